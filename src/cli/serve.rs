@@ -181,6 +181,8 @@ async fn serve_until_told(
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
+    // Before anybody can be told where we listen, so that a signal never finds a server that does not hear it.
+    let signals = Signals::listen();
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {
         let token = control_token(&control, global);
@@ -188,7 +190,7 @@ async fn serve_until_told(
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
     let sealing = tokio::spawn(seal_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
-    tokio::spawn(watch_signals(told));
+    tokio::spawn(watch_signals(signals, told));
     let cut = tokio::select! {
         cut = serve(Arc::clone(&proxy), listener, told_to_stop(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
@@ -377,8 +379,8 @@ struct ToldSignal {
 }
 
 /// The first signal stops in order, the second at once.
-async fn watch_signals(told: watch::Sender<Option<ToldSignal>>) {
-    let Some(mut signals) = Signals::listen() else { return };
+async fn watch_signals(signals: Option<Signals>, told: watch::Sender<Option<ToldSignal>>) {
+    let Some(mut signals) = signals else { return };
     let mut again = false;
     loop {
         let signal = signals.next().await;
