@@ -65,6 +65,14 @@ fn ended(failed: bool) -> &'static str {
     if failed { "is said to have failed" } else { "is said to have succeeded" }
 }
 
+/// What programs print by themselves where no agent gave an answer.
+const NO_ANSWER: &[&str] = &["", "none", "null", "nan", "n/a", "undefined", "unknown", "no answer"];
+
+/// Whether an answer says that there is none.
+fn is_none(answer: &str) -> bool {
+    NO_ANSWER.contains(&spaced(answer).as_str())
+}
+
 /// A text in one line, as it looks, in lower case.
 fn spaced(text: &str) -> String {
     folded(text).to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
@@ -77,7 +85,7 @@ impl Answers {
             return;
         }
         let system = self.0.entry(sample.system.clone()).or_default();
-        if !sample.final_answer.trim().is_empty() {
+        if !is_none(&sample.final_answer) {
             if is_spoken(sample) {
                 system.spoken += 1;
             } else {
