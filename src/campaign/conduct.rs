@@ -96,7 +96,8 @@ impl CellBench {
             own: task.check.clone(),
             exit_codes: system.exit_codes.clone(),
         };
-        let model = self.judge.as_ref().map(|judge| Arc::new(judge.transcript.of(&cell.run)) as Arc<dyn Upstream>);
+        let model =
+            self.judge.as_ref().map(|judge| Arc::new(judge.transcript.for_execution(&cell.run)) as Arc<dyn Upstream>);
         let judge = Judge::Checkers(Box::new(check), model);
         let live: Arc<dyn Upstream> = Arc::new(metered(&proxy.upstream).at_most(system.max_calls));
         let execution = Execution::new(&cell.run, &program, arm, &judge);

@@ -225,7 +225,7 @@ mod tests {
         ArmExecution { run, sample, sitting }
     }
 
-    fn said(arms: &PairedArms, arm: Arm) -> String {
+    fn letters(arms: &PairedArms, arm: Arm) -> String {
         let letter = |sample: ProofSample| match sample.verdict() {
             Some(true) => 'p',
             Some(false) => 'f',
@@ -260,7 +260,11 @@ mod tests {
                 let (arm, one) = one.split_once(':').expect("arm and execution");
                 arms.add(if arm == "n" { Arm::Null } else { Arm::Treated }, execution(one));
             }
-            assert_eq!((said(&arms, Arm::Null), said(&arms, Arm::Treated)), (null.into(), treated.into()), "{added}");
+            assert_eq!(
+                (letters(&arms, Arm::Null), letters(&arms, Arm::Treated)),
+                (null.into(), treated.into()),
+                "{added}"
+            );
         }
     }
 

@@ -17,7 +17,7 @@ use crate::dataset::{
 /// Options of `lint`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 1 says that something was found. `aegis export` refuses what lint refuses, but for shortcuts and what an honest set may hold."
+    after_help = "Exit code 1 says that something was found. `aegis export` refuses a set with findings, except shortcuts and findings that an honest set can have."
 )]
 pub(super) struct LintArgs {
     /// A directory with dataset.jsonl, or a JSONL file of samples.

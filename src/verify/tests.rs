@@ -126,25 +126,25 @@ async fn a_judge_is_recorded_and_replayed_without_an_upstream() {
     let live = Scripted::new(&[(503, "later"), (200, RIGHT)]);
     let [first, second] = ["c-1", "c-2"].map(|name| RunId::parse(name).expect("an id"));
     let open = |behind: Option<Arc<dyn Upstream>>| Arc::new(Transcript::open(&path, behind).expect("opens"));
-    let said = judged(&judge(1), Arc::new(open(Some(live.clone())).of(&first))).await;
+    let said = judged(&judge(1), Arc::new(open(Some(live.clone())).for_execution(&first))).await;
     assert_eq!(said.verdict, Verdict::Unknown, "an error is not kept");
     let recording = open(Some(live.clone()));
     for _ in 0..3 {
-        assert_eq!(judged(&judge(1), Arc::new(recording.of(&first))).await.verdict, Verdict::Success);
+        assert_eq!(judged(&judge(1), Arc::new(recording.for_execution(&first))).await.verdict, Verdict::Success);
     }
     let asked = || live.asked.load(Ordering::SeqCst);
     assert_eq!((asked(), recording.len()), (2, 1), "asked once, answered from the file after");
     // Another execution that came to the same is another chance of the judge's to err.
-    assert_eq!(judged(&judge(1), Arc::new(recording.of(&second))).await.verdict, Verdict::Success);
+    assert_eq!(judged(&judge(1), Arc::new(recording.for_execution(&second))).await.verdict, Verdict::Success);
     assert_eq!((asked(), recording.len()), (3, 2));
     let replaying = open(None);
     for execution in [&first, &second] {
-        assert_eq!(judged(&judge(1), Arc::new(replaying.of(execution))).await.verdict, Verdict::Success);
+        assert_eq!(judged(&judge(1), Arc::new(replaying.for_execution(execution))).await.verdict, Verdict::Success);
     }
     let third = RunId::parse("c-3").expect("an id");
     for (execution, question) in [(&first, "another"), (&third, "2 + 2?")] {
         let case = Case { question, expected: "4", output: "four" };
-        let surroundings = Surroundings { run_dir: None, judge: Some(Arc::new(replaying.of(execution))) };
+        let surroundings = Surroundings { run_dir: None, judge: Some(Arc::new(replaying.for_execution(execution))) };
         let missed = judge(1).check(&case, &surroundings).await;
         assert!(missed.verdict == Verdict::Unknown && missed.evidence.contains("holds no answer"), "{missed:?}");
     }
@@ -155,7 +155,10 @@ async fn a_judge_is_recorded_and_replayed_without_an_upstream() {
     // Of an earlier version: one answer for whoever asked. It is read, and answers nobody.
     std::fs::write(&path, "{\"key\":\"0b\",\"request\":\"{}\",\"reply\":\"{}\"}\n").expect("writes");
     let earlier = open(Some(live.clone()));
-    assert_eq!((earlier.len(), judged(&judge(1), Arc::new(earlier.of(&first))).await.verdict), (1, Verdict::Success));
+    assert_eq!(
+        (earlier.len(), judged(&judge(1), Arc::new(earlier.for_execution(&first))).await.verdict),
+        (1, Verdict::Success)
+    );
     assert_eq!((asked(), earlier.len()), (4, 2));
     assert!(std::fs::write(&path, "no json\n").is_ok() && Transcript::open(&path, None).is_err());
 }

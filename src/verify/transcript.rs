@@ -110,7 +110,7 @@ impl Transcript {
     }
 
     /// Where a judge is asked about an execution, the run of that name.
-    pub fn of(self: &Arc<Self>, execution: &RunId) -> ExecutionTranscript {
+    pub fn for_execution(self: &Arc<Self>, execution: &RunId) -> ExecutionTranscript {
         ExecutionTranscript { transcript: Arc::clone(self), execution: execution.clone() }
     }
 

@@ -33,6 +33,7 @@ pub(super) const ANSWER_DEFECTS: &[Defect] = &[
         set[2].steps.truncate(1);
         set[2].final_answer = "31".to_owned();
     }),
+    (Rule::TaskTells, "agent and step in one word", |set| noted(set, "note", json!("solver@1"))),
     (Rule::TaskTells, "a note", |set| noted(set, "note", json!("The solver goes wrong here."))),
     (Rule::TaskTells, "a step", |set| noted(set, "note", json!("look at step 1, by the solver"))),
     (Rule::TaskTells, "a step by its number alone", |set| noted(set, "error_step", json!(1))),

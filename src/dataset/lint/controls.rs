@@ -17,7 +17,7 @@ pub(super) struct Controls {
 impl Controls {
     /// Reads the manifests of the recordings beside a dataset. One that cannot be read tells nothing here; its row is found
     /// by what it is compared with.
-    pub(super) fn of(dataset: &Dataset) -> Self {
+    pub(super) fn read(dataset: &Dataset) -> Self {
         let mut controls = Self::default();
         let dir = dataset.files().first().and_then(|file| file.parent()).map(|dir| dir.join(LOGS));
         let runs = dir.and_then(|dir| dir.read_dir().ok()).into_iter().flatten().flatten();

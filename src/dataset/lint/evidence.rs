@@ -41,6 +41,8 @@ fn one(executed: &Executed, expected: Expected, shown: bool, of: &str, noted: &m
     if executed.repeatable {
         if shown && !repeats(executed, expected) {
             differs(Rule::EvidenceRepeats, "its arms are not two and two that are equal, or not what is claimed");
+        } else if executed.e.is_some() || executed.pairs > 0 {
+            differs(Rule::EvidenceRepeats, "it has pairs or an e-value too, and a system that repeats itself has none");
         }
         return;
     }

@@ -75,6 +75,9 @@ pub(super) const EVIDENCE_DEFECTS: &[Defect] = &[
         *executed(&mut set[1]) = repeated();
         executed(&mut set[1]).treated = Executions { void: [(Void::Crashed, 2)].into(), ..Executions::default() };
     }),
+    (Rule::EvidenceRepeats, "an e-value besides", |set| {
+        *executed(&mut set[1]) = Executed { e: Some(5e6), pairs: 2, ..repeated() };
+    }),
     (Rule::EvidenceRepeats, "the correction heals no more than the record", |set| {
         natural(set, "flip");
         *executed(&mut set[1]) = repeated();

@@ -68,6 +68,7 @@ fn tells(text: &str, label: &Truth) -> bool {
             // People count from 1.
             let placed =
                 error.step.is_some_and(|step| steps.iter().any(|at| *at == step || *at == step.saturating_add(1)));
-            (blames && (named || placed)) || (named && placed)
+            let agent_at_step = error.step.map(|step| format!("{}@{step}", error.agent).to_lowercase());
+            (blames && (named || placed)) || (named && placed) || agent_at_step.is_some_and(|at| lower.contains(&at))
         })
 }

@@ -218,7 +218,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
     let mut grounds = Grounds::default();
     let mut shortcuts = Shortcuts::default();
     let mut answers = Answers::default();
-    let controls = Controls::of(dataset);
+    let controls = Controls::read(dataset);
     for placed in dataset.samples() {
         let placed = match placed {
             Ok(placed) => placed,

@@ -155,6 +155,18 @@ fn every_rule_has_a_fixture_and_a_name_of_its_own() {
 }
 
 #[test]
+fn a_program_that_says_that_it_has_no_answer_says_no_other() {
+    for answer in ["none", "None", " N/A\n", "no answer", "null"] {
+        let mut samples = set();
+        samples[1].final_answer = answer.to_owned();
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), &samples);
+        let report = lint_dir(dir.path());
+        assert!(report.findings.iter().all(|finding| finding.rule != Rule::AnswerNowhere), "{}", shown(&report));
+    }
+}
+
+#[test]
 fn what_honest_runs_say_is_no_leak() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut samples = set();
