@@ -15,6 +15,7 @@ use super::{
     ended::{Class, EndedCell, Ran},
     error::CampaignError,
     funnel::{self, InjectedRun},
+    sitting::OlderControls,
     stages::count,
     treatment::planned_step,
 };
@@ -62,7 +63,7 @@ impl CellBench {
         }
         concluded.unfinished += made.unfinished.len();
         concluded.nulls = nulls(&made);
-        concluded.older = made.older_controls();
+        concluded.older = older_controls(&made);
         concluded.claims = claims.len();
         for (number, claimed) in claims.iter().enumerate() {
             if let Some(proven) = proven.remove(&number) {
@@ -249,6 +250,23 @@ fn nulls(made: &MadeCells) -> funnel::Nulls {
         }
     }
     nulls
+}
+
+/// The runs without the injection that are left out, and those that were made at the last start.
+fn older_controls(made: &MadeCells) -> OlderControls {
+    let nulls = || made.ended.values().filter(|ended| matches!(ended.kind, Ran::Null { .. }));
+    let last = nulls().map(|ended| &ended.sitting).max();
+    let older: Vec<_> = nulls().filter(|ended| made.older.contains(&ended.run)).collect();
+    let later: Vec<_> =
+        nulls().filter(|ended| !made.older.contains(&ended.run) && Some(&ended.sitting) == last).collect();
+    let passed = |of: &[&EndedCell]| of.iter().filter(|ended| ended.says() == ProofSample::Passed).count();
+    let told = OlderControls {
+        runs: older.len(),
+        passed: passed(&older),
+        later_runs: later.len(),
+        later_passed: passed(&later),
+    };
+    if told.is_empty() { OlderControls::default() } else { told }
 }
 
 /// What was delivered in a run: each injection, for each agent that it hit.

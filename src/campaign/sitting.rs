@@ -7,14 +7,8 @@ use std::cmp::Ordering;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    claim::MadeCells,
-    ended::{EndedCell, Ran},
-    state::CampaignState,
-};
 use crate::{
     proof::{Arm, ProofSample},
-    recording,
     trajectory::RunId,
 };
 
@@ -31,14 +25,12 @@ pub struct Sitting {
 }
 
 impl Sitting {
-    /// The sitting of a start: that of the run that ended last, where this goes on as the same campaign and soon after it; else one that
-    /// begins now.
-    pub(super) fn of_start(state: &CampaignState, campaign: &str) -> Self {
+    /// The sitting of a start. `newest`: the sitting in which a run of the campaign's directory ended last, and when. The start belongs to it
+    /// where it goes on as the same campaign and soon after that run; else a sitting begins now.
+    pub(super) fn of_start(newest: Option<(Self, Timestamp)>, campaign: &str) -> Self {
         let now = Timestamp::now();
-        let begun = state.newest_ended().and_then(|(ended, at)| {
-            let soon = is_soon(at, now);
-            ended.sitting.filter(|sitting| soon && sitting.campaign == campaign)
-        });
+        let same = newest.filter(|(sitting, ended)| is_soon(*ended, now) && sitting.campaign == campaign);
+        let begun = same.map(|(sitting, _)| sitting);
         begun.unwrap_or_else(|| Self { at: format!("{now:.6}"), campaign: campaign.to_owned() })
     }
 }
@@ -47,19 +39,6 @@ impl Sitting {
 fn is_soon(ended: Timestamp, now: Timestamp) -> bool {
     let pause = now.duration_since(ended);
     !pause.is_negative() && pause <= LONGEST_PAUSE
-}
-
-impl CampaignState {
-    /// The finished run whose file is the newest, and when it ended by its own record: a copy of the directory makes no run younger.
-    fn newest_ended(&self) -> Option<(EndedCell, Timestamp)> {
-        let files = std::fs::read_dir(self.root().join("cells")).ok()?.flatten();
-        let written = |entry: &std::fs::DirEntry| entry.metadata().and_then(|about| about.modified()).ok();
-        let newest =
-            files.filter(|entry| entry.path().extension().is_some_and(|it| it == "json")).max_by_key(written)?;
-        let ended: EndedCell = serde_json::from_slice(&std::fs::read(newest.path()).ok()?).ok()?;
-        let at = recording::read_manifest(&self.run_dir(&ended.run)).ok()?.ended?.parse().ok()?;
-        Some((ended, at))
-    }
 }
 
 /// An execution of an arm.
@@ -156,25 +135,6 @@ pub struct OlderControls {
     pub later_runs: usize,
     /// Those of them that solved the task.
     pub later_passed: usize,
-}
-
-impl MadeCells {
-    /// The runs without the injection that are left out, and those that were made at the last start.
-    pub(super) fn older_controls(&self) -> OlderControls {
-        let nulls = || self.ended.values().filter(|ended| matches!(ended.kind, Ran::Null { .. }));
-        let last = nulls().map(|ended| &ended.sitting).max();
-        let older: Vec<_> = nulls().filter(|ended| self.older.contains(&ended.run)).collect();
-        let later: Vec<_> =
-            nulls().filter(|ended| !self.older.contains(&ended.run) && Some(&ended.sitting) == last).collect();
-        let passed = |of: &[&EndedCell]| of.iter().filter(|ended| ended.says() == ProofSample::Passed).count();
-        let told = OlderControls {
-            runs: older.len(),
-            passed: passed(&older),
-            later_runs: later.len(),
-            later_passed: passed(&later),
-        };
-        if told.is_empty() { OlderControls::default() } else { told }
-    }
 }
 
 impl OlderControls {

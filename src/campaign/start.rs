@@ -146,7 +146,7 @@ impl CellBench {
         };
         let CampaignOptions { jobs, program, directory, stop, .. } = options;
         let (references, revoked) = (References::default(), std::sync::Mutex::default());
-        let sitting = Sitting::of_start(&state, &digest);
+        let sitting = Sitting::of_start(state.newest_sitting(), &digest);
         let (jobs, rereads) = (jobs.max(1), false);
         Ok(Arc::new(Self {
             context,
@@ -173,7 +173,7 @@ impl CellBench {
         (jobs, rereads): (usize, bool),
     ) -> Result<Arc<Self>, CampaignError> {
         let context = CampaignContext::new(campaign, campaign.ledger(ShardPart::WHOLE, state.journal()?), jobs);
-        let sitting = Sitting::of_start(&state, &digest);
+        let sitting = Sitting::of_start(state.newest_sitting(), &digest);
         Ok(Arc::new(Self {
             context,
             systems: Vec::new(),

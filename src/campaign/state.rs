@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
+use jiff::Timestamp;
+
+use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage, sitting::Sitting};
 use crate::{
     recording::{self, Redactor},
     trajectory::{RunId, nearest},
@@ -52,6 +54,18 @@ impl Earlier {
 }
 
 impl CampaignState {
+    /// The sitting of the finished run whose file is the newest, and when that run ended by its own record: a copy of the directory
+    /// makes no run younger.
+    pub(super) fn newest_sitting(&self) -> Option<(Sitting, Timestamp)> {
+        let files = fs::read_dir(self.root().join("cells")).ok()?.flatten();
+        let written = |entry: &fs::DirEntry| entry.metadata().and_then(|about| about.modified()).ok();
+        let newest =
+            files.filter(|entry| entry.path().extension().is_some_and(|it| it == "json")).max_by_key(written)?;
+        let ended: EndedCell = serde_json::from_slice(&fs::read(newest.path()).ok()?).ok()?;
+        let at = recording::read_manifest(&self.run_dir(&ended.run)).ok()?.ended?.parse().ok()?;
+        Some((ended.sitting?, at))
+    }
+
     /// Opens the directory, which is made if it is not there.
     ///
     /// # Errors
