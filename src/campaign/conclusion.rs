@@ -26,7 +26,7 @@ use crate::{dataset::SampleLine, recording, trajectory::RunId};
 
 /// How a conclusion's file ends.
 pub(super) const ENDING: &str = "chain";
-/// The format of these files; others are not believed. 1 was concluded without a look at what makes executions depend on each other.
+/// The format of these files; others are not believed.
 const FORMAT: u32 = 2;
 /// How hard they are compressed.
 const LEVEL: i32 = 1;
@@ -103,6 +103,9 @@ pub(super) struct ChainConclusion {
     pub(super) concluded: ConcludedChain,
     /// Its samples; their texts follow, a line each.
     pub(super) lines: Vec<SampleLine>,
+    /// How many more are left out, for an agent repeats the order that was planted in it.
+    #[serde(default)]
+    pub(super) repeating_orders: usize,
 }
 
 /// Where the conclusion of a chain lies, below the root of a campaign or a shard.
@@ -259,8 +262,8 @@ impl CellBench {
             .iter()
             .map(|run| Ok((run.clone(), of_run(root, run).map_err(cannot(root.join("cells")))?)))
             .collect::<Result<Vec<_>, CampaignError>>()?;
-        let lines = self.sample_lines(chain, &concluded)?;
-        let conclusion = ChainConclusion { concluded, lines };
+        let (lines, repeating_orders) = self.sample_lines(chain, &concluded)?;
+        let conclusion = ChainConclusion { concluded, lines, repeating_orders };
         let name = place(campaign, chain);
         let body = conclusion.packed().map_err(cannot(root.join(&name)))?;
         let (system, task) = campaign.names_of(chain);

@@ -44,27 +44,21 @@ impl CellBench {
         Ok(ruling::restore(&self.state.run_dir(&ended.run), own)?)
     }
 
-    /// The samples of a chain: the clean run of a task that has a failure or a benign injection, then these.
+    /// The samples of a chain: the clean run of a task that has a failure or a benign injection, then these. With them the
+    /// number of those that are left out, for an agent repeats the order that was planted in it.
     pub(super) fn sample_lines(
         &self,
         chain: Chain,
         concluded: &ConcludedChain,
-    ) -> Result<Vec<SampleLine>, CampaignError> {
+    ) -> Result<(Vec<SampleLine>, usize), CampaignError> {
         let Some(reference) = concluded.tasks.first().and_then(|task| task.reference.as_ref()) else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), 0));
         };
         let kept: Vec<_> = concluded.attempts.iter().filter_map(kept).collect();
-        let mut lines = Vec::new();
-        if kept.is_empty() {
-            return Ok(lines);
-        }
         let line = |sample: &Sample| {
             let path = self.state.root().join(dataset::FILE);
             SampleLine::of(sample).map_err(|error| CampaignError::Unwritten { path, why: error.to_string() })
         };
-        if let Some(twin) = self.state.ended(reference)? {
-            lines.push(line(&self.sample(chain, &twin, SampleKind::Clean, None)?)?);
-        }
         // Runs of one claim that came to the same outcome are one sample, and so are runs of several that hold the same: what is
         // made anew in each run (ids, times) makes claims of them, and no data.
         let mut known = BTreeSet::new();
@@ -82,10 +76,17 @@ impl CellBench {
                 labels.for_each(|label| truth.declare(label));
             }
         }
-        for sample in &samples {
-            lines.push(line(sample)?);
+        let all = samples.len();
+        samples.retain(|sample| !sample.repeats_an_order());
+        let left_out = all - samples.len();
+        if samples.is_empty() {
+            return Ok((Vec::new(), left_out));
         }
-        Ok(lines)
+        if let Some(twin) = self.state.ended(reference)? {
+            samples.insert(0, self.sample(chain, &twin, SampleKind::Clean, None)?);
+        }
+        let lines = samples.iter().map(line).collect::<Result<_, _>>()?;
+        Ok((lines, left_out))
     }
 
     fn sample(
@@ -124,17 +125,20 @@ impl CellBench {
         let cannot = |source| CampaignError::Directory { path: root.join(dataset::FILE), source };
         let mut before = RowsBefore::of(root).map_err(cannot)?;
         let mut writer = Writer::create(root)?;
+        let mut left_out = 0;
         for chain in chains {
-            let ChainConclusion { concluded: one, lines } = ChainConclusion::read(root, campaign, *chain)?;
+            let ChainConclusion { concluded: one, lines, repeating_orders } = ChainConclusion::read(root, campaign, *chain)?;
             let expected = campaign.tasks.get(chain.task).map_or("", |task| task.answer.as_str());
             sums.add(&one, expected, concluded.claims)?;
             concluded.add(&one);
+            left_out += repeating_orders;
             for line in &lines {
                 before.again(&line.text);
                 writer.push_line(line)?;
             }
         }
         concluded.lines().iter().for_each(|line| progress.done(line));
+        writer.leave_out(left_out);
         let kept = before.keep(root).map_err(cannot)?;
         progress.done(&self.finish_dataset(writer, &concluded)?);
         if let Some(line) = kept {
@@ -154,6 +158,10 @@ impl CellBench {
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
         let (failures, twins) = (count(SampleKind::Failure), count(SampleKind::Clean));
         let path = self.state.root().join(dataset::FILE);
+        let repeating = match manifest.repeating_orders {
+            0 => String::new(),
+            runs => format!("\n          {runs} left out: an agent repeats the order that was planted"),
+        };
         let benign = match count(SampleKind::Benign) {
             0 => String::new(),
             benign => format!(", {benign} benign apart"),
@@ -161,7 +169,7 @@ impl CellBench {
         let rows = failures + twins;
         let path = path.display();
         Ok(format!(
-            "dataset   {path}   {}, {rows} rows with their clean twins{benign}\n          {said}",
+            "dataset   {path}   {}, {rows} rows with their clean twins{benign}{repeating}\n          {said}",
             dataset::failures(failures)
         ))
     }

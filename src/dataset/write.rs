@@ -51,8 +51,11 @@ pub struct DatasetManifest {
     pub cleared: Option<String>,
     /// Chains (a task of a system each) of the campaign that were not made to their end, where it was made of shards all the
     /// same; 0, and not written, where all were.
-    #[serde(default, skip_serializing_if = "is_none_missing")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_chains: usize,
+    /// Runs that are no rows, for an agent repeats the order that was planted in it; 0, and not written, where none is.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeating_orders: usize,
     /// The files by name.
     pub files: BTreeMap<String, FileFacts>,
 }
@@ -83,6 +86,7 @@ impl Writer {
             claims: None,
             cleared: None,
             missing_chains: 0,
+            repeating_orders: 0,
             files: BTreeMap::new(),
         };
         let before = fs::read(dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -131,6 +135,11 @@ impl Writer {
     /// Says that so many chains of the campaign are missing.
     pub fn miss(&mut self, chains: usize) {
         self.manifest.missing_chains = chains;
+    }
+
+    /// Says that so many runs are no rows, for an agent repeats the order that was planted in it.
+    pub fn leave_out(&mut self, repeating_orders: usize) {
+        self.manifest.repeating_orders = repeating_orders;
     }
 
     /// Says that so many claims were begun for rows that are pushed beside those of the set that lay there. Then what that
@@ -241,8 +250,8 @@ impl Drop for PartFile {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
-fn is_none_missing(missing: &usize) -> bool {
-    *missing == 0
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn temporary(dir: &Path, name: &str) -> PathBuf {

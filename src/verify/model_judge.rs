@@ -70,8 +70,7 @@ impl ModelJudge {
             let asked = self.question(case, attempt);
             let limit = Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::from_mins(1));
             let said = match tokio::time::timeout(limit, ask(&**upstream, asked)).await {
-                Ok(Ok(answer)) => read(&answer),
-                Ok(Err(why)) => Err(why),
+                Ok(said) => said,
                 Err(_) => Err(format!("no answer within {} s", self.timeout_s)),
             };
             match said {
@@ -116,11 +115,14 @@ fn schema() -> Value {
     })
 }
 
-/// Asks, and gives the text of the answer.
-async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<String, String> {
+/// Asks, and gives what the answer says.
+async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<UnnamedVerdict, String> {
     let body = model::ask_once(upstream, &body).await.map_err(|error| error.to_string())?;
     let reply = door::reply(&OpenaiChat, &body, false).map_err(|error| error.to_string())?;
-    reply.answers.first().map(|answer| answer.message.text()).ok_or_else(|| "an empty reply".to_owned())
+    let answer = reply.answers.first().ok_or("an empty reply")?;
+    let cut_off = answer.finish_reason.as_deref() == Some("length");
+    let text = answer.message.text();
+    read(&text).map_err(|why| if cut_off { format!("its answer was cut off: {}", excerpt(&text)) } else { why })
 }
 
 /// Reads the judge's JSON, which may stand in a fence or in prose.

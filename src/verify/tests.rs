@@ -45,7 +45,8 @@ impl Scripted {
             std::future::pending::<()>().await;
         }
         let message = Message::text_of(Role::Assistant, text);
-        let answer = Answer { index: 0, message, finish_reason: Some(Answer::STOPPED.to_owned()) };
+        let finish = if text == CUT_OFF { "length" } else { Answer::STOPPED };
+        let answer = Answer { index: 0, message, finish_reason: Some(finish.to_owned()) };
         let reply = Reply { id: "x".to_owned(), model: "judge".to_owned(), answers: vec![answer], ..Reply::default() };
         let mut response = Response::new(ReceivedBody::Made(VecDeque::from([OpenaiChat.compose(&reply, 0)])));
         *response.status_mut() = status;
@@ -73,6 +74,8 @@ async fn judged(check: &Check, upstream: Arc<dyn Upstream>) -> CheckFinding {
     check.check(&case, &Surroundings { run_dir: None, judge: Some(upstream) }).await
 }
 
+/// What the judge says when it runs on to its limit.
+const CUT_OFF: &str = r#"{"reason": "four is four is four is"#;
 const RIGHT: &str = r#"{"verdict": "correct", "reason": "four is 4"}"#;
 
 #[tokio::test]
@@ -92,11 +95,14 @@ async fn a_judge_is_read_and_asked_again() {
         (&[(200, "hang"), (200, RIGHT)], Verdict::Success, 2),
         (&[(200, "hang")], Verdict::Unknown, 2),
         (&[(200, "")], Verdict::Unknown, 2),
+        (&[(200, CUT_OFF)], Verdict::Unknown, 2),
     ];
     for (says, verdict, asked) in table {
         let upstream = Scripted::new(says);
         let said = judged(&judge(2), upstream.clone()).await;
         assert_eq!((said.verdict, upstream.asked.load(Ordering::SeqCst)), (*verdict, *asked), "{says:?}: {said:?}");
+        let called_cut_off = said.evidence.contains("its answer was cut off");
+        assert_eq!(called_cut_off, says.iter().all(|(_, text)| *text == CUT_OFF), "{said:?}");
     }
     let upstream = Scripted::new(&[(200, RIGHT)]);
     judged(&judge(1), upstream.clone()).await;

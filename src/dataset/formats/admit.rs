@@ -19,7 +19,9 @@ use crate::{
 pub(super) fn refuse(dataset: &Dataset, options: &ExportOptions) -> Result<(), ExportError> {
     let Lint::RefuseBut(allowed) = &options.lint else { return Ok(()) };
     let mut findings = lint::lint(dataset)?.findings;
-    findings.retain(|finding| finding.rule.refuses() && !allowed.contains(&finding.rule));
+    // A row whose agents repeat a planted order is left out by itself.
+    let by_row = |rule| rule == Rule::LeakedInstruction;
+    findings.retain(|finding| finding.rule.refuses() && !by_row(finding.rule) && !allowed.contains(&finding.rule));
     if !findings.is_empty() {
         let (mut foreign, mut honest, mut benign) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for placed in dataset.samples() {
@@ -73,6 +75,9 @@ pub(super) fn taken(
     }
     if options.recording {
         return Ok(());
+    }
+    if options.lint.refuses(Rule::LeakedInstruction) && !is_imported(sample) && sample.repeats_an_order() {
+        return Err(Unfit("an agent repeats the order that was planted"));
     }
     match sample.kind {
         SampleKind::Benign => return Err(Unfit("an injection without harm")),

@@ -215,6 +215,13 @@ pub enum Lint {
     Ignore,
 }
 
+impl Lint {
+    /// Whether what a rule finds stays behind.
+    pub(super) fn refuses(&self, rule: Rule) -> bool {
+        matches!(self, Self::RefuseBut(allowed) if !allowed.contains(&rule))
+    }
+}
+
 impl Default for Lint {
     fn default() -> Self {
         Lint::RefuseBut(Vec::new())

@@ -15,8 +15,23 @@ const SENTENCES_MAX: usize = 256;
 /// Edits of a request that say again what it says.
 const REPEATING: [&str; 3] = ["duplicate_message", "reorder_history", "swap_role"];
 
+impl Sample {
+    /// Whether what a tracer is shown of it holds an order that an edit planted.
+    pub(crate) fn repeats_an_order(&self) -> bool {
+        !repeated(self).is_empty()
+    }
+}
+
 /// Looks for what edits added to requests.
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+    for (order, place) in repeated(sample) {
+        noted.note(Rule::LeakedInstruction, format!("{} stands in {}", quoted(&order), place_name(place)));
+    }
+}
+
+/// The orders that stand in what a tracer is shown, each with the first place of it.
+fn repeated(sample: &Sample) -> Vec<(String, Place)> {
+    let mut repeated = Vec::new();
     let changes = || sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.side == Side::Request);
     for change in changes() {
         // An order that is quoted whole is one finding, not one a sentence.
@@ -28,11 +43,12 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
                 continue;
             }
             if let Some(place) = leaked(sample, &added, first) {
-                noted.note(Rule::LeakedInstruction, format!("{} stands in {}", quoted(&added), place_name(place)));
-                found.push(added);
+                found.push(added.clone());
+                repeated.push((added, place));
             }
         }
     }
+    repeated
 }
 
 /// The first place that shows the added text, where the run did not say it by itself before.

@@ -276,19 +276,25 @@ def rewritten(suite):
     judged = [json.loads(line) for line in (out / "judge.jsonl").read_text().splitlines()]
     verdicts = [read(line["reply"]) for line in judged]
     suite.check("the judge is asked", verdicts, out)
+    # What the judge can say is the small model's affair; that an answer ran into its limit must be said.
+    cut_off = sum(json.loads(line["reply"])["choices"][0]["finish_reason"] == "length" for line in judged)
+    verdicts = [said for said in verdicts if not said.get("cut_off")]
     wrong = [said for said in verdicts if said.get("verdict") not in ("correct", "incorrect", "cannot_tell") or not said.get("reason")]
     suite.equal("the judge's answers are verdicts with a reason", wrong, [])
     unchecked = [cell["evidence"] for cell in said["cells"] if cell["class"] == "unchecked"]
     unsaid = [evidence for evidence in unchecked if not evidence.startswith("model_judge: the judge cannot tell")]
-    suite.equal("no run is unchecked but where the judge says that it cannot tell", unsaid, [])
+    ran_on = [evidence for evidence in unsaid if "its answer was cut off" in evidence]
+    suite.check("an answer is called cut off only where one was", cut_off or not ran_on, unsaid)
+    suite.equal("no run is unchecked but where the judge says that it cannot tell, or runs on", sorted(unsaid), sorted(ran_on))
     suite.linted(out)
 
 
 def read(reply):
+    answer = json.loads(reply)["choices"][0]
     try:
-        return json.loads(json.loads(reply)["choices"][0]["message"]["content"])
+        return json.loads(answer["message"]["content"])
     except ValueError:
-        return {"unread": reply}
+        return {"unread": reply, "cut_off": answer["finish_reason"] == "length"}
 
 
 def placebo(suite):
