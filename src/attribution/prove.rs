@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, LeaveOneOut, NeedTerms, Next, NextForNeed, Perturbation, ProofSample, Terms},
+    proof::{Arm, Claim, LeaveOneOut, NeedTerms, Next, NextForNeed, ProofSample, Terms},
     replay::{AtFork, Cassette, ForkPoint},
-    trajectory::{Executed, Label, Necessity, RunId, Side, Standing, Step, Verdict, Void},
+    trajectory::{Executed, Label, Necessity, Need, RunId, Side, Standing, Step, Verdict, Void},
 };
 
 /// A run whose label is to be shown.
@@ -181,13 +181,19 @@ impl Proving {
             let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
             match self.claim(&terms, &nulls, &treateds).next() {
                 Next::Stop(standing) => break standing,
-                Next::Execute(Arm::Null) => {
-                    let said = self.execute(&null, &mut kept, keep).await?;
-                    kept.null.push(said);
-                }
-                Next::Execute(Arm::Treated) => {
-                    let said = self.execute(&treated, &mut kept, keep).await?;
-                    kept.treated.push(said);
+                Next::Execute(arm) => {
+                    let (treatment, name, number) = match arm {
+                        Arm::Null => (&null, "null", kept.null.len()),
+                        Arm::Treated => (&treated, "treated", kept.treated.len()),
+                    };
+                    let Some(arm_of_execution) = self.perturbed(treatment, name, number) else {
+                        break self.claim(&terms, &nulls, &treateds).given_up();
+                    };
+                    let said = self.execute(arm_of_execution, &mut kept, keep).await?;
+                    match arm {
+                        Arm::Null => kept.null.push(said),
+                        Arm::Treated => kept.treated.push(said),
+                    }
                 }
             }
             runs += 1;
@@ -233,8 +239,15 @@ impl Proving {
                     }
                 };
                 let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
-                let treatment = if arm == Arm::Null { &without } else { &treated };
-                let said = self.execute(treatment, &mut kept, keep).await?;
+                let (treatment, name, earlier) = match arm {
+                    Arm::Null => (&without, "without", so_far.without.len()),
+                    Arm::Treated => (&treated, "beside", so_far.with_all.len()),
+                };
+                let Some(of_execution) = self.perturbed(treatment, &format!("{name} {number}"), earlier) else {
+                    *state = Some(Need::NotShown);
+                    continue;
+                };
+                let said = self.execute(of_execution, &mut kept, keep).await?;
                 kept.left_out.get_mut(number).into_iter().for_each(|left_out| left_out.add(arm, said));
                 proved.runs += 1;
                 keep(&kept);
@@ -250,9 +263,18 @@ impl Proving {
         Ok(())
     }
 
+    /// An execution of an arm, by its number there; `None` where no neutral change is left that none before it had.
+    fn perturbed(&self, treatment: &RunTreatment, name: &str, number: usize) -> Option<ExecutionArm> {
+        let ProofOf { check, command, .. } = &self.of;
+        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
+        let name = format!("{} {check} {command} {name}", self.cassette.run());
+        let draw = arm.draw(&name, u32::try_from(number).ok()?)?;
+        Some(arm.perturbed(draw))
+    }
+
     async fn execute(
         &self,
-        treatment: &RunTreatment,
+        arm: ExecutionArm,
         kept: &mut KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
     ) -> Result<ExecutionSaid, ExecutionError> {
@@ -265,8 +287,6 @@ impl Proving {
         // Before it begins: its recording is in the way of another one of its name, however it ends.
         kept.begun += 1;
         keep(kept);
-        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
-        let arm = arm.perturbed(Perturbation::of_run(run.as_str()));
         let sample = self.system.execute(&run, arm, &self.meter).await?.uninterrupted()?.sample();
         // It says nothing of the claim, and what is executed with a larger budget goes on from here.
         if sample == ProofSample::Void(Void::Budget) { Err(ExecutionError::Budget) } else { Ok(sample.into()) }

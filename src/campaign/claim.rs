@@ -25,6 +25,11 @@ use crate::{
 /// Why a treatment cannot be given again.
 const MASKED: &str = "its bytes hold secrets that the record masks, so they cannot be delivered again";
 
+/// Why no more is executed where a claim is not settled.
+const RAN_OUT: &str = "no neutral change of the text at the place where the runs leave the record is left that none of them had, \
+                       and the same one again would be the same draw: plant the error in a longer message, or say that the system \
+                       repeats itself (`proof.repeatable`)";
+
 /// A claim: runs that met the same treatment.
 #[derive(Debug)]
 pub(super) struct Claimed {
@@ -98,12 +103,20 @@ struct ArmsUnderWay<'a> {
     /// What is asked of the claim, the order of its arms drawn.
     terms: Terms,
     slots: &'a Slots,
+    /// Whether an arm has no neutral changes left that none of its executions had.
+    ran_out: bool,
 }
 
 impl ArmsUnderWay<'_> {
     fn next(&self) -> Next {
         let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
         Claim::perturbed(&self.terms, &null, &treated).next()
+    }
+
+    /// Where the claim stands where no more can be executed.
+    fn given_up(&self) -> Standing {
+        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &null, &treated).given_up()
     }
 
     /// The next cell of an arm.
@@ -145,11 +158,13 @@ impl CellBench {
         let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index, true));
-        let terms = terms.drawn_for(claimed.cell.run.as_str());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, paired: PairedArms::default(), terms, slots };
+        let terms = terms.drawn_for(claimed.cell.key.as_str());
+        let paired = PairedArms::default();
+        let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots, ran_out: false };
         let standing = self.execute(&mut arms, made).await?;
         let executed = arms.executed();
-        let concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
+        let why = arms.ran_out.then(|| RAN_OUT.to_owned());
+        let concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why };
         let mut concluded = match standing {
             Standing::Void => concluded,
             _ if !made.unfinished.is_empty() => concluded,
@@ -169,6 +184,10 @@ impl CellBench {
                 Next::Execute(arm) => arm,
             };
             let Some(cell) = arms.cell(arm) else { return Ok(Standing::Unproven) };
+            if !self.has_a_draw(&cell)? {
+                arms.ran_out = true;
+                return Ok(arms.given_up());
+            }
             let Some(ended) = self.make(&cell, arms.slots, made).await? else { return Ok(Standing::Unproven) };
             made.older.extend(arms.paired.add(arm, ended.execution()));
         }

@@ -20,6 +20,7 @@ use crate::{
         TaskCheck,
     },
     launch::Ending,
+    proof::Perturbation,
     proxy::upstream::Upstream,
     recording::Recording,
     trajectory::Void,
@@ -115,10 +116,21 @@ impl CellBench {
             Some(at) => ExecutionArm::forked(&cassette, at, plan),
             None => ExecutionArm { plan, ..ExecutionArm::default() },
         };
-        Ok(match cell.perturbation() {
-            Some(perturbation) => arm.perturbed(perturbation),
+        // Executions that only repeat what they are repeats of need no draw of their own.
+        let draw =
+            |(arm_name, number)| arm.draw(arm_name, number).unwrap_or_else(|| Perturbation::drawn(arm_name, number));
+        Ok(match cell.perturbed().map(draw) {
+            Some(draw) => arm.perturbed(draw),
             None => arm,
         })
+    }
+
+    /// Whether neutral changes are left for an execution that no earlier one of its arm had.
+    pub(super) fn has_a_draw(&self, cell: &Cell) -> Result<bool, CampaignError> {
+        let (Some((name, number)), Some(reference)) = (cell.perturbed(), cell.reference()) else { return Ok(true) };
+        let cassette = self.references.open(&self.state, reference)?;
+        let Some(at) = fork(cell, &cassette) else { return Ok(true) };
+        Ok(ExecutionArm::forked(&cassette, at, None).draw(name, number).is_some())
     }
 
     fn program(&self, cell: &Cell, system: &CampaignSystem, task: &Task) -> Result<Program, CampaignError> {
@@ -218,7 +230,7 @@ fn ran(cell: &Cell) -> Ran {
             Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
         }
         CellKind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
-        CellKind::Null { fork, index, perturbed } => Ran::Null {
+        CellKind::Null { fork, index, perturbed, .. } => Ran::Null {
             reference: fork.reference.clone(),
             step: fork.step,
             replied: fork.replied,

@@ -85,6 +85,10 @@ impl CellBench {
                     one.state = Some(Need::NotShown);
                     continue;
                 };
+                if !self.has_a_draw(&cell)? {
+                    one.state = Some(Need::NotShown);
+                    continue;
+                }
                 let Some(ended) = self.make(&cell, slots, made).await? else {
                     concluded.standing = Standing::Unproven;
                     return Ok(());
@@ -102,7 +106,7 @@ impl CellBench {
         let of_each = NeedTerms::of(terms, &concluded.executed, claimed.planted.len());
         let left_out = |planted| {
             let first = Cell::without(campaign, &claimed.cell, &claimed.planned, planted)?;
-            let terms = of_each.drawn_for(terms, first.run.as_str());
+            let terms = of_each.drawn_for(terms, first.key.as_str());
             Some(LeftOutError { planted, first, met: None, paired: PairedArms::default(), terms, state: None })
         };
         claimed.planted.iter().filter_map(left_out).collect()

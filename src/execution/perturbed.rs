@@ -20,6 +20,19 @@ use crate::{
 struct NeutralChanges(Perturbation);
 
 impl ExecutionArm {
+    /// The neutral changes of an arm's execution of this number, 0-based: what stands at the place where it leaves the record
+    /// is another text than in each execution before it, where it takes changes at all. `None` where no other text is left.
+    pub fn draw(&self, arm: &str, number: u32) -> Option<Perturbation> {
+        let text = match &self.replies {
+            ReplySource::Forked(fork) => fork.text(),
+            ReplySource::Replayed(_) | ReplySource::Live => None,
+        };
+        text.map_or_else(
+            || Some(Perturbation::drawn(arm, number)),
+            |text| Perturbation::distinct(arm, number, |draw| text.changed(draw)),
+        )
+    }
+
     /// The same arm with the neutral changes of an execution. A place that takes none stays as it is.
     #[must_use]
     pub fn perturbed(mut self, perturbation: Perturbation) -> Self {
@@ -50,6 +63,30 @@ impl ForkedReplies {
         recorded.filter(|(_, step)| !is_live(step)).map(|(_, step)| as_target(step)).collect()
     }
 
+    /// What an execution changes first: a reply that is given at the fork point, or the request there.
+    fn text(&self) -> Option<TextAtFork> {
+        let mut steps = self.cassette.recording().trajectory.steps.iter();
+        let step = steps.find(|step| step.step == self.at.step)?;
+        let attempt = step.last_attempt()?;
+        let surface = for_path(&step.method, step.path.split('?').next().unwrap_or_default())?;
+        let any = Perturbation::drawn("", 0);
+        let reply = |body: &Bytes| {
+            let text = door::reply(surface, body, attempt.streamed).ok()?.answers.first()?.message.text();
+            changed_reply(&any, surface, body, attempt.streamed).map(|_| TextAtFork::Reply(text))
+        };
+        let request = |body: &Bytes| {
+            let asked = door::request(surface, &door::plain(body)).ok()?;
+            change(&any, &mut asked.clone()).map(|_| TextAtFork::Request(Box::new(asked)))
+        };
+        match &self.at.at {
+            AtFork::Live => request(&step.request),
+            AtFork::Asked(body) => changed_request(&any, surface, body).and_then(|_| request(body)),
+            AtFork::Recorded => reply(&attempt.reply),
+            AtFork::Delivered => reply(attempt.delivered()),
+            AtFork::Instead(body) => reply(body),
+        }
+    }
+
     /// Changes what the call at the fork point gets, or is asked with.
     fn perturb(&mut self, perturbation: &Perturbation) {
         let mut steps = self.cassette.recording().trajectory.steps.iter();
@@ -70,9 +107,28 @@ impl ForkedReplies {
     }
 }
 
+/// What stands where an arm leaves the record.
+enum TextAtFork {
+    /// A reply.
+    Reply(String),
+    /// A request.
+    Request(Box<Conversation>),
+}
+
+impl TextAtFork {
+    /// The text as a draw changes it, and which message of a request that is.
+    fn changed(&self, draw: &Perturbation) -> Option<(usize, String)> {
+        match self {
+            Self::Reply(text) => draw.of_reply(text).map(|text| (0, text)),
+            Self::Request(asked) => change(draw, &mut asked.clone()),
+        }
+    }
+}
+
 impl Manipulator for NeutralChanges {
-    fn edit_request(&self, conversation: &mut Conversation, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        change(&self.0, conversation, context.draw)
+    fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
+        change(&self.0, conversation)
+            .map(|_| ())
             .ok_or_else(|| ManipulatorError::NotApplicable("it has no text of the system or the user".to_owned()))
     }
 
@@ -85,19 +141,32 @@ impl Manipulator for NeutralChanges {
     }
 }
 
-/// Changes the system text or the user text of a request; `None` where it has neither. Vectors stand for each letter.
-fn change(perturbation: &Perturbation, conversation: &mut Conversation, call: u64) -> Option<()> {
+/// Changes the system text or the user text of a request: the index of its message, and its text. `None` where it has neither.
+/// Vectors stand for each letter. What is drawn depends on what is said: the same request made again is the same still.
+fn change(perturbation: &Perturbation, conversation: &mut Conversation) -> Option<(usize, String)> {
     if conversation.vectors.is_some() {
         return None;
     }
     let of_system = |message: &Message| matches!(message.role, Role::System | Role::Developer);
     let of_user = |message: &Message| message.role == Role::User;
     let messages = &mut conversation.messages;
+    let call = digest(messages);
     let (system, user) = (messages.iter().rposition(of_system), messages.iter().rposition(of_user));
     let place = if perturbation.is_of_system_text(call) { system.or(user) } else { user.or(system) };
-    let text = messages.get_mut(place?)?.texts_mut().last()?;
+    let place = place?;
+    let text = messages.get_mut(place)?.texts_mut().last()?;
     *text = perturbation.of_request(call, text);
-    Some(())
+    Some((place, text.clone()))
+}
+
+/// A number for what messages say.
+fn digest(messages: &[Message]) -> u64 {
+    let mut hash = blake3::Hasher::new();
+    for message in messages {
+        let text = message.text();
+        hash.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    hash.finalize().as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
 /// A request that is set, changed.
@@ -105,7 +174,7 @@ fn changed_request(perturbation: &Perturbation, surface: &dyn Surface, body: &By
     let body = Bytes::from(door::plain(body).into_owned());
     let before = door::request(surface, &body).ok()?;
     let mut after = before.clone();
-    change(perturbation, &mut after, 0)?;
+    change(perturbation, &mut after)?;
     let written = door::write_request(surface, &body, &before, &after).ok()?;
     written::request(surface, &body, &written, &after).ok()?;
     Some(written)

@@ -165,9 +165,14 @@ impl<'a> Claim<'a> {
         if !futile && evidence.could_reach(self.target, left) {
             return None;
         }
+        Some(self.given_up())
+    }
+
+    /// Where a claim stands that is not shown, where nothing more is executed for it.
+    pub fn given_up(&self) -> Standing {
         let treated = counted(self.treated);
         let mixed = treated.passed > 0 && (treated.failed > 0 || self.has_flipped);
-        Some(if mixed { Standing::Contradicted } else { Standing::Unproven })
+        if mixed { Standing::Contradicted } else { Standing::Unproven }
     }
 
     /// Whether so many executions say nothing, or so many more in one arm than in the other, that the rest is no fair

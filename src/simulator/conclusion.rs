@@ -172,7 +172,8 @@ impl ReadConversation<'_> {
         };
         let right = truth.as_ref().is_none_or(|truth| *truth == answer);
         let task = self.task.as_ref().map(|task| task.text.clone()).unwrap_or_default();
-        let caught = !right && !self.orders.unchecked && self.draw(&["check", &understood(&text), &task], 2) == 0;
+        let caught =
+            !right && !self.orders.unchecked && self.draw(&["check", &understood(&text), &understood(&task)], 2) == 0;
         if caught {
             let own = truth.clone().unwrap_or_default();
             let computed = self.task.as_ref().filter(|task| !task.wants_code());
@@ -203,7 +204,7 @@ fn understood(text: &str) -> String {
         Some((before, last)) if says_nothing(last) => before.trim_end(),
         _ => text,
     };
-    said.replace("  ", " ")
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The opinions in one message: several where it quotes several, else its last statement.

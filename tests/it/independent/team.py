@@ -18,9 +18,9 @@ def ask(who, user):
 
 
 def solve(plan):
-    if kind != "disk":
+    if not kind.startswith("disk"):
         return ask("solver", plan)
-    place = "node-" + hashlib.sha256(plan.encode()).hexdigest()
+    place = "node-" + (value if kind == "disk-by-task" else hashlib.sha256(plan.encode()).hexdigest())
     if not os.path.exists(place):
         reply = ask("solver", plan)
         open(place, "w").write(reply)

@@ -125,7 +125,8 @@ impl World {
         let wrong = who == "solver" && (self.broken.load(Ordering::SeqCst) || chance);
         let value = last(user) + 1 + if wrong { 1000 } else { 0 };
         let style = if self.wordy { format!(" ({})", draws.number("style") % 1_000_000) } else { String::new() };
-        format!("I am {who} and worked it out with care{style}. VALUE={value}")
+        let order = system.lines().find(|line| line.starts_with("Count ")).unwrap_or_default();
+        format!("I am {who}{order} and worked it out with care{style}. VALUE={value}")
     }
 }
 
