@@ -57,7 +57,7 @@ pub struct SeenArms<'a> {
 
 /// What was seen under one id.
 #[derive(Debug, Default)]
-struct NamedReply {
+struct RepliesOfOneId {
     executions: BTreeSet<usize>,
     requests: BTreeSet<u64>,
     words: BTreeSet<u64>,
@@ -75,7 +75,7 @@ impl SeenArms<'_> {
     }
 
     fn same_reply(&self) -> Option<Dependence> {
-        let mut named: BTreeMap<&str, NamedReply> = BTreeMap::new();
+        let mut named: BTreeMap<&str, RepliesOfOneId> = BTreeMap::new();
         for (number, call) in self.all() {
             if let Some(id) = call.id.as_deref().filter(|id| !id.is_empty()) {
                 let seen = named.entry(id).or_default();

@@ -172,8 +172,9 @@ impl ReadConversation<'_> {
         };
         let right = truth.as_ref().is_none_or(|truth| *truth == answer);
         let task = self.task.as_ref().map(|task| task.text.clone()).unwrap_or_default();
-        let caught =
-            !right && !self.orders.unchecked && self.draw(&["check", &understood(&text), &understood(&task)], 2) == 0;
+        let caught = !right
+            && !self.orders.unchecked
+            && self.draw(&["check", &understood(&text), &with_blanks_alike(task.trim_end())], 2) == 0;
         if caught {
             let own = truth.clone().unwrap_or_default();
             let computed = self.task.as_ref().filter(|task| !task.wants_code());
@@ -204,7 +205,18 @@ fn understood(text: &str) -> String {
         Some((before, last)) if says_nothing(last) => before.trim_end(),
         _ => text,
     };
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
+    with_blanks_alike(said)
+}
+
+/// A text without the blanks and empty lines that are one too many.
+fn with_blanks_alike(text: &str) -> String {
+    let mut alike = text.to_owned();
+    for (more, fewer) in [("  ", " "), (" \n", "\n"), ("\n\n\n", "\n\n")] {
+        while alike.contains(more) {
+            alike = alike.replace(more, fewer);
+        }
+    }
+    alike
 }
 
 /// The opinions in one message: several where it quotes several, else its last statement.

@@ -20,7 +20,8 @@ def ask(who, user):
 def solve(plan):
     if not kind.startswith("disk"):
         return ask("solver", plan)
-    place = "node-" + (value if kind == "disk-by-task" else hashlib.sha256(plan.encode()).hexdigest())
+    key = " ".join(plan.split()) if kind == "disk-by-words" else plan
+    place = "node-" + hashlib.sha256(key.encode()).hexdigest()
     if not os.path.exists(place):
         reply = ask("solver", plan)
         open(place, "w").write(reply)
@@ -33,7 +34,7 @@ words = ask("writer", plan + " " + solved)
 if kind.startswith("memory"):
     # A bad end is remembered for good, and spoils whatever comes after it.
     place = "memory-" + value
-    spoilt = os.path.exists(place) and len(open(place).read()) >= (5 if kind == "memory" else 1)
+    spoilt = os.path.exists(place) and len(open(place).read()) >= (6 if kind == "memory" else 1)
     if last(words) != int(value) + 3:
         open(place, "a").write("x")
     print("ANSWER:", 0 if spoilt else last(words))
