@@ -271,7 +271,7 @@ def rewritten(suite):
     suite.equal("every question is answered", rewriting["unanswered"], 0)
     suite.check("the cost is told", said["cost"]["spent"]["money"] > 0, said["cost"])
     edits = [change for row in rows(out) + rows(out, "benign.jsonl") if row["label"] for change in row["label"]["changes"]]
-    leaked = [words for change in edits for words in ("===", "## ", "what the agent") if any(words in after["text"] for after in change["after"])]
+    leaked = [part for change in edits for part in PARTS_OF_A_QUESTION if any(part in after["text"].lower() for after in change["after"])]
     suite.equal("no edit holds a part of its question", leaked, [])
     judged = [json.loads(line) for line in (out / "judge.jsonl").read_text().splitlines()]
     verdicts = [read(line["reply"]) for line in judged]
@@ -287,6 +287,10 @@ def rewritten(suite):
     suite.check("an answer is called cut off only where one was", cut_off or not ran_on, unsaid)
     suite.equal("no run is unchecked but where the judge says that it cannot tell, or runs on", sorted(unsaid), sorted(ran_on))
     suite.linted(out)
+
+
+# Fences and headings of what a rewriting model is asked: an edit that holds one of them is refused.
+PARTS_OF_A_QUESTION = ("===", "## ", "what the agent was told", "what the agent answered", "what the agent is about to be asked")
 
 
 def read(reply):
