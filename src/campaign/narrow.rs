@@ -48,6 +48,11 @@ impl LeftOutError<'_> {
         answer(&LeaveOneOut { without: &without, with_all: &with_all, terms: self.terms })
     }
 
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself is of one lifetime only")]
+    fn next(&self) -> NextForNeed {
+        self.asked(|question| question.next())
+    }
+
     fn known(&self) -> Option<Necessity> {
         let (executed, exclusion) = self.asked(|question| (question.executed(), question.exclusion()));
         Some(necessity(self.planted, self.state?, executed, Some(exclusion)))
@@ -74,7 +79,7 @@ impl CellBench {
         }
         while errors.iter().any(|one| one.state.is_none()) {
             for one in errors.iter_mut().filter(|one| one.state.is_none()) {
-                let arm = match one.asked(|question| question.next()) {
+                let arm = match one.next() {
                     NextForNeed::Execute(arm) => arm,
                     NextForNeed::Stop(need) => {
                         one.state = Some(need);

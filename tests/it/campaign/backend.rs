@@ -115,7 +115,7 @@ async fn reply(
     let request = Request::from_parts(parts, Either::Left(Full::new(asked.clone())));
     let (head, body) = simulator.send(request).await.expect("a reply").into_parts();
     let mut body = body.collect().await.expect("a body").to_bytes();
-    if wrong_of.is_some_and(|of| blake3::hash(&asked).as_bytes()[0] % of == 0) {
+    if wrong_of.is_some_and(|of| blake3::hash(&asked).as_bytes()[0].is_multiple_of(of)) {
         body = with_a_wrong_figure(&body);
     }
     Response::from_parts(head, Full::new(body))

@@ -29,7 +29,7 @@ async fn where_any_change_turns_outcomes_an_error_is_verified_and_a_polite_word_
     let backend = Backend::chaotic(12).await;
     let mut text = format!("{}proof.repeatable = true\n{PIPELINE}", tasks(12));
     for number in 0..POLITE.len() {
-        text.push_str(&format!("[[plan]]\nfile = \"polite-{number}.toml\"\n"));
+        text.extend(["[[plan]]\nfile = \"polite-", &number.to_string(), ".toml\"\n"]);
     }
     let bench = Bench::new(&(text + &plans(&["corrupt-number"], "\"pipeline\"")));
     for (number, (agent, words)) in POLITE.iter().enumerate() {
