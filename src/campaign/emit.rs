@@ -127,7 +127,8 @@ impl CellBench {
         let mut writer = Writer::create(root)?;
         let mut left_out = 0;
         for chain in chains {
-            let ChainConclusion { concluded: one, lines, repeating_orders } = ChainConclusion::read(root, campaign, *chain)?;
+            let ChainConclusion { concluded: one, lines, repeating_orders } =
+                ChainConclusion::read(root, campaign, *chain)?;
             let expected = campaign.tasks.get(chain.task).map_or("", |task| task.answer.as_str());
             sums.add(&one, expected, concluded.claims)?;
             concluded.add(&one);
