@@ -104,7 +104,6 @@ pub(super) struct ChainConclusion {
     /// Its samples; their texts follow, a line each.
     pub(super) lines: Vec<SampleLine>,
     /// How many more are left out, for an agent repeats the order that was planted in it.
-    #[serde(default)]
     pub(super) repeating_orders: usize,
 }
 

@@ -39,6 +39,16 @@ const GIVEN_UP: &[&str] = &["abort", "aborted", "interrupted"];
 /// Words for an answer that somebody took back.
 const CANCELLED: &[&str] = &["cancelled", "canceled"];
 
+/// Words for an answer that stops before all of it was said, in the words of the APIs: at the length that was asked for, at the
+/// model's window, at a filter.
+const STOPPED_SHORT: &[&str] =
+    &["length", "max_tokens", "max_output_tokens", "content_filter", "model_context_window_exceeded"];
+
+/// Whether a model stopped before it had said all, by the word for why it stopped.
+pub fn stopped_short(reason: &str) -> bool {
+    STOPPED_SHORT.iter().any(|word| word.eq_ignore_ascii_case(reason))
+}
+
 /// How a call ended by the word for why its model stopped. Words that are not known are answers: there are many for one that is
 /// whole, and for one that stops at the length that was asked for.
 pub(super) fn ending(reason: &str) -> CallEnding {
@@ -74,4 +84,16 @@ pub(super) fn last_word<'a>(body: &'a [u8], key: &str) -> Option<&'a [u8]> {
         let word = value.strip_prefix(b"\"")?;
         word.get(..memchr::memchr(b'"', word)?)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_apis_word_for_a_stop_before_the_end_is_known() {
+        let words = ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "content_filter"];
+        assert!(words.into_iter().all(stopped_short));
+        assert!(!["stop", "end_turn", "tool_calls", ""].into_iter().any(stopped_short));
+    }
 }

@@ -53,6 +53,7 @@ pub use conversation::{
     Vectors,
 };
 pub use counts::recounted;
+pub use finish::stopped_short;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Case, UnnamedVerdict, Surroundings, excerpt};
 use crate::{
     proxy::{model, upstream::Upstream},
-    surface::{Conversation, RequiredFormat, Message, OpenaiChat, ParameterSetting, ParameterSettings, Role, door},
+    surface::{Conversation, RequiredFormat, Message, OpenaiChat, ParameterSetting, ParameterSettings, Role, door, stopped_short},
 };
 
 /// Asks a model, at temperature 0, whether the output answers the question as the expected answer does. Where it is
@@ -120,7 +120,7 @@ async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<UnnamedVerdict, Str
     let body = model::ask_once(upstream, &body).await.map_err(|error| error.to_string())?;
     let reply = door::reply(&OpenaiChat, &body, false).map_err(|error| error.to_string())?;
     let answer = reply.answers.first().ok_or("an empty reply")?;
-    let cut_off = answer.finish_reason.as_deref() == Some("length");
+    let cut_off = answer.finish_reason.as_deref().is_some_and(stopped_short);
     let text = answer.message.text();
     read(&text).map_err(|why| if cut_off { format!("its answer was cut off: {}", excerpt(&text)) } else { why })
 }

@@ -6,7 +6,7 @@ use super::{
     Past, Sighting, WatchedStep,
     past::{bare, first},
 };
-use crate::surface::{RequiredFormat, schema};
+use crate::surface::{RequiredFormat, schema, stopped_short};
 
 /// How a reply begins that is a refusal.
 const REFUSALS: &[&str] =
@@ -14,8 +14,6 @@ const REFUSALS: &[&str] =
 /// What stands in a reply that shows an error.
 const ERRORS: &[&str] =
     &["traceback (most recent call last)", "exitcode: 1", "i made a mistake", "my mistake", "that was incorrect"];
-/// Why a model stopped before it had said all, in the words of the APIs.
-const CUT: &[&str] = &["length", "max_tokens", "content_filter", "model_context_window_exceeded"];
 
 /// Nothing was said.
 pub(super) fn no_answer(_: &Past, step: &WatchedStep) -> Option<Sighting> {
@@ -31,7 +29,7 @@ pub(super) fn no_answer(_: &Past, step: &WatchedStep) -> Option<Sighting> {
 
 /// The reply was cut short.
 pub(super) fn cut(_: &Past, step: &WatchedStep) -> Option<Sighting> {
-    let finish = step.finish.as_deref().filter(|finish| CUT.contains(finish))?;
+    let finish = step.finish.as_deref().filter(|finish| stopped_short(finish))?;
     let end: Vec<&str> = step.said.split_whitespace().rev().take(12).collect();
     let end = end.into_iter().rev().collect::<Vec<_>>().join(" ");
     Sighting::of(format!("the reply was cut short (`{finish}`)"), end)
@@ -47,7 +45,7 @@ pub(super) fn refusal(_: &Past, step: &WatchedStep) -> Option<Sighting> {
 
 /// Something else than the JSON that was asked for.
 pub(super) fn broken_json(_: &Past, step: &WatchedStep) -> Option<Sighting> {
-    let cut = step.finish.as_deref().is_some_and(|finish| CUT.contains(&finish));
+    let cut = step.finish.as_deref().is_some_and(stopped_short);
     if step.format == RequiredFormat::Text || !step.calls.is_empty() || step.said.trim().is_empty() || cut {
         return None;
     }

@@ -9,7 +9,7 @@ use super::{
     rules::weighed_signs,
     spectrum,
 };
-use crate::watch::numbers_in_text;
+use crate::{surface::stopped_short, watch::numbers_in_text};
 
 /// What each number of a step is, in order: its name in files, and what it says.
 pub const CLUES: &[(&str, &str)] = &[
@@ -166,7 +166,7 @@ impl<'a> RunClues<'a> {
         let earlier = self.run.turns.get(..place).unwrap_or_default();
         let before = earlier.iter().rev().find(|earlier| earlier.agent == turn.agent);
         let again = !turn.calls.is_empty() && before.is_some_and(|before| before.calls == turn.calls);
-        let cut = matches!(turn.finish.as_deref(), Some("length" | "max_tokens" | "content_filter"));
+        let cut = turn.finish.as_deref().is_some_and(stopped_short);
         [
             flag(error),
             flag(error && again),
