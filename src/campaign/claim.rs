@@ -85,6 +85,17 @@ impl MadeCells {
 }
 
 impl ConcludedClaim {
+    /// Takes all weight from executions in a chaotic task, whatever they came to; those that depend on each other have none.
+    pub(super) fn without_weight(mut self) -> Self {
+        if self.executed.pairs > 0 && self.executed.dependent.is_none() {
+            self.standing = Standing::Void;
+            self.executed.chaotic = true;
+            self.necessity.clear();
+            self.why = Some("chaotic: neutral changes alone turn the task's outcome too often".to_owned());
+        }
+        self
+    }
+
     /// A claim of which nothing more was executed than its first runs.
     pub(super) fn unexecuted(first: &[ProofSample], claim: &Claim<'_>, why: Option<String>) -> Self {
         debug_assert_eq!(first.len(), claim.treated.len(), "the first runs are the treated arm");

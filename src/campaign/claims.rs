@@ -22,7 +22,7 @@ use super::{
 use crate::{
     equality::{Parting, Rules, Told},
     plan::Planted,
-    proof::ProofSample,
+    proof::{ProofSample, is_chaotic},
     recording::{self, Recording},
     replay::{parting_before, told},
     trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
@@ -63,10 +63,13 @@ impl CellBench {
         }
         concluded.unfinished += made.unfinished.len();
         concluded.nulls = nulls(&made);
+        let chaotic = is_chaotic(concluded.nulls.passed, concluded.nulls.failed, self.context.campaign.chaotic);
+        concluded.tasks.iter_mut().for_each(|task| task.chaotic = chaotic);
         concluded.older = older_controls(&made);
         concluded.claims = claims.len();
         for (number, claimed) in claims.iter().enumerate() {
             if let Some(proven) = proven.remove(&number) {
+                let proven = if chaotic { proven.without_weight() } else { proven };
                 conclude(concluded, number, claimed, &proven);
             }
         }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     budget::Cost,
+    dataset::DecoyCounts,
     trajectory::{JointCause, Necessity, Need},
 };
 
@@ -22,6 +23,8 @@ pub struct Concluded {
     pub tasks: usize,
     /// Those that were gone on with.
     pub kept: usize,
+    /// Those in which neutral changes alone turn the outcome too often.
+    pub(super) chaotic: usize,
     /// Finished clean runs.
     pub clean_runs: usize,
     /// Those that passed.
@@ -57,6 +60,8 @@ pub struct Concluded {
     pub(super) narrowed: Narrowed,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
+    /// What came of the decoys.
+    pub(super) decoys: DecoyCounts,
     /// Null executions.
     pub nulls: Nulls,
     /// Those of them that are older than runs that they would stand against.
@@ -121,6 +126,7 @@ impl Concluded {
     pub(super) fn add(&mut self, chain: &ConcludedChain) {
         chain.tasks.iter().for_each(|task| self.add_task(task));
         chain.attempts.iter().for_each(|attempt| self.add_attempt(attempt));
+        chain.decoys.iter().for_each(|decoy| self.decoys.count(decoy));
         let mut narrowed = BTreeMap::new();
         for attempt in chain.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
             narrowed.insert(attempt.claim, &attempt.necessity);
@@ -145,6 +151,7 @@ impl Concluded {
     fn add_task(&mut self, task: &TaskState) {
         self.tasks += 1;
         self.kept += usize::from(task.reference.is_some());
+        self.chaotic += usize::from(task.chaotic);
         self.clean_runs += usize::try_from(task.runs).unwrap_or_default();
         self.clean_passed += usize::try_from(task.passed).unwrap_or_default();
         self.silent += usize::try_from(task.silent).unwrap_or_default();
@@ -179,6 +186,11 @@ impl Concluded {
     /// How many attempts are of a class.
     pub fn count(&self, class: Class) -> usize {
         self.classes.get(&class).copied().unwrap_or_default()
+    }
+
+    /// What came of the decoys; `None` where none was delivered.
+    pub(super) fn decoys_if_any(&self) -> Option<DecoyCounts> {
+        (self.decoys.planted > 0).then_some(self.decoys)
     }
 
     /// How many attempts were delivered.

@@ -12,6 +12,7 @@ mod command;
 mod concluded;
 mod conclusion;
 mod conduct;
+mod decoy;
 mod definition;
 mod dependent;
 mod ended;

@@ -8,7 +8,10 @@ use super::{
     file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, sitting::OlderControls,
     unmade::Unmade,
 };
-use crate::trajectory::{Executed, Necessity, RunId, Tally};
+use crate::{
+    dataset::DecoyCounts,
+    trajectory::{Executed, Necessity, RunId, Tally},
+};
 
 /// What a campaign reports.
 #[derive(Debug, Serialize)]
@@ -39,6 +42,9 @@ pub struct CampaignReport {
     pub verified_failures: usize,
     /// Every injected run by its class, each in one.
     pub classes: BTreeMap<&'static str, usize>,
+    /// What came of the decoys; left out where none was delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoys: Option<DecoyCounts>,
     /// Yield per system, agent, mode, side and manipulator.
     pub strata: Vec<Stratum>,
     /// Yield per failure mode, all 14, hit or not.
@@ -49,9 +55,9 @@ pub struct CampaignReport {
     pub rewriting: Rewriting,
     /// What it cost.
     pub cost: Costs,
-    /// The injected runs.
+    /// The injected runs, and the decoys.
     pub cells: ReportRows<CellRow>,
-    /// The tasks that were left out or are not repeatable.
+    /// The tasks that were left out are not repeatable or are chaotic.
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.
     pub seconds: f64,
@@ -60,6 +66,11 @@ pub struct CampaignReport {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_none_silent(runs: &usize) -> bool {
     *runs == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// Clean runs.
@@ -73,6 +84,8 @@ pub struct Clean {
     pub runs: usize,
     /// Those that passed.
     pub passed: usize,
+    /// Tasks in which neutral changes alone turn the outcome too often.
+    pub chaotic: usize,
 }
 
 /// From attempts to proof.
@@ -175,6 +188,9 @@ pub struct CellRow {
     pub task: String,
     /// The plan.
     pub plan: String,
+    /// Whether it is a decoy: then it counts in no sum but that of the decoys.
+    #[serde(skip_serializing_if = "is_false")]
+    pub decoy: bool,
     /// Whom and what its injections aim at, as in the rows of the strata.
     pub aims: Vec<Aim>,
     /// Where a drawn plan aims.
@@ -220,6 +236,8 @@ pub struct TaskRow {
     pub clean: Tally,
     /// Whether its clean runs asked the same questions after the same replies.
     pub repeatable: bool,
+    /// Whether neutral changes alone turn its outcome too often.
+    pub chaotic: bool,
 }
 
 impl Expense {

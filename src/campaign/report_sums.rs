@@ -81,10 +81,10 @@ impl ReportSums {
     }
 
     fn rows(&mut self, chain: &ConcludedChain, expected: &str, claims: usize) -> io::Result<()> {
-        for attempt in &chain.attempts {
+        for attempt in chain.attempts.iter().chain(&chain.decoys) {
             self.cells.push(cell(attempt, expected, claims))?;
         }
-        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable;
+        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic;
         chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
     }
 
@@ -113,12 +113,14 @@ impl ReportSums {
                 kept: concluded.kept,
                 runs: concluded.clean_runs,
                 passed: concluded.clean_passed,
+                chaotic: concluded.chaotic,
             },
             silent_runs: concluded.silent,
             older_controls: concluded.older,
             funnel: self.funnel,
             verified_failures: concluded.verified(),
             classes: self.classes,
+            decoys: concluded.decoys_if_any(),
             strata: self.strata.into_iter().map(stratum).collect(),
             modes: FailureMode::ALL.iter().map(balance).collect(),
             rewriting: self.unmade.rewriting,
@@ -203,6 +205,7 @@ fn cell(attempt: &InjectedRun, expected: &str, claims: usize) -> CellRow {
         system: attempt.system.clone(),
         task: attempt.task.clone(),
         plan: attempt.plan.clone(),
+        decoy: attempt.decoy,
         aims: attempt.aims.clone(),
         position: attempt.position,
         run: attempt.run.clone(),
@@ -233,5 +236,6 @@ fn task(state: &TaskState) -> TaskRow {
         why: state.why.clone(),
         clean: Tally { passed: state.passed, of: state.runs },
         repeatable: state.repeatable,
+        chaotic: state.chaotic,
     }
 }

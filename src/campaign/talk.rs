@@ -10,7 +10,9 @@ impl Concluded {
     /// A line each: clean runs, injected runs, proofs, and what was narrowed down where anything was.
     pub(super) fn lines(&self) -> Vec<String> {
         let narrowed = (self.without > 0).then(|| self.narrow_line());
-        [self.clean_line(), self.injected_line(), self.verify_line()].into_iter().chain(narrowed).collect()
+        let decoys = self.decoys_if_any().map(|decoys| format!("decoys    {}", decoys.in_words()));
+        let lines = [self.clean_line(), self.injected_line(), self.verify_line()];
+        lines.into_iter().chain(narrowed).chain(decoys).collect()
     }
 
     fn clean_line(&self) -> String {
@@ -82,6 +84,12 @@ impl Concluded {
         }
         for (words, runs) in self.dependent.iter().take(TOLD) {
             line.extend([format!("\n          {runs} void (dependent): {words}")]);
+        }
+        if self.chaotic > 0 {
+            let (chaotic, kept) = (self.chaotic, self.kept);
+            line.extend([format!(
+                "\n          {chaotic} of {kept} tasks × systems are chaotic: neutral changes alone turn the outcome too often (`proof.chaotic`)"
+            )]);
         }
         if let Some(older) = self.older.in_words() {
             line.extend(["\n          ", &older]);

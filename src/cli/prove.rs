@@ -40,7 +40,7 @@ const KEPT: &str = "proof.json";
 #[derive(Debug, Args)]
 pub(super) struct ProveArgs {
     /// A labelled run's directory; or a dataset whose recordings lie in `logs/` beside it: then each failure whose label
-    /// is of the former rule, or not verified, is proven, and `{question}` and `{answer}` in command and check are its task's.
+    /// is of a former rule, or not verified, is proven, and `{question}` and `{answer}` in command and check are its task's.
     #[arg(value_name = "RUN|DATASET")]
     path: PathBuf,
     /// The share of wrong rows that a dataset may hold in the mean.

@@ -6,12 +6,12 @@ use bytes::Bytes;
 
 use super::{ExecutionArm, ReplySource, arm::ForkedReplies};
 use crate::{
-    manipulator::{Context, Manipulator, ManipulatorError},
+    manipulator::{Context, Manipulator, ManipulatorError, neutral_place},
     plan::{Plan, Target},
     proof::Perturbation,
     recording::RunOrigin,
     replay::AtFork,
-    surface::{Conversation, Message, Reading, Role, Surface, door, for_path, written},
+    surface::{Conversation, Message, Reading, Surface, door, for_path, written},
     trajectory::Step,
 };
 
@@ -142,19 +142,11 @@ impl Manipulator for NeutralChanges {
 }
 
 /// Changes the system text or the user text of a request: the index of its message, and its text. `None` where it has neither.
-/// Vectors stand for each letter. What is drawn depends on what is said: the same request made again is the same still.
+/// What is drawn depends on what is said: the same request made again is the same still.
 fn change(perturbation: &Perturbation, conversation: &mut Conversation) -> Option<(usize, String)> {
-    if conversation.vectors.is_some() {
-        return None;
-    }
-    let of_system = |message: &Message| matches!(message.role, Role::System | Role::Developer);
-    let of_user = |message: &Message| message.role == Role::User;
-    let messages = &mut conversation.messages;
-    let call = digest(messages);
-    let (system, user) = (messages.iter().rposition(of_system), messages.iter().rposition(of_user));
-    let place = if perturbation.is_of_system_text(call) { system.or(user) } else { user.or(system) };
-    let place = place?;
-    let text = messages.get_mut(place)?.texts_mut().last()?;
+    let call = digest(&conversation.messages);
+    let place = neutral_place(conversation, perturbation.is_of_system_text(call))?;
+    let text = conversation.messages.get_mut(place)?.texts_mut().last()?;
     *text = perturbation.of_request(call, text);
     Some((place, text.clone()))
 }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 pub use adaptive::Adaptive;
 pub use append_instruction::InstructionTarget;
+pub use neutral_change::{neutral_place, neutral_reply, neutral_request};
 pub use number::{NumberChange, Which};
 pub use question::{ANSWER_SCHEMA, Question};
 pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates, scaffold};
@@ -61,6 +62,7 @@ manipulators! {
     wrong_entity::WrongEntity (Response),
     edit_tool_call::EditToolCall (Response),
     rewrite_with_model::RewriteWithModel (Request, Response),
+    neutral_change::NeutralChange (Request, Response),
 }
 
 /// What a manipulator may know besides the text it edits.

@@ -128,6 +128,7 @@ impl<'a> Claim<'a> {
             target: Some(self.target),
             repeatable: false,
             dependent: None,
+            chaotic: false,
             perturbed: self.perturbed,
         }
     }

@@ -11,16 +11,19 @@
 //!   executions do not depend on each other. Against those that do, for they follow a rhythm, the order of the arms in a
 //!   pair is [drawn](Terms::drawn_for); that is no bound, and measured in `systems_tests`.
 //! - [`SeenArms`] looks for what makes executions depend on each other: caches, programs that remember, an order in time.
+//! - [`is_chaotic`] tells tasks in which neutral changes alone turn the outcome too often.
 //! - [`Claim::next`] says what to execute next, or where the claim stands.
 //! - [`Exclusion`] is the reverse question, whether an effect of a size can be excluded, with the same guarantee.
 //! - [`LeaveOneOut`] is one of several planted errors: whether the failure needs it, by both.
 //! - [`Search`] is many claims about one failed run: which of its steps are decisive, and what to execute next to know.
+//! - [`rate_at_most`] is what a count of decoys, which were planted as errors and are none, leaves possible.
 //! - [`kept`] cuts a set of claims so that the wrong ones are at most a share α of them in the mean (e-BH: Wang and Ramdas,
 //!   2022, under any dependence).
 //!
 //! Everything is plain arithmetic: the same samples, the same answer on every machine.
 
 mod bounds;
+mod chaos;
 mod claim;
 mod cut;
 mod decisive;
@@ -30,12 +33,14 @@ mod foretell;
 mod need;
 mod pairs;
 mod perturbation;
+mod rate;
 mod repeated;
 mod sample;
 mod terms;
 mod words;
 
 pub use bounds::e_bounds;
+pub use chaos::is_chaotic;
 pub use claim::{Arm, Claim, Next};
 pub use cut::{kept, level};
 pub use decisive::{
@@ -47,6 +52,7 @@ pub use foretell::{Foretold, foretell};
 pub use need::{LeaveOneOut, NeedTerms, NextForNeed, read_former_states};
 pub use pairs::{Expected, e_value};
 pub use perturbation::Perturbation;
+pub use rate::rate_at_most;
 pub use repeated::Repetition;
 pub use sample::{ProofSample, counted};
 pub use terms::{BadTerms, Terms};

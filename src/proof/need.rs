@@ -138,6 +138,7 @@ impl LeaveOneOut<'_> {
             repeatable: false,
             perturbed: true,
             dependent: None,
+            chaotic: false,
         }
     }
 

@@ -5,7 +5,8 @@ use crate::trajectory::{Executed, Executions, Necessity, Need};
 /// One line: how sure, and on what executions. `null` and `treated` say what the arms are, for example `without` and `with`.
 pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
     let dependent = executed.dependent.as_ref().map(|dependence| format!("; dependent: {}", dependence.words()));
-    evidence(executed, null, treated) + &dependent.unwrap_or_default()
+    let chaotic = executed.chaotic.then_some("; chaotic: neutral changes alone turn the task's outcome too often");
+    evidence(executed, null, treated) + &dependent.unwrap_or_default() + chaotic.unwrap_or_default()
 }
 
 fn evidence(executed: &Executed, null: &str, treated: &str) -> String {
@@ -158,6 +159,7 @@ mod tests {
             target: Some(1000.0),
             repeatable: false,
             dependent: None,
+            chaotic: false,
             perturbed: false,
         };
         assert_eq!(

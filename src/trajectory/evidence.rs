@@ -98,6 +98,9 @@ pub struct Executed {
     /// What makes the executions depend on each other; `None` where nothing does. Then they amount to nothing, whatever they came to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependent: Option<Dependence>,
+    /// Whether runs of the task fail too often after neutral changes alone: then none of its errors is shown, whatever they came to.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub chaotic: bool,
     /// Whether each execution got [neutral changes](crate::proof::Perturbation) of its own. Without them, as earlier versions
     /// executed, it is shown that bytes decide, and not that these do.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -114,7 +117,8 @@ pub enum Standing {
     Contradicted,
     /// It is not shown, or not yet.
     Unproven,
-    /// Too many executions say nothing, or they depend on each other ([`Executed::dependent`] says how).
+    /// Too many executions say nothing, or they depend on each other ([`Executed::dependent`] says how), or the task is
+    /// [chaotic](Executed::chaotic).
     Void,
 }
 
@@ -176,6 +180,11 @@ impl Evidence {
     /// Whether the label was written before claims were made from pairs of executions.
     pub fn is_of_former_rule(&self) -> bool {
         self.executed.is_none()
+    }
+
+    /// Whether each of its executions got neutral changes of its own.
+    pub fn is_perturbed(&self) -> bool {
+        self.executed.as_ref().is_some_and(|executed| executed.perturbed)
     }
 
     /// Whether it stands because the system repeats itself.

@@ -141,7 +141,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),
     ("score", &["trajectory"]),
-    ("proof", &["trajectory"]),
+    ("proof", &["manipulator", "trajectory"]),
     ("budget", &["trajectory"]),
     ("fault", &["surface"]),
     ("equality", &["surface", "trajectory"]),

@@ -3,6 +3,7 @@
 use crate::{
     cli::counted,
     proof::{in_words, need_in_words},
+    ruling::PLANTED,
     trajectory::{Evidence, JointCause, Label, LabelEntry, LabelStatus},
 };
 
@@ -26,9 +27,12 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
         return if unsaid { vec![("evidence", hint)] } else { Vec::new() };
     };
     let mut lines = Vec::new();
-    let former = || with("of the former rule", "tops it up");
+    let former = || with("of a former rule", "tops it up");
     let executed = evidence.executed.as_ref().map(|executed| in_words(executed, "without", "with"));
     lines.push(("evidence", executed.unwrap_or_else(former)));
+    if label.definition == PLANTED && evidence.executed.as_ref().is_some_and(|executed| !executed.perturbed) {
+        lines.push(("", with("its runs had no neutral changes, so it is shown that bytes decide", "makes them anew")));
+    }
     for one in &evidence.necessity {
         lines.push(("", need_in_words(one)));
     }
@@ -66,6 +70,7 @@ mod tests {
             pairs: 6,
             e: Some(1792.0),
             target: Some(1000.0),
+            perturbed: true,
             ..Executed::default()
         };
         let necessity = |injection, state| Necessity {
@@ -117,6 +122,9 @@ mod tests {
         );
         // Executions of a trace are not nothing.
         assert!(lines(&label(None), None, 20)[0].1.contains("a trace executed 20 runs"));
+        let unchanged = Executed { perturbed: false, ..executed };
+        let bytes_only = Evidence { executed: Some(unchanged), ..Evidence::default() };
+        assert!(lines(&label(Some(bytes_only)), prove, 0)[1].1.contains("bytes decide: `aegis prove"));
         let former = Evidence { clean: Tally::of(2, 2), ..Evidence::default() };
         assert!(lines(&label(Some(former)), prove, 0)[0].1.contains("former rule: `aegis prove"));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit};
+use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit, kept::FORMER};
 use crate::{
     dataset::{
         Dataset, Ground, LabelledError, Sample, SampleKind, Truth,
@@ -81,6 +81,7 @@ pub(super) fn taken(
     }
     match sample.kind {
         SampleKind::Benign => return Err(Unfit("an injection without harm")),
+        SampleKind::Decoy => return Err(Unfit("a decoy")),
         SampleKind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
         SampleKind::Clean | SampleKind::Failure => {}
     }
@@ -95,6 +96,7 @@ pub(super) fn taken(
     }
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),
+        Some(_) if !options.former && sample.label.as_ref().is_some_and(Truth::shows_bytes_only) => Err(FORMER),
         Some(ground) => {
             kept.takes(ground, options)?;
             sample

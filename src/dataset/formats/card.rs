@@ -32,6 +32,7 @@ impl Card {
             SampleKind::Clean => "clean",
             SampleKind::Failure => "failure",
             SampleKind::Benign => "benign",
+            SampleKind::Decoy => "decoy",
         };
         *self.kinds.entry(kind).or_default() += 1;
         self.systems.insert(sample.system.clone());
@@ -191,6 +192,13 @@ impl Card {
             let _ = writeln!(
                 text,
                 "- For {unclaimed} failures nothing was executed that shows them: their labels are somebody's word."
+            );
+        }
+        if let Some(decoys) = &kept.decoys {
+            let _ = writeln!(
+                text,
+                "- Neutral changes were planted as if they were errors, and proven in the same way: {}.",
+                decoys.in_words()
             );
         }
         for (manipulator, what) in &kept.giveaways {

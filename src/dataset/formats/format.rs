@@ -173,7 +173,7 @@ pub struct ExportOptions {
     pub split: Option<Split>,
     /// The share of wrong failures that is allowed in the mean, above 0 and below 1; `None` is 0.01.
     pub alpha: Option<f64>,
-    /// Also labels that were verified under the former rule.
+    /// Also labels that were verified under a former rule.
     pub former: bool,
     /// Also labels that were delivered and are not proven.
     pub unverified: bool,

@@ -151,6 +151,8 @@ const EXECUTED: Type = Type::Record(&[
     May("target", Type::Number),
     May("repeatable", Type::Flag),
     May("dependent", Type::Json),
+    May("chaotic", Type::Flag),
+    May("perturbed", Type::Flag),
 ]);
 
 const EXECUTIONS: Type =

@@ -48,7 +48,7 @@ fn labels_of_the_former_rule_are_judged_by_it() {
     write(dir.path(), &samples);
     let report = lint_dir(dir.path());
     assert!(report.is_clean(), "{}", shown(&report));
-    assert!(report.sure.contains("1 failure by the former rule"), "{}", report.sure);
+    assert!(report.sure.contains("1 failure by a former rule"), "{}", report.sure);
     truth(&mut samples[1]).evidence.as_mut().expect("evidence").controls.passed = 1;
     write(dir.path(), &samples);
     let said = shown(&lint_dir(dir.path()));

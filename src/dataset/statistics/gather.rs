@@ -46,7 +46,7 @@ impl Gathered {
         match sample.kind {
             SampleKind::Clean => drop(self.clean.insert(sample.id.clone(), 0)),
             SampleKind::Failure => self.failure(sample),
-            SampleKind::Benign => {}
+            SampleKind::Benign | SampleKind::Decoy => {}
         }
     }
 

@@ -52,8 +52,9 @@ def test(aegis, cache, report):
     with model.served(cache) as url:
         suites = {name: Suite(aegis, cache, report, url, name) for name in SYSTEMS}
         outs = {name: system(suite) for name, suite in suites.items()}
-        if outs["pipeline"]:
-            again(suites["pipeline"], outs["pipeline"])
+        if outs["debate"]:
+            again(suites["debate"], outs["debate"])
+        decoys(Suite(aegis, cache, report, url, "decoys", program="handover"), suites["handover"].tasks)
         chain = suites["handover"]
         if outs["handover"]:
             replayed(chain, outs["handover"])
@@ -96,7 +97,7 @@ class Suite:
         """Run the campaign; gives its directory and report, or nothing where it did not come to its end."""
         out = out or self.aegis.logs(f"real-{self.name}") / "out"
         chosen = [word for task in only or self.tasks for word in ("--only", task)]
-        arguments = ["campaign", ROOT / self.name / file, "--out", out, "--upstream", self.url]
+        arguments = ["campaign", ROOT / self.name.split("-")[0] / file, "--out", out, "--upstream", self.url]
         began = time.monotonic()
         done = self.aegis.call(
             *arguments, "--jobs", 1, *chosen, *options, folder=self.program, seconds=seconds, below=self.warm
@@ -205,10 +206,27 @@ def modes(report, outs):
 
 def again(suite, first):
     """The same campaign once more writes the same bytes."""
-    out, _ = suite.campaign()
+    out, _ = suite.campaign(file=FILES.get(suite.name, "campaign.toml"))
     for file in ("dataset.jsonl", "benign.jsonl"):
         same = out and (first / file).is_file() and (out / file).read_bytes() == (first / file).read_bytes()
         suite.check(f"a second campaign writes the same {file}", same, f"{first} and {out}")
+
+
+def decoys(suite, tasks):
+    """Runs into which nothing but neutral changes are planted, through the whole of the proof: not one is verified."""
+    suite.report.heading(f"{NAME}: decoys")
+    suite.tasks = tasks
+    out, said = suite.campaign(file="handover.toml")
+    if not out:
+        return
+    planted, own = said["funnel"]["delivered"], said["decoys"]["planted"]
+    suite.check("sixty are planted, or all that the replies take", planted + own >= 50, said["funnel"])
+    suite.equal("none of them is verified", (said["funnel"]["verified"], said["decoys"]["verified"]), (0, 0))
+    suite.check("each that turned an outcome went through the proof", said["funnel"]["flipped"] == sum(
+        said["classes"].get(name, 0) for name in ("unproven", "flaky_task", "void")
+    ), said["classes"])
+    suite.equal("there is no failure in the data", failures(out), [])
+    suite.linted(out)
 
 
 def replayed(suite, out):

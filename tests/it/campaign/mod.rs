@@ -4,6 +4,7 @@ pub mod backend;
 mod budget;
 mod claims;
 mod classes;
+mod decoys;
 mod defects;
 mod kinds;
 mod narrow;
