@@ -219,9 +219,10 @@ def decoys(suite, tasks):
     out, said = suite.campaign(file="handover.toml")
     if not out:
         return
-    planted, own = said["funnel"]["delivered"], said["decoys"]["planted"]
-    suite.check("sixty are planted, or all that the replies take", planted + own >= 50, said["funnel"])
-    suite.equal("none of them is verified", (said["funnel"]["verified"], said["decoys"]["verified"]), (0, 0))
+    own = said.get("decoys", {"planted": 0, "verified": 0})
+    planted = said["funnel"]["delivered"] + own["planted"]
+    suite.check("sixty are planted, or all that the replies take", planted >= 50, said["funnel"])
+    suite.equal("none of them is verified", (said["funnel"]["verified"], own["verified"]), (0, 0))
     suite.check("each that turned an outcome went through the proof", said["funnel"]["flipped"] == sum(
         said["classes"].get(name, 0) for name in ("unproven", "flaky_task", "void")
     ), said["classes"])
