@@ -55,8 +55,11 @@ pub struct CampaignReport {
     pub rewriting: Rewriting,
     /// What it cost.
     pub cost: Costs,
-    /// The injected runs, and the decoys.
+    /// The injected runs.
     pub cells: ReportRows<CellRow>,
+    /// The decoys.
+    #[serde(skip_serializing_if = "ReportRows::is_empty")]
+    pub decoy_cells: ReportRows<CellRow>,
     /// The tasks that were left out are not repeatable or are chaotic.
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.
@@ -66,11 +69,6 @@ pub struct CampaignReport {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_none_silent(runs: &usize) -> bool {
     *runs == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// Clean runs.
@@ -188,9 +186,6 @@ pub struct CellRow {
     pub task: String,
     /// The plan.
     pub plan: String,
-    /// Whether it is a decoy: then it counts in no sum but that of the decoys.
-    #[serde(skip_serializing_if = "is_false")]
-    pub decoy: bool,
     /// Whom and what its injections aim at, as in the rows of the strata.
     pub aims: Vec<Aim>,
     /// Where a drawn plan aims.

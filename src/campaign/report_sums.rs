@@ -41,6 +41,7 @@ pub(super) struct ReportSums {
     modes: BTreeMap<&'static str, Funnel>,
     unmade: UnmadeSums,
     cells: RowsWriter<CellRow>,
+    decoys: RowsWriter<CellRow>,
     tasks: RowsWriter<TaskRow>,
 }
 
@@ -56,6 +57,7 @@ impl ReportSums {
             modes: BTreeMap::new(),
             unmade: UnmadeSums::default(),
             cells: RowsWriter::begin(dir).map_err(cannot)?,
+            decoys: RowsWriter::begin(dir).map_err(cannot)?,
             tasks: RowsWriter::begin(dir).map_err(cannot)?,
         })
     }
@@ -81,8 +83,12 @@ impl ReportSums {
     }
 
     fn rows(&mut self, chain: &ConcludedChain, expected: &str, claims: usize) -> io::Result<()> {
-        for attempt in chain.attempts.iter().chain(&chain.decoys) {
+        for attempt in &chain.attempts {
             self.cells.push(cell(attempt, expected, claims))?;
+        }
+        for decoy in &chain.decoys {
+            // Their claims are counted with no others.
+            self.decoys.push(CellRow { claim: None, ..cell(decoy, expected, claims) })?;
         }
         let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic;
         chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
@@ -127,6 +133,7 @@ impl ReportSums {
             unmade: self.unmade.rows(),
             cost: costs(concluded, !campaign.prices.is_empty()),
             cells: self.cells.finish().map_err(cannot)?,
+            decoy_cells: self.decoys.finish().map_err(cannot)?,
             tasks: self.tasks.finish().map_err(cannot)?,
             seconds: told.began.elapsed().as_secs_f64(),
         })
@@ -205,7 +212,6 @@ fn cell(attempt: &InjectedRun, expected: &str, claims: usize) -> CellRow {
         system: attempt.system.clone(),
         task: attempt.task.clone(),
         plan: attempt.plan.clone(),
-        decoy: attempt.decoy,
         aims: attempt.aims.clone(),
         position: attempt.position,
         run: attempt.run.clone(),

@@ -330,8 +330,8 @@ pub(super) fn report_of(dir: &Path) -> Option<Value> {
 }
 
 fn cells_of(report: &Value) -> Cells {
-    let cells = report.get("cells").and_then(Value::as_array).into_iter().flatten();
-    let named = cells.filter_map(|cell| Some((cell.get("run")?.as_str()?.to_owned(), cell.clone())));
+    let cells = ["cells", "decoy_cells"].into_iter().filter_map(|list| report.get(list).and_then(Value::as_array));
+    let named = cells.flatten().filter_map(|cell| Some((cell.get("run")?.as_str()?.to_owned(), cell.clone())));
     std::sync::Arc::new(named.collect())
 }
 
