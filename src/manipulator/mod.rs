@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 pub use adaptive::Adaptive;
 pub use append_instruction::InstructionTarget;
-pub use neutral_change::{neutral_place, neutral_reply, neutral_request};
+pub use neutral_change::neutral_place;
 pub use number::{NumberChange, Which};
 pub use question::{ANSWER_SCHEMA, Question};
 pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates, scaffold};

@@ -9,7 +9,7 @@ use std::{collections::HashSet, hash::Hash};
 
 use rand::{RngExt, SeedableRng, rngs::ChaCha8Rng};
 
-use crate::manipulator::{neutral_reply, neutral_request};
+use super::neutral::{neutral_reply, neutral_request};
 
 /// Most draws that are looked through for one that changes a text otherwise.
 const DRAWS_MAX: u32 = 2_000;
