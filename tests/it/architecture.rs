@@ -111,7 +111,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["verify", "score", "proof", "ruling", "recording", "manipulator", "equality", "surface", "trajectory"],
     ),
     ("foreign", &["recording", "identity", "surface", "trajectory"]),
-    ("verify", &["proxy", "surface", "trajectory"]),
+    ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("replay", &["proxy", "recording", "plan", "fault", "equality", "surface", "trajectory"]),
     ("simulator", &["proxy", "surface", "trajectory"]),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     balance::{Balance, CleanRows},
-    fit::{Cut, PromptBudget},
+    fit::{PromptBudget, TraceCut},
     prompt::{AnswerForm, Prompt, PromptAsking, PromptTemplate},
     render::Inputs,
     schema::Type,
@@ -90,7 +90,7 @@ pub struct WrittenPiece {
     /// What is written.
     pub content: Content,
     /// What truncation left out.
-    pub cut: Option<Cut>,
+    pub cut: Option<TraceCut>,
     /// The length of its prompt, in estimated tokens.
     pub prompt: Option<usize>,
     /// Whose row it is, for [`DiskLayout::Folder`].
