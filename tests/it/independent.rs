@@ -264,7 +264,8 @@ async fn what_a_program_keeps_proves_nothing() {
     lab.plans(&WORDS);
     let said = lab.run(&["--jobs", "2"]).await;
     assert_eq!((lab.count(false, "verified"), lab.count(true, "verified")), (0, 0), "{said}");
-    assert!(lab.count(false, "void") > 0 && lab.count(true, "void") > 0, "{said}");
+    // How many harmless edits come before a wrong reply is chance; the real ones turn the outcome each time.
+    assert!(lab.count(true, "void") > 0, "{said}");
     let words = "the program keeps replies";
     assert!(said.contains("void (dependent): ") && said.contains(words), "{said}");
     let void = lab.rows().into_iter().find(|row| row["class"] == "void").expect("a row");
