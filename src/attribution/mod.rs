@@ -26,6 +26,7 @@ mod prove;
 mod recorded_log;
 mod retried;
 mod retry;
+mod rounds;
 mod search;
 mod settings;
 
@@ -43,4 +44,5 @@ pub use prior::{Prior, PriorSaid, RankedStep};
 pub use prove::{ExecutionSaid, KeptProof, ProofOf, Proved, Proving, Unprovable};
 pub use retried::{RetryArm, RetryArmFinding, RetryExecution, RetryGain, RetryRound};
 pub use retry::{RetrySettings, RetrySpent, RetrySubject, foretell_round};
+pub use rounds::{FailedRun, RetryConductor, RetryRounds};
 pub use settings::{EndedExecution, SearchSpent, TraceSettings, Watch};

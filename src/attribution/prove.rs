@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, Next, ProofSample, Terms},
+    proof::{Arm, Claim, LeaveOneOut, NeedTerms, Next, NextForNeed, ProofSample, Terms},
     replay::{AtFork, Cassette, ForkPoint},
-    trajectory::{Executed, Label, Necessity, RunId, Side, Standing, Step, Verdict, Void},
+    trajectory::{Executed, Label, Necessity, Need, RunId, Side, Standing, Step, Verdict, Void},
 };
 
 /// A run whose label is to be shown.
@@ -29,7 +29,7 @@ pub struct Proving {
     pub terms: Terms,
     /// What is executed and how it is judged.
     pub of: ProofOf,
-    /// Whether the run itself was executed and judged so: then it is the first with the injection.
+    /// Whether the run itself was executed and judged so: then it has shown once what the injection does.
     pub made_alike: bool,
 }
 
@@ -43,6 +43,9 @@ pub struct ProofOf {
     pub command: String,
     /// Where live calls go.
     pub upstream: String,
+    /// Whether each had neutral changes of its own: earlier versions executed without.
+    #[serde(default)]
+    pub perturbed: bool,
 }
 
 /// Why a run's label cannot be shown by executing it again.
@@ -72,13 +75,23 @@ pub struct KeptProof {
     pub of: ProofOf,
     /// Executions that were begun: one that was ended before its end has a recording too.
     pub begun: u32,
-    /// With the injection; the run itself is the first, where it was made alike.
+    /// With the injection.
     pub treated: Vec<ExecutionSaid>,
     /// Without it.
     pub null: Vec<ExecutionSaid>,
-    /// Without what one injection did to one agent.
+    /// For each error of several, in their order. Earlier versions kept runs without one that were not made in turn with runs with
+    /// all: those are not gone on from.
     #[serde(default)]
-    pub without: Vec<Vec<ExecutionSaid>>,
+    pub left_out: Vec<KeptLeftOut>,
+}
+
+/// What was executed for one of several errors, in turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptLeftOut {
+    /// Without what one injection did to one agent.
+    pub without: Vec<ExecutionSaid>,
+    /// With all.
+    pub with_all: Vec<ExecutionSaid>,
 }
 
 /// What one execution said.
@@ -161,29 +174,32 @@ impl Proving {
         keep: &mut (dyn FnMut(&KeptProof) + Send),
     ) -> Result<Proved, ExecutionError> {
         kept.of = self.of.clone();
-        if kept.treated.is_empty() && self.made_alike {
-            kept.treated.push(ExecutionSaid::Failed);
-        }
         let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let mut runs = 0;
         let standing = loop {
             let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
-            match Claim::injection(&terms, &nulls, &treateds).next() {
+            match self.claim(&terms, &nulls, &treateds).next() {
                 Next::Stop(standing) => break standing,
-                Next::Execute(Arm::Null) => {
-                    let said = self.execute(&null, &mut kept, keep).await?;
-                    kept.null.push(said);
-                }
-                Next::Execute(Arm::Treated) => {
-                    let said = self.execute(&treated, &mut kept, keep).await?;
-                    kept.treated.push(said);
+                Next::Execute(arm) => {
+                    let (treatment, name, number) = match arm {
+                        Arm::Null => (&null, "null", kept.null.len()),
+                        Arm::Treated => (&treated, "treated", kept.treated.len()),
+                    };
+                    let Some(arm_of_execution) = self.perturbed(treatment, name, number) else {
+                        break self.claim(&terms, &nulls, &treateds).given_up();
+                    };
+                    let said = self.execute(arm_of_execution, &mut kept, keep).await?;
+                    match arm {
+                        Arm::Null => kept.null.push(said),
+                        Arm::Treated => kept.treated.push(said),
+                    }
                 }
             }
             runs += 1;
             keep(&kept);
         };
-        let executed = Claim::injection(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
+        let executed = self.claim(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
         let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
         let planted = self.planted();
         if standing == Standing::Verified && planted.len() > 1 {
@@ -192,7 +208,12 @@ impl Proving {
         Ok(proved)
     }
 
-    /// Which of several things planted the failure needs.
+    fn claim<'a>(&self, terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Claim<'a> {
+        Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, null, treated) }
+    }
+
+    /// Which of several things planted the failure needs: they take turns, and in each a run without one of them and a run with all
+    /// are paired.
     async fn narrow(
         &self,
         planted: &[Planted],
@@ -201,52 +222,71 @@ impl Proving {
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
         let Ok(treated) = self.treated() else { return Err(ExecutionError::Lost) };
-        kept.without.resize(planted.len(), Vec::new());
-        for (number, one) in planted.iter().enumerate() {
-            let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
-            let terms = self.terms.drawn_for(&format!("{} without {number}", self.cassette.run()));
-            let standing = loop {
-                let so_far = kept.without.get(number).cloned().unwrap_or_default();
-                let (nulls, treateds) = (samples(&so_far), samples(&kept.treated));
-                match Claim::injection(&terms, &nulls, &treateds).next() {
-                    Next::Stop(standing) => break standing,
-                    Next::Execute(Arm::Null) => {
-                        let said = self.execute(&without, &mut kept, keep).await?;
-                        kept.without.get_mut(number).into_iter().for_each(|arm| arm.push(said));
+        kept.left_out.resize(planted.len(), KeptLeftOut::default());
+        let of_each = NeedTerms::of(&self.terms, &proved.executed, planted.len());
+        let terms =
+            |number: usize| of_each.drawn_for(&self.terms, &format!("{} without {number}", self.cassette.run()));
+        let mut states = vec![None; planted.len()];
+        while states.iter().any(Option::is_none) {
+            for (number, one) in planted.iter().enumerate() {
+                let Some(state @ None) = states.get_mut(number) else { continue };
+                let so_far = kept.left_out.get(number).cloned().unwrap_or_default();
+                let arm = match so_far.asked(terms(number), |question| question.next()) {
+                    NextForNeed::Execute(arm) => arm,
+                    NextForNeed::Stop(need) => {
+                        *state = Some(need);
+                        continue;
                     }
-                    Next::Execute(Arm::Treated) => {
-                        let said = self.execute(&treated, &mut kept, keep).await?;
-                        kept.treated.push(said);
-                    }
-                }
+                };
+                let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
+                let (treatment, name, earlier) = match arm {
+                    Arm::Null => (&without, "without", so_far.without.len()),
+                    Arm::Treated => (&treated, "beside", so_far.with_all.len()),
+                };
+                let Some(of_execution) = self.perturbed(treatment, &format!("{name} {number}"), earlier) else {
+                    *state = Some(Need::NotShown);
+                    continue;
+                };
+                let said = self.execute(of_execution, &mut kept, keep).await?;
+                kept.left_out.get_mut(number).into_iter().for_each(|left_out| left_out.add(arm, said));
                 proved.runs += 1;
                 keep(&kept);
-            };
-            let nulls = samples(kept.without.get(number).map(Vec::as_slice).unwrap_or_default());
-            let executed = Claim::injection(&self.terms, &nulls, &samples(&kept.treated)).executed();
+            }
+        }
+        for (number, (one, state)) in planted.iter().zip(states).enumerate() {
+            let (Some(left_out), Some(state)) = (kept.left_out.get(number), state) else { continue };
             let Planted { injection, agent, instance } = one.clone();
-            let necessary = standing == Standing::Verified;
-            proved.necessity.push(Necessity { injection, agent, instance, necessary, executed });
+            let (executed, exclusion) =
+                left_out.asked(terms(number), |question| (question.executed(), Some(question.exclusion())));
+            proved.necessity.push(Necessity { injection, agent, instance, state, executed, exclusion });
         }
         Ok(())
     }
 
+    /// An execution of an arm, by its number there; `None` where no neutral change is left that none before it had.
+    fn perturbed(&self, treatment: &RunTreatment, name: &str, number: usize) -> Option<ExecutionArm> {
+        let ProofOf { check, command, .. } = &self.of;
+        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
+        let name = format!("{} {check} {command} {name}", self.cassette.run());
+        let draw = arm.draw(&name, u32::try_from(number).ok()?)?;
+        Some(arm.perturbed(draw))
+    }
+
     async fn execute(
         &self,
-        treatment: &RunTreatment,
+        arm: ExecutionArm,
         kept: &mut KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
     ) -> Result<ExecutionSaid, ExecutionError> {
         if self.meter.is_spent() {
             return Err(ExecutionError::Budget);
         }
-        let ProofOf { check, command, upstream } = &self.of;
-        let name = format!("{} {check} {command} {upstream} {}", self.cassette.run(), kept.begun);
+        let ProofOf { check, command, upstream, .. } = &self.of;
+        let name = format!("{} {check} {command} {upstream} perturbed {}", self.cassette.run(), kept.begun);
         let run = RunId::hashed("p", name.as_bytes());
         // Before it begins: its recording is in the way of another one of its name, however it ends.
         kept.begun += 1;
         keep(kept);
-        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
         let sample = self.system.execute(&run, arm, &self.meter).await?.uninterrupted()?.sample();
         // It says nothing of the claim, and what is executed with a larger budget goes on from here.
         if sample == ProofSample::Void(Void::Budget) { Err(ExecutionError::Budget) } else { Ok(sample.into()) }
@@ -299,7 +339,7 @@ impl Proving {
     }
 
     fn entries(&self) -> impl Iterator<Item = &crate::trajectory::InjectedError> {
-        self.label.errors.iter().chain(&self.label.others).map(|entry| &entry.error)
+        self.label.planted().map(|entry| &entry.error)
     }
 
     fn planted(&self) -> Vec<Planted> {
@@ -309,6 +349,21 @@ impl Proving {
             instance: error.instance,
         });
         planted.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl KeptLeftOut {
+    /// Asks what these runs say of the error.
+    fn asked<T>(&self, terms: NeedTerms, ask: impl FnOnce(LeaveOneOut<'_>) -> T) -> T {
+        let (without, with_all) = (samples(&self.without), samples(&self.with_all));
+        ask(LeaveOneOut { without: &without, with_all: &with_all, terms })
+    }
+
+    fn add(&mut self, arm: Arm, said: ExecutionSaid) {
+        match arm {
+            Arm::Null => self.without.push(said),
+            Arm::Treated => self.with_all.push(said),
+        }
     }
 }
 

@@ -13,11 +13,17 @@ use crate::{
     trajectory::{RunId, StepIndex},
 };
 
+/// What perturbed cells are named by. Earlier versions named plain ones `null` and `again`: those are other executions.
+const PERTURBED_NULL: &str = "perturbed null";
+const PERTURBED_AGAIN: &str = "perturbed again";
+
 /// One run to be made.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     /// The run's id.
     pub(super) run: RunId,
+    /// What it is within the campaign, wherever the upstream listens: what draws depend on.
+    pub(super) key: RunId,
     /// The system, by index.
     pub(super) system: usize,
     /// The task, by index.
@@ -33,10 +39,11 @@ pub(super) enum CellKind {
     Clean { repeat: u32 },
     /// The system with a plan, after the prefix of a clean run.
     Injected { aimed: Arc<Aimed>, repeat: u32, reference: RunId },
-    /// The treatment of an earlier cell once more: the same bytes where it leaves the reference, its draws from there.
-    Again { of: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
-    /// The same prefix without the plan.
-    Null { fork: Fork, index: u32 },
+    /// The treatment of an earlier cell once more: the same bytes where it leaves the reference, its draws from there, and neutral
+    /// changes of its own.
+    Again { of: RunId, arm: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
+    /// The same prefix without the plan; `perturbed` with neutral changes of its own.
+    Null { fork: Fork, arm: RunId, index: u32, perturbed: bool },
     /// An injected cell less what one injection did to one agent, left where that one left the reference.
     Without { of: RunId, planted: Planted, treatment: Arc<Treatment>, reference: RunId },
 }
@@ -55,33 +62,65 @@ pub(super) struct Fork {
 impl Cell {
     /// A clean run.
     pub(super) fn clean(campaign: &Campaign, system: usize, task: usize, repeat: u32) -> Self {
-        let run = name(campaign, system, task, &["clean", &repeat.to_string()]);
-        Self { run, system, task, kind: CellKind::Clean { repeat } }
+        let words = ["clean", &repeat.to_string()];
+        let (run, key) = (name(campaign, system, task, &words), key(campaign, system, task, &words));
+        Self { run, key, system, task, kind: CellKind::Clean { repeat } }
     }
 
     /// A run of a plan.
     pub(super) fn injected(campaign: &Campaign, of: &Cell, aimed: &Arc<Aimed>, repeat: u32) -> Self {
         let (plan, times) = (&aimed.plan, repeat.to_string());
         let seed = plan.seed.to_string();
-        let run = name(campaign, of.system, of.task, &["injected", &aimed.name, &plan.digest, &seed, &times]);
+        let words = ["injected", &aimed.name, &plan.digest, &seed, &times];
+        let (run, key) = (name(campaign, of.system, of.task, &words), key(campaign, of.system, of.task, &words));
         let kind = CellKind::Injected { aimed: Arc::clone(aimed), repeat, reference: of.run.clone() };
-        Self { run, kind, ..of.clone() }
+        Self { run, key, kind, ..of.clone() }
     }
 
-    /// A null execution.
-    pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32) -> Self {
+    /// A null execution, plain or perturbed.
+    pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32, perturbed: bool) -> Self {
         let (step, number) = (fork.step.to_string(), index.to_string());
         let own = if fork.replied { "after the reply" } else { "before the reply" };
-        let words = ["null", fork.reference.as_str(), &step, own, &number];
+        let words = [if perturbed { PERTURBED_NULL } else { "null" }, fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
-        Self { run, kind: CellKind::Null { fork: fork.clone(), index }, ..of.clone() }
+        let arm = key(campaign, of.system, of.task, &["null", &step, own]);
+        Self { run, kind: CellKind::Null { fork: fork.clone(), arm, index, perturbed }, ..of.clone() }
     }
 
     /// The treatment of a cell once more; 0 is the first repeat.
     pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
-        let run = name(campaign, of.system, of.task, &["again", of.run.as_str(), &index.to_string()]);
+        Self::repeat(campaign, (of, treatment), None, index)
+    }
+
+    /// The treatment of a cell once more, in turn with runs of another cell, which leaves a part of it out: no run of the first
+    /// kind, for those are older.
+    pub(super) fn beside(
+        campaign: &Campaign,
+        of: &Cell,
+        treatment: &Arc<Treatment>,
+        other: &Cell,
+        index: u32,
+    ) -> Option<Self> {
+        Self::repeat(campaign, (of, treatment), Some(other), index)
+    }
+
+    fn repeat(
+        campaign: &Campaign,
+        (of, treatment): (&Cell, &Arc<Treatment>),
+        beside: Option<&Cell>,
+        index: u32,
+    ) -> Option<Self> {
+        let number = index.to_string();
+        let (mut words, mut of_arm) = (vec![PERTURBED_AGAIN, of.run.as_str(), &number], vec!["again", of.key.as_str()]);
+        if let Some(beside) = beside {
+            words.extend(["beside", beside.run.as_str()]);
+            of_arm.extend(["beside", beside.key.as_str()]);
+        }
+        let run = name(campaign, of.system, of.task, &words);
+        let arm = key(campaign, of.system, of.task, &of_arm);
         let (treatment, reference) = (Arc::clone(treatment), of.reference()?.clone());
-        Some(Self { run, kind: CellKind::Again { of: of.run.clone(), index, treatment, reference }, ..of.clone() })
+        let kind = CellKind::Again { of: of.run.clone(), arm, index, treatment, reference };
+        Some(Self { run, kind, ..of.clone() })
     }
 
     /// An injected cell less what one injection did to one agent.
@@ -90,6 +129,8 @@ impl Cell {
         let [injection, instance] = [planted.injection, planted.instance].map(|number| number.to_string());
         let words = ["without", of.run.as_str(), &injection, planted.agent.as_str(), &instance];
         let run = name(campaign, of.system, of.task, &words);
+        let words = ["without", of.key.as_str(), &injection, planted.agent.as_str(), &instance];
+        let key = key(campaign, of.system, of.task, &words);
         let mut less = Aimed::clone(aimed);
         // The others keep their numbers and their draws.
         less.plan.draws_of = Some(of.run.as_str().to_owned());
@@ -97,7 +138,17 @@ impl Cell {
         let treatment = Arc::new(Treatment { aimed: Arc::new(less), fork: planned.clone() });
         let (planted, reference) = (planted.clone(), reference.clone());
         let kind = CellKind::Without { of: of.run.clone(), planted, treatment, reference };
-        Some(Self { run, kind, ..of.clone() })
+        Some(Self { run, key, kind, ..of.clone() })
+    }
+
+    /// The arm of which it is an execution with neutral changes, and its number there; `None` of runs without such changes.
+    pub(super) fn perturbed(&self) -> Option<(&str, u32)> {
+        match &self.kind {
+            CellKind::Again { arm, index, .. } | CellKind::Null { arm, index, perturbed: true, .. } => {
+                Some((arm.as_str(), *index))
+            }
+            _ => None,
+        }
     }
 
     /// The plan that is applied.
@@ -130,6 +181,15 @@ impl Fork {
 
 /// Everything that a run depends on, hashed: program, task, seed, and which of the task's cells it is.
 fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunId {
+    hashed(campaign, campaign.upstream.as_deref().unwrap_or_default(), (system, task), words)
+}
+
+/// The same wherever the upstream listens: two servers of one model draw alike.
+fn key(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunId {
+    hashed(campaign, "", (system, task), words)
+}
+
+fn hashed(campaign: &Campaign, upstream: &str, (system, task): (usize, usize), words: &[&str]) -> RunId {
     let mut text = String::new();
     let mut add = |part: &str| {
         // Lengths keep `ab` + `c` apart from `a` + `bc`.
@@ -139,7 +199,7 @@ fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunI
     };
     add("aegis cell 2");
     add(&campaign.seed.to_string());
-    add(campaign.upstream.as_deref().unwrap_or_default());
+    add(upstream);
     if let Some(system) = campaign.systems.get(system) {
         add(&system.name);
         add(&system.config_text);

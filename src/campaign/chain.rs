@@ -86,8 +86,9 @@ impl CellBench {
         if let Some(reference) = reference {
             // Read once for all that begins like it.
             let _held = self.references.open(&self.state, &reference.cell.run)?;
-            let cells = self.inject(&reference, &mut concluded).await?;
+            let cells = self.inject(chain, &reference, &mut concluded).await?;
             self.prove(chain, &cells, &mut concluded).await?;
+            concluded.set_decoys_apart();
         }
         self.write_labels(&concluded)?;
         let (facts, refuted) = self.keep(chain, concluded, silence)?;

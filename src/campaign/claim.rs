@@ -25,6 +25,11 @@ use crate::{
 /// Why a treatment cannot be given again.
 const MASKED: &str = "its bytes hold secrets that the record masks, so they cannot be delivered again";
 
+/// Why no more is executed where a claim is not settled.
+const RAN_OUT: &str = "no neutral change of the text at the place where the runs leave the record is left that none of them had, \
+                       and the same one again would be the same draw: plant the error in a longer message, or say that the system \
+                       repeats itself (`proof.repeatable`)";
+
 /// A claim: runs that met the same treatment.
 #[derive(Debug)]
 pub(super) struct Claimed {
@@ -80,17 +85,22 @@ impl MadeCells {
 }
 
 impl ConcludedClaim {
+    /// Takes all weight from executions in a chaotic task, whatever they came to; those that depend on each other have none.
+    pub(super) fn without_weight(mut self) -> Self {
+        if self.executed.pairs > 0 && self.executed.dependent.is_none() {
+            self.standing = Standing::Void;
+            self.executed.chaotic = true;
+            self.necessity.clear();
+            self.why = Some("chaotic: neutral changes alone turn the task's outcome too often".to_owned());
+        }
+        self
+    }
+
     /// A claim of which nothing more was executed than its first runs.
     pub(super) fn unexecuted(first: &[ProofSample], claim: &Claim<'_>, why: Option<String>) -> Self {
         debug_assert_eq!(first.len(), claim.treated.len(), "the first runs are the treated arm");
         Self { standing: claim.standing(), executed: claim.executed(), necessity: Vec::new(), why }
     }
-}
-
-/// Whether a failure needs something, as a label keeps it.
-pub(super) fn necessity(planted: &Planted, necessary: bool, executed: Executed) -> Necessity {
-    let Planted { injection, agent, instance } = planted;
-    Necessity { injection: *injection, agent: agent.clone(), instance: *instance, necessary, executed }
 }
 
 /// Two arms under way.
@@ -104,12 +114,20 @@ struct ArmsUnderWay<'a> {
     /// What is asked of the claim, the order of its arms drawn.
     terms: Terms,
     slots: &'a Slots,
+    /// Whether an arm has no neutral changes left that none of its executions had.
+    ran_out: bool,
 }
 
 impl ArmsUnderWay<'_> {
     fn next(&self) -> Next {
         let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::injection(&self.terms, &null, &treated).next()
+        Claim::perturbed(&self.terms, &null, &treated).next()
+    }
+
+    /// Where the claim stands where no more can be executed.
+    fn given_up(&self) -> Standing {
+        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &null, &treated).given_up()
     }
 
     /// The next cell of an arm.
@@ -123,7 +141,7 @@ impl ArmsUnderWay<'_> {
 
     fn executed(&self) -> Executed {
         let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::injection(&self.terms, &null, &treated).executed()
+        Claim::perturbed(&self.terms, &null, &treated).executed()
     }
 }
 
@@ -150,55 +168,23 @@ impl CellBench {
         };
         let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
-        let terms = terms.drawn_for(claimed.cell.run.as_str());
-        let paired = PairedArms::of_treated(claimed.first.clone());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots };
+        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index, true));
+        let terms = terms.drawn_for(claimed.cell.key.as_str());
+        let paired = PairedArms::default();
+        let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots, ran_out: false };
         let standing = self.execute(&mut arms, made).await?;
         let executed = arms.executed();
-        let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
-        if standing == Standing::Verified && claimed.planted.len() > 1 {
-            self.narrow(claimed, arms.paired, &mut concluded, (slots, made)).await?;
+        let why = arms.ran_out.then(|| RAN_OUT.to_owned());
+        let concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why };
+        let mut concluded = match standing {
+            Standing::Void => concluded,
+            _ if !made.unfinished.is_empty() => concluded,
+            _ => concluded.weighed(self.dependence(claimed, &arms.paired)?),
+        };
+        if concluded.standing == Standing::Verified && claimed.planted.len() > 1 {
+            self.narrow(claimed, treatment, &mut concluded, (slots, made)).await?;
         }
         Ok(concluded)
-    }
-
-    /// Which of several injections the failure needs: for each a claim of its own, runs without it against runs with all.
-    async fn narrow(
-        &self,
-        claimed: &Claimed,
-        mut paired: PairedArms,
-        concluded: &mut ConcludedClaim,
-        (slots, made): (&Slots, &mut MadeCells),
-    ) -> Result<(), CampaignError> {
-        let (campaign, terms) = (&self.context.campaign, &self.context.campaign.proof);
-        let Some(treatment) = &claimed.treatment else { return Ok(()) };
-        let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        for planted in &claimed.planted {
-            let Some(without) = Cell::without(campaign, &claimed.cell, &claimed.planned, planted) else { continue };
-            let Some(first) = self.make(&without, slots, made).await? else {
-                concluded.standing = Standing::Unproven;
-                return Ok(());
-            };
-            let repeated = self.treatment_of(&without, &claimed.planned)?;
-            let null = |index: u32| match index.checked_sub(1) {
-                None => Some(without.clone()),
-                Some(repeat) => Cell::again(campaign, &without, repeated.as_ref()?, repeat),
-            };
-            paired = paired.against(first.execution());
-            let terms = terms.drawn_for(without.run.as_str());
-            let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots };
-            let standing = self.execute(&mut arms, made).await?;
-            if !made.unfinished.is_empty() {
-                concluded.standing = Standing::Unproven;
-                return Ok(());
-            }
-            let executed = arms.executed();
-            let necessary = standing == Standing::Verified;
-            concluded.necessity.push(necessity(planted, necessary, executed));
-            paired = arms.paired;
-        }
-        Ok(())
     }
 
     /// Executes arms until the claim on them is settled, or nothing more may be executed.
@@ -209,13 +195,22 @@ impl CellBench {
                 Next::Execute(arm) => arm,
             };
             let Some(cell) = arms.cell(arm) else { return Ok(Standing::Unproven) };
+            if !self.has_a_draw(&cell)? {
+                arms.ran_out = true;
+                return Ok(arms.given_up());
+            }
             let Some(ended) = self.make(&cell, arms.slots, made).await? else { return Ok(Standing::Unproven) };
             made.older.extend(arms.paired.add(arm, ended.execution()));
         }
     }
 
     /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
-    async fn make(&self, cell: &Cell, slots: &Slots, made: &mut MadeCells) -> Result<Option<EndedCell>, CampaignError> {
+    pub(super) async fn make(
+        &self,
+        cell: &Cell,
+        slots: &Slots,
+        made: &mut MadeCells,
+    ) -> Result<Option<EndedCell>, CampaignError> {
         let slot = Arc::clone(slots.lock().await.entry(cell.run.clone()).or_default());
         let mut slot = slot.lock().await;
         if slot.is_none() {

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     equality::{Parting, Rules, Told},
     plan::Planted,
-    proof::ProofSample,
+    proof::{ProofSample, is_chaotic},
     recording::{self, Recording},
     replay::{parting_before, told},
     trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
@@ -63,10 +63,13 @@ impl CellBench {
         }
         concluded.unfinished += made.unfinished.len();
         concluded.nulls = nulls(&made);
+        let chaotic = is_chaotic(concluded.nulls.passed, concluded.nulls.failed, self.context.campaign.chaotic);
+        concluded.tasks.iter_mut().for_each(|task| task.chaotic = chaotic);
         concluded.older = older_controls(&made);
         concluded.claims = claims.len();
         for (number, claimed) in claims.iter().enumerate() {
             if let Some(proven) = proven.remove(&number) {
+                let proven = if chaotic { proven.without_weight() } else { proven };
                 conclude(concluded, number, claimed, &proven);
             }
         }
@@ -304,7 +307,7 @@ fn as_numbered(necessity: &[Necessity], executed: &[Planted], own: &[Planted]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::Executed;
+    use crate::trajectory::{Executed, Need};
 
     fn planted(all: &[(u32, &str)]) -> Vec<Planted> {
         let named = |(injection, agent): &(u32, &str)| Planted {
@@ -324,8 +327,9 @@ mod tests {
                 injection: *injection,
                 agent: agent.clone(),
                 instance: *instance,
-                necessary: *injection == 2,
+                state: if *injection == 2 { Need::Necessary } else { Need::NotNeeded },
                 executed: Executed::default(),
+                exclusion: None,
             })
             .collect();
         for (own, expected) in [
@@ -334,8 +338,10 @@ mod tests {
             (planted(&[(0, "critic"), (1, "solver")]), vec![(0, false)]),
             (planted(&[]), vec![]),
         ] {
-            let numbers: Vec<_> =
-                as_numbered(&told, &lead, &own).iter().map(|one| (one.injection, one.necessary)).collect();
+            let numbers: Vec<_> = as_numbered(&told, &lead, &own)
+                .iter()
+                .map(|one| (one.injection, one.state == Need::Necessary))
+                .collect();
             assert_eq!(numbers, expected, "{own:?}");
         }
     }

@@ -7,10 +7,14 @@ use super::{
     funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
     sitting::OlderControls,
 };
-use crate::budget::Cost;
+use crate::{
+    budget::Cost,
+    dataset::DecoyCounts,
+    trajectory::{JointCause, Necessity, Need},
+};
 
 /// Most tasks that are left out of which it is said why.
-const TOLD: usize = 3;
+pub(super) const TOLD: usize = 3;
 
 /// What came of a campaign.
 #[derive(Debug, Default)]
@@ -19,6 +23,8 @@ pub struct Concluded {
     pub tasks: usize,
     /// Those that were gone on with.
     pub kept: usize,
+    /// Those in which neutral changes alone turn the outcome too often.
+    pub(super) chaotic: usize,
     /// Finished clean runs.
     pub clean_runs: usize,
     /// Those that passed.
@@ -42,16 +48,20 @@ pub struct Concluded {
     /// All that were finished, by class; and those that flipped.
     pub(super) classes: BTreeMap<Class, usize>,
     pub(super) flips: BTreeMap<Class, usize>,
+    /// Runs of claims whose executions depend on each other, by what was seen of these.
+    pub(super) dependent: BTreeMap<String, usize>,
     /// Runs that are verified because their system repeats itself.
     pub(super) repeated_and_shown: usize,
     /// Failures that are shown: claims, each of which is one row of the dataset.
     pub(super) verified: usize,
     /// Claims that stand because their system repeats itself.
     pub(super) repeated: usize,
-    /// Failures with several errors; these errors; those that were necessary.
-    pub(super) narrowed: [usize; 3],
+    /// Failures with several errors, and what is shown of these.
+    pub(super) narrowed: Narrowed,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
+    /// What came of the decoys.
+    pub(super) decoys: DecoyCounts,
     /// Null executions.
     pub nulls: Nulls,
     /// Those of them that are older than runs that they would stand against.
@@ -80,20 +90,50 @@ pub struct Concluded {
     pub lowest_jobs: usize,
 }
 
+/// Failures with several planted errors, and what is shown of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Narrowed {
+    pub(super) failures: usize,
+    pub(super) errors: usize,
+    pub(super) necessary: usize,
+    pub(super) not_needed: usize,
+    pub(super) not_shown: usize,
+    /// Failures of which any error would have done; those that several did together.
+    pub(super) overdetermined: usize,
+    pub(super) joint: usize,
+}
+
+impl Narrowed {
+    /// Adds what is shown of the errors of one failure.
+    fn add(&mut self, necessity: &[Necessity]) {
+        self.failures += 1;
+        for one in necessity {
+            self.errors += 1;
+            match one.state {
+                Need::Necessary => self.necessary += 1,
+                Need::NotNeeded => self.not_needed += 1,
+                Need::NotShown => self.not_shown += 1,
+            }
+        }
+        let cause = JointCause::of(necessity);
+        self.overdetermined += usize::from(cause == Some(JointCause::Overdetermined));
+        self.joint += usize::from(cause == Some(JointCause::Joint));
+    }
+}
+
 impl Concluded {
     /// Adds what came of a further chain. What holds of the whole campaign (what was spent, how it ended) is left as it is.
     pub(super) fn add(&mut self, chain: &ConcludedChain) {
         chain.tasks.iter().for_each(|task| self.add_task(task));
         chain.attempts.iter().for_each(|attempt| self.add_attempt(attempt));
+        chain.decoys.iter().for_each(|decoy| self.decoys.count(decoy));
         let mut narrowed = BTreeMap::new();
         for attempt in chain.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
             narrowed.insert(attempt.claim, &attempt.necessity);
         }
-        let errors = || narrowed.values().flat_map(|necessity| necessity.iter());
-        let [failures, all, necessary] = &mut self.narrowed;
-        *failures += narrowed.len();
-        *all += errors().count();
-        *necessary += errors().filter(|one| one.necessary).count();
+        for necessity in narrowed.values() {
+            self.narrowed.add(necessity);
+        }
         self.verified += chain.verified();
         self.repeated += chain.repeated();
         self.claims += chain.claims;
@@ -111,6 +151,7 @@ impl Concluded {
     fn add_task(&mut self, task: &TaskState) {
         self.tasks += 1;
         self.kept += usize::from(task.reference.is_some());
+        self.chaotic += usize::from(task.chaotic);
         self.clean_runs += usize::try_from(task.runs).unwrap_or_default();
         self.clean_passed += usize::try_from(task.passed).unwrap_or_default();
         self.silent += usize::try_from(task.silent).unwrap_or_default();
@@ -135,6 +176,9 @@ impl Concluded {
         if attempt.flipped {
             *self.flips.entry(class).or_default() += 1;
         }
+        if let Some(dependence) = attempt.executed.as_ref().and_then(|executed| executed.dependent.as_ref()) {
+            *self.dependent.entry(dependence.words()).or_default() += 1;
+        }
         let repeated = attempt.executed.as_ref().is_some_and(|executed| executed.repeatable);
         self.repeated_and_shown += usize::from(class == Class::Verified && repeated);
     }
@@ -142,6 +186,11 @@ impl Concluded {
     /// How many attempts are of a class.
     pub fn count(&self, class: Class) -> usize {
         self.classes.get(&class).copied().unwrap_or_default()
+    }
+
+    /// What came of the decoys; `None` where none was delivered.
+    pub(super) fn decoys_if_any(&self) -> Option<DecoyCounts> {
+        (self.decoys.planted > 0).then_some(self.decoys)
     }
 
     /// How many attempts were delivered.

@@ -27,7 +27,7 @@ use crate::{dataset::SampleLine, recording, trajectory::RunId};
 /// How a conclusion's file ends.
 pub(super) const ENDING: &str = "chain";
 /// The format of these files; others are not believed.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// How hard they are compressed.
 const LEVEL: i32 = 1;
 

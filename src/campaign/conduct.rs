@@ -20,6 +20,7 @@ use crate::{
         TaskCheck,
     },
     launch::Ending,
+    proof::Perturbation,
     proxy::upstream::Upstream,
     recording::Recording,
     trajectory::Void,
@@ -111,10 +112,25 @@ impl CellBench {
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
         let Some(reference) = cell.reference() else { return Ok(ExecutionArm { plan, ..ExecutionArm::default() }) };
         let cassette = self.references.open(&self.state, reference)?;
-        Ok(match fork(cell, &cassette) {
+        let arm = match fork(cell, &cassette) {
             Some(at) => ExecutionArm::forked(&cassette, at, plan),
             None => ExecutionArm { plan, ..ExecutionArm::default() },
+        };
+        // Executions that only repeat what they are repeats of need no draw of their own.
+        let draw =
+            |(arm_name, number)| arm.draw(arm_name, number).unwrap_or_else(|| Perturbation::drawn(arm_name, number));
+        Ok(match cell.perturbed().map(draw) {
+            Some(draw) => arm.perturbed(draw),
+            None => arm,
         })
+    }
+
+    /// Whether neutral changes are left for an execution that no earlier one of its arm had.
+    pub(super) fn has_a_draw(&self, cell: &Cell) -> Result<bool, CampaignError> {
+        let (Some((name, number)), Some(reference)) = (cell.perturbed(), cell.reference()) else { return Ok(true) };
+        let cassette = self.references.open(&self.state, reference)?;
+        let Some(at) = fork(cell, &cassette) else { return Ok(true) };
+        Ok(ExecutionArm::forked(&cassette, at, None).draw(name, number).is_some())
     }
 
     fn program(&self, cell: &Cell, system: &CampaignSystem, task: &Task) -> Result<Program, CampaignError> {
@@ -214,9 +230,13 @@ fn ran(cell: &Cell) -> Ran {
             Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
         }
         CellKind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
-        CellKind::Null { fork, index } => {
-            Ran::Null { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
-        }
+        CellKind::Null { fork, index, perturbed, .. } => Ran::Null {
+            reference: fork.reference.clone(),
+            step: fork.step,
+            replied: fork.replied,
+            index: *index,
+            perturbed: *perturbed,
+        },
         CellKind::Without { of, planted, .. } => Ran::Without {
             of: of.clone(),
             injection: planted.injection,

@@ -81,6 +81,10 @@ pub struct Campaign {
     pub proof: Terms,
     /// Whether the systems are declared to repeat themselves; it is checked.
     pub repeats_itself: bool,
+    /// How many decoys are planted for each planned run; from 0 to below 1.
+    pub decoys: f64,
+    /// The share of runs without an error that may fail after neutral changes; in a task in which more do nothing is shown.
+    pub chaotic: f64,
     /// The plans that are applied as they stand.
     pub plans: Vec<Fixed>,
     /// The injections that are drawn.

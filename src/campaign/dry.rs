@@ -1,5 +1,7 @@
 //! What a campaign would do and could cost at most, without doing any of it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{
@@ -10,7 +12,7 @@ use super::{
 use crate::{
     budget::{Cost, PICO, pico_for},
     dataset::Task,
-    proof::{Foretold, Terms, foretell},
+    proof::{Foretold, ProofSample, Terms, foretell, is_chaotic},
     verify::Check,
 };
 
@@ -27,7 +29,10 @@ pub struct Extent {
     /// Runs with and without the injection again, if every injected run flips at a place of its own and each claim gets as
     /// many pairs as it may.
     pub verify: u64,
-    /// Runs less one injection and their repeats, if every plan of several is verified so late.
+    /// Decoys: runs into which a neutral change is planted; most of them fail in no way and are not verified.
+    pub decoys: u64,
+    /// Runs less one injection and those with all that are made in turn with them, if every plan of several is verified and each
+    /// of its errors gets as many pairs as it may.
     pub narrow: u64,
     /// What a label is expected to cost where the outcome flips, by how noisy the system is.
     pub label: [LabelCost; 4],
@@ -59,6 +64,8 @@ pub struct MeasuredRuns {
     pub input_tokens: f64,
     /// Tokens of its replies.
     pub output_tokens: f64,
+    /// Tasks that were seen to be chaotic: neutral changes alone turn their outcome too often, and they get no label.
+    pub chaotic_tasks: u64,
 }
 
 /// What a campaign is expected to cost: each run as much as a clean one. What records answer comes off.
@@ -86,14 +93,21 @@ pub struct ExpectedCost {
 pub fn measured(campaign: &Campaign, root: &std::path::Path) -> Option<MeasuredRuns> {
     let cells = std::fs::read_dir(root.join("cells")).ok()?;
     let ended = cells.filter_map(|entry| serde_json::from_slice(&std::fs::read(entry.ok()?.path()).ok()?).ok());
-    let clean = ended.filter(|ended: &EndedCell| {
-        matches!(ended.kind, Ran::Clean { .. }) && campaign.systems.iter().any(|system| system.name == ended.system)
-    });
+    let own = ended.filter(|ended: &EndedCell| campaign.systems.iter().any(|system| system.name == ended.system));
     let (mut runs, mut cost) = (0_u64, Cost::default());
-    for ended in clean {
-        runs += 1;
-        cost.add(&ended.spent);
+    let mut controls: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
+    for ended in own {
+        match (&ended.kind, ended.says()) {
+            (Ran::Clean { .. }, _) => {
+                runs += 1;
+                cost.add(&ended.spent);
+            }
+            (Ran::Null { .. }, ProofSample::Passed) => controls.entry((ended.system, ended.task)).or_default().0 += 1,
+            (Ran::Null { .. }, ProofSample::Failed) => controls.entry((ended.system, ended.task)).or_default().1 += 1,
+            _ => {}
+        }
     }
+    let chaotic = controls.values().filter(|(passed, failed)| is_chaotic(*passed, *failed, campaign.chaotic)).count();
     #[expect(clippy::cast_precision_loss, reason = "a mean that is shown to people")]
     let mean = |count: u64| count as f64 / runs as f64;
     let mean = MeasuredRuns {
@@ -101,6 +115,7 @@ pub fn measured(campaign: &Campaign, root: &std::path::Path) -> Option<MeasuredR
         calls: mean(cost.calls),
         input_tokens: mean(cost.input),
         output_tokens: mean(cost.output),
+        chaotic_tasks: count(chaotic),
     };
     (runs > 0).then_some(mean)
 }
@@ -187,7 +202,7 @@ impl Campaign {
                 asked = asked.saturating_add((runs + less).saturating_mul(drawn(sample, system.max_calls)));
             }
             let verify = injected * 2 * self.arm();
-            let narrow = narrow * self.arm();
+            let narrow = narrow * 2 * self.arm();
             let runs = clean + injected + verify + narrow;
             extent.clean += tasks * clean;
             extent.injected += tasks * injected;
@@ -197,6 +212,11 @@ impl Campaign {
             extent.judgements += judged * runs;
             extent.calls += (tasks * runs).saturating_mul(system.max_calls);
         }
+        extent.decoys = self.decoys_due(extent.injected);
+        let runs = extent.decoys.saturating_mul(1 + 2 * self.arm());
+        let most = self.systems.iter().map(|system| system.max_calls).max().unwrap_or_default();
+        extent.calls = extent.calls.saturating_add(runs.saturating_mul(most));
+        extent.verify += extent.decoys * 2 * self.arm();
         extent.calls = extent.calls.saturating_add(extent.questions).saturating_add(extent.judgements);
         self.cost(extent)
     }
@@ -252,7 +272,7 @@ impl Extent {
     #[must_use]
     pub fn expecting(mut self, campaign: &Campaign, measured: Option<MeasuredRuns>) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a number of runs, for an estimate")]
-        let runs = (self.clean + self.injected) as f64;
+        let runs = (self.clean + self.injected + self.decoys) as f64;
         self.expected = measured.map(|measured| {
             let highest = |price: fn(&super::ModelPrice) -> f64| campaign.prices.iter().map(price).fold(0.0, f64::max);
             let (input_tokens, output_tokens) = (runs * measured.input_tokens, runs * measured.output_tokens);
@@ -274,9 +294,9 @@ impl Extent {
 
     /// In words, a line each.
     pub fn text(&self) -> String {
-        let Self { clean, injected, verify, narrow, calls, questions, judgements, .. } = self;
+        let Self { clean, injected, decoys, verify, narrow, calls, questions, judgements, .. } = self;
         let Self { input_tokens, output_tokens, money, .. } = self;
-        let runs = clean + injected + verify + narrow;
+        let runs = clean + injected + decoys + verify + narrow;
         let expected = self.expected.as_ref().map(ExpectedCost::text).unwrap_or_default();
         let labels: String = self.label.iter().map(LabelCost::text).collect();
         let money = money.map_or("unknown: no [[price]] is given".to_owned(), |money| format!("{money:.2}"));
@@ -284,9 +304,10 @@ impl Extent {
             0 => String::new(),
             count => format!("   of them     at most {count} {what}\n"),
         };
+        let planted = if *decoys == 0 { String::new() } else { format!("decoys         at most {decoys}\n") };
         let (asked, judged) = (asked(questions, "of models that rewrite"), asked(judgements, "of a model that judges"));
         format!(
-            "clean runs     {clean}\ninjected runs  at most {injected}\nverifying      at most {verify}\n\
+            "clean runs     {clean}\ninjected runs  at most {injected}\n{planted}verifying      at most {verify}\n\
              narrowing      at most {narrow}\nruns           at most {runs}\nmodel calls    at most {calls}\n\
              {asked}{judged}tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n\
              {expected}a label, once the outcome has flipped, is expected to cost\n{labels}"
@@ -305,12 +326,18 @@ impl ExpectedCost {
                  each label\n"
             ),
         };
-        let MeasuredRuns { runs, calls: each, .. } = measured;
+        let MeasuredRuns { runs, calls: each, chaotic_tasks, .. } = measured;
+        let chaotic = match chaotic_tasks {
+            0 => String::new(),
+            tasks => format!(
+                "   chaotic      {tasks} of the tasks: neutral changes alone turn their outcome, and they get no label\n"
+            ),
+        };
         let money = money.map(|money| format!(", money {money:.2}")).unwrap_or_default();
         format!(
             "expected       about {calls:.0} calls, {input_tokens:.0} tokens in, {output_tokens:.0} out{money} for clean and \
              injected runs\n   by           {each:.1} calls a clean run, in {runs} of them\n   each label   about \
-             {repeating:.0} calls more if it repeats itself, {noisy:.0} at 20 % noise\n{judged}"
+             {repeating:.0} calls more if it repeats itself, {noisy:.0} at 20 % noise\n{judged}{chaotic}"
         )
     }
 }

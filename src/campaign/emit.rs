@@ -79,14 +79,26 @@ impl CellBench {
         let all = samples.len();
         samples.retain(|sample| !sample.repeats_an_order());
         let left_out = all - samples.len();
-        if samples.is_empty() {
-            return Ok((Vec::new(), left_out));
-        }
-        if let Some(twin) = self.state.ended(reference)? {
+        if let Some(twin) = self.state.ended(reference)?.filter(|_| !samples.is_empty()) {
             samples.insert(0, self.sample(chain, &twin, SampleKind::Clean, None)?);
         }
+        samples.extend(self.decoy_samples(chain, concluded)?);
         let lines = samples.iter().map(line).collect::<Result<_, _>>()?;
         Ok((lines, left_out))
+    }
+
+    /// The samples of the decoys that were delivered, with what the proof made of them: it stands in no label beside a run.
+    fn decoy_samples(&self, chain: Chain, concluded: &ConcludedChain) -> Result<Vec<Sample>, CampaignError> {
+        let mut samples = Vec::new();
+        for decoy in concluded.decoys.iter().filter(|decoy| decoy.delivered) {
+            let (Some(ended), Some(task)) = (&decoy.ended, concluded.tasks.first()) else { continue };
+            let twin = task.reference.as_ref().map(ToString::to_string);
+            let mut recording = recording::read(&self.state.run_dir(&ended.run))?;
+            let proof = ended.label.clone().zip(evidence(decoy, task));
+            recording.label = proof.map(|(label, evidence)| ruling::proven(label, decoy.standing, evidence));
+            samples.push(Sample::of(&recording, self.about(chain, ended, SampleKind::Decoy, twin)?)?);
+        }
+        Ok(samples)
     }
 
     fn sample(
@@ -96,18 +108,27 @@ impl CellBench {
         kind: SampleKind,
         clean_twin: Option<String>,
     ) -> Result<Sample, CampaignError> {
+        let recording = recording::read(&self.state.run_dir(&ended.run))?;
+        Ok(Sample::of(&recording, self.about(chain, ended, kind, clean_twin)?)?)
+    }
+
+    fn about(
+        &self,
+        chain: Chain,
+        ended: &EndedCell,
+        kind: SampleKind,
+        clean_twin: Option<String>,
+    ) -> Result<About, CampaignError> {
         let campaign = &self.context.campaign;
         let task = campaign.tasks.get(chain.task).cloned().ok_or(CampaignError::Lost)?;
-        let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        let about = About {
+        Ok(About {
             kind,
             system: ended.system.clone(),
             split: Some(campaign.splits.of(&task)),
             task,
             final_answer: ended.answer.clone(),
             clean_twin,
-        };
-        Ok(Sample::of(&recording, about)?)
+        })
     }
 
     /// Adds up what all chains came to, one after another in the order of the data, and writes data set and report of it.
@@ -155,6 +176,7 @@ impl CellBench {
         let said =
             writer.state_begun(self.context.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
         writer.miss(concluded.missing_chains);
+        writer.state_decoys(concluded.decoys_if_any());
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
         let (failures, twins) = (count(SampleKind::Failure), count(SampleKind::Clean));

@@ -99,7 +99,7 @@ pub enum Ran {
         /// The clean run that it begins like.
         reference: RunId,
     },
-    /// The treatment of an earlier run once more.
+    /// The treatment of an earlier run once more, with neutral changes of its own (earlier versions made none).
     Again {
         /// That run.
         of: RunId,
@@ -116,6 +116,9 @@ pub enum Ran {
         replied: bool,
         /// Which of the null executions, 0-based.
         index: u32,
+        /// Whether it had neutral changes of its own.
+        #[serde(default)]
+        perturbed: bool,
     },
     /// An injected run less one injection.
     Without {
@@ -281,7 +284,9 @@ impl EndedCell {
         let unlabelled = match self.no_label {
             Some(NoLabel::ManipulatorFailed | NoLabel::NotReadWhole) => Some(Class::ManipulatorFailed),
             Some(why) if why.is_about_identity() => Some(Class::AmbiguousAgent),
-            Some(NoLabel::NotInjected | NoLabel::Note | NoLabel::Unanswered) => Some(Class::NotInjected),
+            Some(NoLabel::NotInjected | NoLabel::Note | NoLabel::Perturbed | NoLabel::Unanswered) => {
+                Some(Class::NotInjected)
+            }
             Some(NoLabel::InfraError) => Some(Class::InfraError),
             Some(NoLabel::EditRefused) => Some(Class::EditRefused),
             None if self.label.is_none() => Some(Class::NotInjected),

@@ -9,6 +9,7 @@ pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Resu
     let definition = "injected".to_owned();
     let errors = Vec::new();
     let others = Vec::new();
+    let not_shown = Vec::new();
     let delivered = Label::ruled(LabelContent {
         format: 1,
         status,
@@ -17,6 +18,7 @@ pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Resu
         outcome: verdict,
         errors,
         others,
+        not_shown,
         evidence: None,
         names_later: None,
     });

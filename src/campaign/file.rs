@@ -145,6 +145,12 @@ pub(super) struct ProofEntry {
     pub(super) expected_yield: Option<f64>,
     /// Most pairs of runs, one with and one without the injection, for a claim; 40 if none is given.
     pub(super) pairs: Option<u32>,
+    /// How many decoys are planted for each injected run: neutral changes that are proven as if they were errors; 0.1 if none is given,
+    /// and 0 where the systems are said to repeat themselves.
+    pub(super) decoys: Option<f64>,
+    /// The share of runs without the injection, which get neutral changes alone, that may fail; a task in which more do is chaotic, and
+    /// gets no label. 0.333 if none is given.
+    pub(super) chaotic: Option<f64>,
 }
 
 /// `[[plan]]`: a plan as it stands.

@@ -19,6 +19,9 @@ pub struct ConcludedChain {
     pub tasks: Vec<TaskState>,
     /// Each injected run, in the order of plans.
     pub attempts: Vec<InjectedRun>,
+    /// The decoys: they went through all that the attempts went through, and are none of them.
+    #[serde(default)]
+    pub decoys: Vec<InjectedRun>,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
     /// Null executions.
@@ -84,6 +87,9 @@ pub struct TaskState {
     pub why: Option<String>,
     /// Whether its clean runs asked the same questions where they had got the same replies.
     pub repeatable: bool,
+    /// Whether neutral changes alone turn its outcome too often: then none of its errors is shown.
+    #[serde(default)]
+    pub chaotic: bool,
 }
 
 /// Why a task is left out.
@@ -117,6 +123,9 @@ pub struct InjectedRun {
     pub task: String,
     /// The plan's name.
     pub plan: String,
+    /// Whether a neutral change stands in the place of its edits.
+    #[serde(default)]
+    pub decoy: bool,
     /// Where a drawn plan aims; `None` for a plan as it stands.
     pub position: Option<CallPosition>,
     /// What the plan aims at: agents as written, mode, side and operator of each injection.
@@ -162,6 +171,14 @@ impl ConcludedChain {
     /// How many attempts turned the outcome, proven or not.
     pub fn flipped(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.flipped).count()
+    }
+
+    /// Sets the decoys apart, with the claims that are theirs alone.
+    pub(super) fn set_decoys_apart(&mut self) {
+        let (decoys, attempts) = std::mem::take(&mut self.attempts).into_iter().partition(|attempt| attempt.decoy);
+        (self.decoys, self.attempts) = (decoys, attempts);
+        let own = |of: &[InjectedRun]| of.iter().filter_map(|one| one.claim).collect::<BTreeSet<_>>();
+        self.claims -= own(&self.decoys).difference(&own(&self.attempts)).count();
     }
 
     /// How many failures are shown: claims, each of which is one row of the dataset.

@@ -43,6 +43,13 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     for (class, count) in &report.classes {
         writeln!(page, "| {class} | {count} |")?;
     }
+    if let Some(decoys) = &report.decoys {
+        writeln!(
+            page,
+            "\n## Decoys\n\nNeutral changes, planted and proven as if they were errors: {}.",
+            decoys.in_words()
+        )?;
+    }
     writeln!(page, "\n## Yield\n\nVerified of attempts, with Wilson's 95 % interval.\n")?;
     writeln!(
         page,
@@ -140,15 +147,15 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     }
     writeln!(
         page,
-        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable |\n|---|---|--:|---|---|---|"
+        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable | chaotic |\n|---|---|--:|---|---|---|---|"
     )?;
     for task in report.tasks.first() {
         let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
-        let repeatable = if task.repeatable { "yes" } else { "no" };
+        let [repeatable, chaotic] = [task.repeatable, task.chaotic].map(|is| if is { "yes" } else { "no" });
         let clean = format!("{} of {}", task.clean.passed, task.clean.of);
         let [system, named, said] =
             [task.system.as_str(), &task.task, task.why.as_deref().unwrap_or_default()].map(cell);
-        writeln!(page, "| {system} | {named} | {clean} | {why} | {said} | {repeatable} |")?;
+        writeln!(page, "| {system} | {named} | {clean} | {why} | {said} | {repeatable} | {chaotic} |")?;
     }
     more(page, &report.tasks)
 }

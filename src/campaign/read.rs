@@ -24,6 +24,12 @@ use crate::{
     verify::Verify,
 };
 
+/// Decoys for each injected run, where the file does not say how many. A system that is said not to react to neutral changes is
+/// proven by one in each arm, and gets none.
+const DECOYS: f64 = 0.1;
+/// The share of runs without an error that may fail, where the file does not say it.
+const CHAOTIC: f64 = 1.0 / 3.0;
+
 /// The newest format that this build reads.
 const FORMAT: i64 = 1;
 
@@ -95,7 +101,11 @@ impl CampaignDocument {
         let plans = once(&plans, |entry, problems| fixed(entry, &names, files, problems), problems);
         let sample = head.sample.as_ref().and_then(|entry| read_sample::check(entry, &names, files, problems));
         let clean = head.clean.as_ref();
-        let (proof, repeats_itself) = proof(head.proof.as_ref(), problems);
+        let entry = head.proof.as_ref();
+        let (proof, repeats_itself) = proof(entry, problems);
+        let repeated = if repeats_itself { 0.0 } else { DECOYS };
+        let decoys = share(entry, "decoys", |entry| entry.decoys, repeated, problems);
+        let chaotic = share(entry, "chaotic", |entry| entry.chaotic, CHAOTIC, problems);
         let prices: Vec<ModelPrice> = prices.iter().filter_map(|entry| price(entry, problems)).collect();
         let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("campaign");
         Some(Campaign {
@@ -110,6 +120,8 @@ impl CampaignDocument {
             repeatable: clean.and_then(|entry| entry.repeatable).unwrap_or_default(),
             proof,
             repeats_itself,
+            decoys,
+            chaotic,
             plans,
             sample,
             budget: budget(head.budget.as_ref(), !prices.is_empty(), problems),
@@ -123,7 +135,7 @@ impl CampaignDocument {
 fn proof(entry: Option<&Spanned<ProofEntry>>, problems: &mut Vec<Problem>) -> (Terms, bool) {
     let terms = Terms::default();
     let Some(entry) = entry else { return (terms, false) };
-    let ProofEntry { repeatable, alpha, expected_yield, pairs } = entry.get_ref();
+    let ProofEntry { repeatable, alpha, expected_yield, pairs, .. } = entry.get_ref();
     let named = Terms {
         alpha: alpha.unwrap_or(terms.alpha),
         expected_yield: expected_yield.unwrap_or(terms.expected_yield),
@@ -132,6 +144,21 @@ fn proof(entry: Option<&Spanned<ProofEntry>>, problems: &mut Vec<Problem>) -> (T
     };
     let checked = named.checked().map_err(|bad| problems.push(Problem::new(entry.span(), bad.to_string())));
     (checked.unwrap_or(terms), repeatable.unwrap_or_default())
+}
+
+/// A share that the proof's table may name.
+fn share(
+    entry: Option<&Spanned<ProofEntry>>,
+    name: &str,
+    named: impl Fn(&ProofEntry) -> Option<f64>,
+    otherwise: f64,
+    problems: &mut Vec<Problem>,
+) -> f64 {
+    let Some((entry, share)) = entry.and_then(|entry| Some((entry, named(entry.get_ref())?))) else { return otherwise };
+    if !(0.0..1.0).contains(&share) {
+        problems.push(Problem::new(entry.span(), format!("`{name}` is {share}: expected a number from 0 to below 1")));
+    }
+    share
 }
 
 fn tasks(

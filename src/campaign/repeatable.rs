@@ -1,6 +1,6 @@
-//! Systems that are declared to repeat themselves: each arm of a claim runs twice, and everything that two executions of an
-//! arm asked, were answered and came to must be equal. One difference anywhere takes the
-//! declaration back for all of that system.
+//! Systems that are declared to repeat themselves: each arm of a claim runs twice, once plain and once with neutral changes,
+//! and everything that two executions of an arm asked, were answered and came to must be equal, those changes aside. One
+//! difference anywhere takes the declaration back for all of that system.
 
 use std::{
     cmp::Ordering,
@@ -11,9 +11,10 @@ use std::{
 use super::{
     bench::CellBench,
     cell::Cell,
-    claim::{Claimed, ConcludedClaim, MadeCells, necessity},
+    claim::{Claimed, ConcludedClaim, MadeCells},
     ended::EndedCell,
     error::CampaignError,
+    narrow::necessity,
 };
 use crate::{
     equality::{Rules, Told, parting},
@@ -60,8 +61,8 @@ impl CellBench {
         for (number, claimed) in claims.iter().enumerate().filter(|(_, claimed)| claimed.flipped) {
             let Some(treatment) = &claimed.treatment else { continue };
             let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
-            let nulls = [0, 1].map(|index| Cell::null(campaign, &claimed.cell, &claimed.fork, index)).to_vec();
-            of.push(Declared { number, claimed, agains: vec![again], nulls });
+            let nulls = [false, true].map(|perturbed| Cell::null(campaign, &claimed.cell, &claimed.fork, 0, perturbed));
+            of.push(Declared { number, claimed, agains: vec![again], nulls: nulls.to_vec() });
         }
         let mut repeated = Repeated::default();
         let cells: Vec<Cell> = of.iter().flat_map(|one| one.agains.iter().chain(&one.nulls)).cloned().collect();
@@ -103,7 +104,7 @@ impl CellBench {
             let more = match null.cmp(&treated) {
                 Ordering::Equal => return Ok(true),
                 Ordering::Less => {
-                    let more = Cell::null(campaign, &one.claimed.cell, &one.claimed.fork, index(&one.nulls));
+                    let more = Cell::null(campaign, &one.claimed.cell, &one.claimed.fork, index(&one.nulls), true);
                     one.nulls.push(more.clone());
                     more
                 }
@@ -155,12 +156,9 @@ impl CellBench {
                 return Ok(false);
             }
             let Some(concluded) = repeated.get_mut(&number) else { continue };
-            match arms.standing() {
+            match arms.need() {
                 None => concluded.standing = Standing::Unproven,
-                Some(standing) => {
-                    let necessary = standing == Standing::Verified;
-                    concluded.necessity.push(necessity(planted, necessary, arms.executed()));
-                }
+                Some(need) => concluded.necessity.push(necessity(planted, need, arms.executed(), None)),
             }
         }
         Ok(true)
@@ -200,7 +198,9 @@ impl CellBench {
 
     fn seen(&self, ended: &EndedCell) -> Result<SeenExecution, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        Ok(SeenExecution { told: told(&recording, &Rules::default()), answer: ended.answer.clone() })
+        // The reply at the fork may have other blanks, and with it the requests that quote it.
+        let rules = Rules::default().with_blanks_alike();
+        Ok(SeenExecution { told: told(&recording, &rules), answer: ended.answer.clone() })
     }
 }
 

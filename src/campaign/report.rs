@@ -8,7 +8,10 @@ use super::{
     file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, sitting::OlderControls,
     unmade::Unmade,
 };
-use crate::trajectory::{Executed, Necessity, RunId, Tally};
+use crate::{
+    dataset::DecoyCounts,
+    trajectory::{Executed, Necessity, RunId, Tally},
+};
 
 /// What a campaign reports.
 #[derive(Debug, Serialize)]
@@ -39,6 +42,9 @@ pub struct CampaignReport {
     pub verified_failures: usize,
     /// Every injected run by its class, each in one.
     pub classes: BTreeMap<&'static str, usize>,
+    /// What came of the decoys; left out where none was delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoys: Option<DecoyCounts>,
     /// Yield per system, agent, mode, side and manipulator.
     pub strata: Vec<Stratum>,
     /// Yield per failure mode, all 14, hit or not.
@@ -51,7 +57,10 @@ pub struct CampaignReport {
     pub cost: Costs,
     /// The injected runs.
     pub cells: ReportRows<CellRow>,
-    /// The tasks that were left out or are not repeatable.
+    /// The decoys.
+    #[serde(skip_serializing_if = "ReportRows::is_empty")]
+    pub decoy_cells: ReportRows<CellRow>,
+    /// The tasks that were left out are not repeatable or are chaotic.
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.
     pub seconds: f64,
@@ -73,6 +82,8 @@ pub struct Clean {
     pub runs: usize,
     /// Those that passed.
     pub passed: usize,
+    /// Tasks in which neutral changes alone turn the outcome too often.
+    pub chaotic: usize,
 }
 
 /// From attempts to proof.
@@ -197,6 +208,9 @@ pub struct CellRow {
     pub executed: Option<Executed>,
     /// Of a plan with several injections: which the failure needs.
     pub necessity: Vec<Necessity>,
+    /// The same in words, a line each, and what they are together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Why nothing was run, where the run left its prefix, or why an edit could not be made.
     pub why: Option<String>,
 }
@@ -217,6 +231,8 @@ pub struct TaskRow {
     pub clean: Tally,
     /// Whether its clean runs asked the same questions after the same replies.
     pub repeatable: bool,
+    /// Whether neutral changes alone turn its outcome too often.
+    pub chaotic: bool,
 }
 
 impl Expense {

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     budget::Cost,
-    proof::in_words,
-    trajectory::{FailureMode, Side, TAXONOMY, Tally},
+    proof::{in_words, need_in_words},
+    trajectory::{FailureMode, JointCause, Necessity, Side, TAXONOMY, Tally},
 };
 
 /// What a report says beside what the chains came to.
@@ -41,6 +41,7 @@ pub(super) struct ReportSums {
     modes: BTreeMap<&'static str, Funnel>,
     unmade: UnmadeSums,
     cells: RowsWriter<CellRow>,
+    decoys: RowsWriter<CellRow>,
     tasks: RowsWriter<TaskRow>,
 }
 
@@ -56,6 +57,7 @@ impl ReportSums {
             modes: BTreeMap::new(),
             unmade: UnmadeSums::default(),
             cells: RowsWriter::begin(dir).map_err(cannot)?,
+            decoys: RowsWriter::begin(dir).map_err(cannot)?,
             tasks: RowsWriter::begin(dir).map_err(cannot)?,
         })
     }
@@ -84,7 +86,11 @@ impl ReportSums {
         for attempt in &chain.attempts {
             self.cells.push(cell(attempt, expected, claims))?;
         }
-        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable;
+        for decoy in &chain.decoys {
+            // Their claims are counted with no others.
+            self.decoys.push(CellRow { claim: None, ..cell(decoy, expected, claims) })?;
+        }
+        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic;
         chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
     }
 
@@ -113,18 +119,21 @@ impl ReportSums {
                 kept: concluded.kept,
                 runs: concluded.clean_runs,
                 passed: concluded.clean_passed,
+                chaotic: concluded.chaotic,
             },
             silent_runs: concluded.silent,
             older_controls: concluded.older,
             funnel: self.funnel,
             verified_failures: concluded.verified(),
             classes: self.classes,
+            decoys: concluded.decoys_if_any(),
             strata: self.strata.into_iter().map(stratum).collect(),
             modes: FailureMode::ALL.iter().map(balance).collect(),
             rewriting: self.unmade.rewriting,
             unmade: self.unmade.rows(),
             cost: costs(concluded, !campaign.prices.is_empty()),
             cells: self.cells.finish().map_err(cannot)?,
+            decoy_cells: self.decoys.finish().map_err(cannot)?,
             tasks: self.tasks.finish().map_err(cannot)?,
             seconds: told.began.elapsed().as_secs_f64(),
         })
@@ -213,9 +222,16 @@ fn cell(attempt: &InjectedRun, expected: &str, claims: usize) -> CellRow {
         claim: attempt.claim.map(|claim| claims + claim),
         proof: proven.map(|executed| in_words(executed, "without", "with")),
         executed: attempt.executed.clone(),
+        needs: needs(&attempt.necessity),
         necessity: attempt.necessity.clone(),
         why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade::of(ended?)),
     }
+}
+
+/// What is shown of each of several errors, and what they are together.
+fn needs(necessity: &[Necessity]) -> Vec<String> {
+    let together = JointCause::of(necessity).and_then(JointCause::sentence);
+    necessity.iter().map(need_in_words).chain(together.map(str::to_owned)).collect()
 }
 
 fn task(state: &TaskState) -> TaskRow {
@@ -226,5 +242,6 @@ fn task(state: &TaskState) -> TaskRow {
         why: state.why.clone(),
         clean: Tally { passed: state.passed, of: state.runs },
         repeatable: state.repeatable,
+        chaotic: state.chaotic,
     }
 }

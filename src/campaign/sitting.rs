@@ -68,19 +68,6 @@ struct ArmUnderWay {
 }
 
 impl PairedArms {
-    /// Arms of which one has executions already.
-    pub(super) fn of_treated(executions: Vec<ArmExecution>) -> Self {
-        Self { null: ArmUnderWay::default(), treated: ArmUnderWay { executions, asked: 0 } }
-    }
-
-    /// The same treated arm against another null arm, of which the first execution was made.
-    pub(super) fn against(self, first: ArmExecution) -> Self {
-        let mut other = Self { null: ArmUnderWay::default(), treated: self.treated };
-        other.ask(Arm::Null);
-        other.add(Arm::Null, first);
-        other
-    }
-
     /// The number of the next execution of an arm that is to be made, 0-based.
     pub(super) fn ask(&mut self, arm: Arm) -> u32 {
         let asked = match arm {
@@ -117,13 +104,17 @@ impl PairedArms {
         older
     }
 
-    /// What an arm says.
-    pub(super) fn samples(&self, arm: Arm) -> Vec<ProofSample> {
-        let of = match arm {
+    /// The executions of an arm, in order.
+    pub(super) fn of(&self, arm: Arm) -> &[ArmExecution] {
+        match arm {
             Arm::Null => &self.null.executions,
             Arm::Treated => &self.treated.executions,
-        };
-        of.iter().map(|one| one.sample).collect()
+        }
+    }
+
+    /// What an arm says.
+    pub(super) fn samples(&self, arm: Arm) -> Vec<ProofSample> {
+        self.of(arm).iter().map(|one| one.sample).collect()
     }
 }
 
@@ -221,7 +212,10 @@ mod tests {
             ("f2", "n:v1 n:p1 n:p2", "vp", "f"),
             ("f1 v1", "t:f2 n:p2 n:p2", "pp", "vf"),
         ] {
-            let mut arms = PairedArms::of_treated(first.split(' ').map(execution).collect());
+            let mut arms = PairedArms::default();
+            for one in first.split(' ') {
+                arms.add(Arm::Treated, execution(one));
+            }
             for one in added.split(' ') {
                 let (arm, one) = one.split_once(':').expect("arm and execution");
                 arms.add(if arm == "n" { Arm::Null } else { Arm::Treated }, execution(one));

@@ -93,6 +93,7 @@ impl CellBench {
             left_out,
             why,
             repeatable,
+            chaotic: false,
         })
     }
 
@@ -142,10 +143,11 @@ impl CellBench {
     /// Makes the injected runs of a task.
     pub(super) async fn inject(
         self: &Arc<Self>,
+        chain: Chain,
         reference: &Reference,
         concluded: &mut ConcludedChain,
     ) -> Result<Vec<Option<Cell>>, CampaignError> {
-        let cells = self.planned_runs(reference, concluded)?;
+        let cells = self.planned_runs(chain, reference, concluded)?;
         let runs: Vec<Cell> = cells.iter().flatten().cloned().collect();
         let mut ended = self.stage(&runs).await?.into_iter();
         for (attempt, cell) in concluded.attempts.iter_mut().zip(&cells) {
@@ -165,11 +167,13 @@ impl CellBench {
     /// The injected runs that are to be made, each with its attempt; `None` where nothing is run.
     fn planned_runs(
         &self,
+        chain: Chain,
         reference: &Reference,
         concluded: &mut ConcludedChain,
     ) -> Result<Vec<Option<Cell>>, CampaignError> {
         let mut cells: Vec<Option<Cell>> = Vec::new();
         let (system, task) = self.names(&reference.cell)?;
+        let campaign = &self.context.campaign;
         let cassette = self.references.open(&self.state, &reference.cell.run)?;
         for (planned, repeats) in self.plans(reference, &cassette.recording().trajectory.steps) {
             let (aimed, why) = match planned {
@@ -178,29 +182,23 @@ impl CellBench {
             };
             let aimed = Arc::new(aimed);
             for repeat in 0..repeats {
-                let cell = Cell::injected(&self.context.campaign, &reference.cell, &aimed, repeat);
+                let cell = Cell::injected(campaign, &reference.cell, &aimed, repeat);
                 let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
                 let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
-                concluded.attempts.push(InjectedRun {
-                    system: system.clone(),
-                    task: task.clone(),
-                    plan: aimed.name.clone(),
-                    position: aimed.position,
-                    aims: aims(&aimed.plan),
-                    class: why.is_some().then_some(Class::NotInjected),
-                    delivered: false,
-                    flipped: false,
-                    run: why.is_none().then(|| cell.run.clone()),
-                    ended: None,
-                    claim: None,
-                    fork_step: None,
-                    standing: None,
-                    executed: None,
-                    necessity: Vec::new(),
-                    why: why.clone(),
-                });
-                cells.push(why.is_none().then_some(cell));
+                let cell = why.is_none().then_some(cell);
+                concluded.attempts.push(InjectedRun::planned((&system, &task), &aimed, cell.as_ref(), why));
+                cells.push(cell);
             }
+        }
+        let called = sample::called(&cassette.recording().trajectory.steps);
+        let can: Vec<bool> = cells.iter().map(Option::is_some).collect();
+        for number in campaign.decoys_of(chain, &can) {
+            let aimed = cells.get(number).and_then(|cell| cell.as_ref()?.plan()?.as_decoy(&called)).map(Arc::new);
+            let Some(aimed) = aimed else { continue };
+            let cell = Cell::injected(campaign, &reference.cell, &aimed, u32::try_from(number).unwrap_or(u32::MAX));
+            let decoy = InjectedRun::planned((&system, &task), &aimed, Some(&cell), None);
+            concluded.attempts.push(InjectedRun { decoy: true, ..decoy });
+            cells.push(Some(cell));
         }
         Ok(cells)
     }
@@ -238,6 +236,29 @@ pub(super) fn count(concluded: &mut ConcludedChain, ended: &EndedCell) {
 }
 
 impl InjectedRun {
+    /// A run of a plan on a task of a system, before anything is known of it. Where no cell is run, `why` says why.
+    fn planned((system, task): (&str, &str), aimed: &Aimed, cell: Option<&Cell>, why: Option<String>) -> Self {
+        Self {
+            system: system.to_owned(),
+            task: task.to_owned(),
+            plan: aimed.name.clone(),
+            decoy: false,
+            position: aimed.position,
+            aims: aims(&aimed.plan),
+            class: why.is_some().then_some(Class::NotInjected),
+            delivered: false,
+            flipped: false,
+            run: cell.map(|cell| cell.run.clone()),
+            ended: None,
+            claim: None,
+            fork_step: None,
+            standing: None,
+            executed: None,
+            necessity: Vec::new(),
+            why,
+        }
+    }
+
     fn take(&mut self, ended: EndedCell) {
         self.delivered = ended.was_delivered();
         self.class = ended.class();

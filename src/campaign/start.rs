@@ -54,7 +54,7 @@ pub struct CampaignOptions {
 fn spare_others(out: &Path) -> Result<(), CampaignError> {
     let holds = |names: &[&str]| names.iter().any(|name| out.join(name).exists());
     let is_campaign = holds(&["cells", "spent.jsonl", "report.json"]);
-    let others = holds(&["dataset.jsonl", "dataset.json", "benign.jsonl", "report.html", "report.md"]);
+    let others = holds(&["dataset.jsonl", "dataset.json", "benign.jsonl", "decoys.jsonl", "report.html", "report.md"]);
     if others && !is_campaign { Err(CampaignError::NotOurs(out.to_owned())) } else { Ok(()) }
 }
 

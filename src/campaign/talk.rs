@@ -1,7 +1,7 @@
 //! What a campaign says of itself as it goes: a line a stage.
 
 use super::{
-    concluded::Concluded,
+    concluded::{Concluded, Narrowed, TOLD},
     ended::Class,
     funnel::{LeftOut, Nulls},
 };
@@ -10,7 +10,9 @@ impl Concluded {
     /// A line each: clean runs, injected runs, proofs, and what was narrowed down where anything was.
     pub(super) fn lines(&self) -> Vec<String> {
         let narrowed = (self.without > 0).then(|| self.narrow_line());
-        [self.clean_line(), self.injected_line(), self.verify_line()].into_iter().chain(narrowed).collect()
+        let decoys = self.decoys_if_any().map(|decoys| format!("decoys    {}", decoys.in_words()));
+        let lines = [self.clean_line(), self.injected_line(), self.verify_line()];
+        lines.into_iter().chain(narrowed).chain(decoys).collect()
     }
 
     fn clean_line(&self) -> String {
@@ -80,6 +82,15 @@ impl Concluded {
         if void > 0 {
             line.extend([format!(", {void} void")]);
         }
+        for (words, runs) in self.dependent.iter().take(TOLD) {
+            line.extend([format!("\n          {runs} void (dependent): {words}")]);
+        }
+        if self.chaotic > 0 {
+            let (chaotic, kept) = (self.chaotic, self.kept);
+            line.extend([format!(
+                "\n          {chaotic} of {kept} tasks × systems are chaotic: neutral changes alone turn the outcome too often (`proof.chaotic`)"
+            )]);
+        }
         if let Some(older) = self.older.in_words() {
             line.extend(["\n          ", &older]);
         }
@@ -92,8 +103,19 @@ impl Concluded {
     }
 
     fn narrow_line(&self) -> String {
-        let [failures, errors, necessary] = self.narrowed;
-        format!("narrow    {necessary} of {errors} errors of {failures} failures were necessary")
+        let Narrowed { failures, errors, necessary, not_needed, not_shown, overdetermined, joint } = self.narrowed;
+        let mut line = format!("narrow    {necessary} of {errors} errors of {failures} failures were necessary");
+        for (count, how) in [(not_needed, "not needed"), (not_shown, "not shown")] {
+            if count > 0 {
+                line.extend([format!(", {count} {how}")]);
+            }
+        }
+        for (count, how) in [(overdetermined, "overdetermined"), (joint, "joint")] {
+            if count > 0 {
+                line.extend([format!("   {how} {count}")]);
+            }
+        }
+        line
     }
 
     /// One line: what came of it.

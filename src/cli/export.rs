@@ -50,7 +50,7 @@ pub(super) struct ExportArgs {
     /// The share of wrong failures that is allowed in the mean, over all claims that were begun: the weakest are left out.
     #[arg(long, value_name = "A", default_value_t = ALPHA, value_parser = alpha)]
     alpha: f64,
-    /// Also labels that were verified under the former rule, which states no such share.
+    /// Also labels that were verified under a former rule: before pairs of runs, or without neutral changes in them.
     #[arg(long)]
     former: bool,
     /// Also labels that were delivered and are not proven.

@@ -40,7 +40,7 @@ const KEPT: &str = "proof.json";
 #[derive(Debug, Args)]
 pub(super) struct ProveArgs {
     /// A labelled run's directory; or a dataset whose recordings lie in `logs/` beside it: then each failure whose label
-    /// is of the former rule, or not verified, is proven, and `{question}` and `{answer}` in command and check are its task's.
+    /// is of a former rule, or not verified, is proven, and `{question}` and `{answer}` in command and check are its task's.
     #[arg(value_name = "RUN|DATASET")]
     path: PathBuf,
     /// The share of wrong rows that a dataset may hold in the mean.
@@ -105,7 +105,7 @@ fn prove(
         let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
-        let mut said = (kept.treated.len().max(usize::from(made_alike)), kept.null.len());
+        let mut said = (kept.treated.len(), kept.null.len());
         let mut keep = |kept: &KeptProof| {
             unwritten = write(dir, &others, kept).err().or(unwritten.take());
             let arms = (kept.treated.len(), kept.null.len());
@@ -177,17 +177,19 @@ fn proof_of(judge: &Judge, command: &[OsString], upstream: Option<&str>) -> Proo
         check: digest(&[check.as_bytes()]),
         command: digest(&command),
         upstream: digest(&[upstream.unwrap_or_default().as_bytes()]),
+        perturbed: true,
     }
 }
 
 /// Says why what lies there does not count: by what is most like what is asked now.
 fn tell_anew(dir: &Path, of: &ProofOf, others: &[KeptProof]) {
     let differs = |other: &KeptProof| {
-        let ProofOf { check, command, upstream } = &other.of;
+        let ProofOf { check, command, upstream, perturbed } = &other.of;
         let parts = [
             ("check", *check != of.check),
             ("command", *command != of.command),
             ("upstream", *upstream != of.upstream),
+            ("rule (no neutral changes)", *perturbed != of.perturbed),
         ];
         parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect::<Vec<_>>()
     };

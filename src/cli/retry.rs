@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     attribution::{
-        Critique, RetryRound, RetrySpent, RetrySubject, foretell_round,
+        Critique, FailedRun, RetryConductor, RetryRound, RetryRounds, RetrySpent, RetrySubject, foretell_round,
         methods::{self, Needs},
     },
     capability::RunVerb,
@@ -51,12 +51,9 @@ struct Retrying<'a> {
     proxy: ProxyArgs,
     meter: Arc<Meter>,
     spent: RetrySpent,
-    rounds: Vec<RetryRound>,
     pairs: Vec<Value>,
     /// Where they go, if anywhere.
     file: Option<OutputFile<'a>>,
-    /// Why there is no further round.
-    ended: Option<String>,
 }
 
 pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Failure> {
@@ -81,10 +78,11 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
         SaidExecution::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return dry(arguments, global, &cassette, &executed),
     };
-    let (rounds, pairs, ended) = (Vec::new(), Vec::new(), None);
-    let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, rounds, pairs, file, ended };
-    retrying.conduct(cassette)?;
-    retrying.finish()
+    let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, pairs: Vec::new(), file };
+    let most = if arguments.critique.is_some() { 1 } else { arguments.rounds };
+    let failed = FailedRun { dir: arguments.dir.clone(), cassette };
+    let retried = RetryRounds::conduct(&mut retrying, failed, most)?;
+    retrying.finish(&retried)
 }
 
 /// What cannot be retried is said before anything is executed.
@@ -195,44 +193,14 @@ fn dry(
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 
-impl Retrying<'_> {
-    /// Round after round, each from the newest failure.
-    fn conduct(&mut self, mut cassette: Arc<Cassette>) -> Result<(), Failure> {
-        let mut dir = self.arguments.dir.clone();
-        let most = if self.arguments.critique.is_some() { 1 } else { self.arguments.rounds };
-        for number in 1..=most {
-            let Some(critique) = self.critique(&dir, &cassette)? else { break };
-            require_place(&critique, &cassette)?;
-            self.say_begin(number, &critique);
-            let round = self.round(number, critique, &cassette)?;
-            if let Some(said) = round.unrunnable_check.as_ref().filter(|_| round.gain.is_none()) {
-                return Err(cannot_check(said));
-            }
-            self.pairs.extend(pairs::of(&round, cassette.recording())?);
-            let next = round.newest_failure().map(|one| one.dir.clone());
-            let over = round.is_repaired() || round.out_of_budget;
-            self.rounds.push(round);
-            match next {
-                _ if over => break,
-                Some(newest) if number < most => {
-                    cassette = self.arguments.matching.open(&newest)?;
-                    dir = newest;
-                }
-                Some(_) => {}
-                None => {
-                    self.ended = Some("no execution of the critique says anything to go on from".to_owned());
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
+impl RetryConductor for Retrying<'_> {
+    type Error = Failure;
 
-    /// What is said to whom; `None` where there is nothing to say any more.
-    fn critique(&mut self, dir: &Path, cassette: &Cassette) -> Result<Option<Critique>, Failure> {
+    fn critique(&mut self, failed: &FailedRun) -> Result<Result<Critique, String>, Failure> {
+        let FailedRun { dir, cassette } = failed;
         let arguments = self.arguments;
         if let Some(file) = &arguments.critique {
-            return of_file(file, arguments, cassette).map(Some);
+            return of_file(file, arguments, cassette).map(Ok);
         }
         let asked = method(arguments, dir, judge(arguments, &self.proxy, &self.meter, cassette));
         let (_, rows, calls) = attribute::of_recording(&asked, self.global)?;
@@ -246,17 +214,33 @@ impl Retrying<'_> {
             None => "it says nothing".to_owned(),
             Some(row) => match (row.predictions.first(), &row.abstained) {
                 (Some(found), _) => match Critique::of(found, &row.method, steps, arguments.gold.as_deref()) {
-                    Ok(critique) => return Ok(Some(critique)),
+                    Ok(critique) => return Ok(Ok(critique)),
                     Err(error) => error.to_string(),
                 },
                 (None, why) => serde_json::to_string(why).unwrap_or_default(),
             },
         };
-        self.ended = Some(format!("`{}` gives no note for {}: {why}", arguments.method, dir.display()));
-        Ok(None)
+        Ok(Err(format!("`{}` gives no note for {}: {why}", arguments.method, dir.display())))
     }
 
-    fn round(&mut self, number: u32, critique: Critique, cassette: &Arc<Cassette>) -> Result<RetryRound, Failure> {
+    fn round(&mut self, number: u32, critique: Critique, failed: &FailedRun) -> Result<RetryRound, Failure> {
+        require_place(&critique, &failed.cassette)?;
+        self.say_begin(number, &critique);
+        let round = self.execute(number, critique, &failed.cassette)?;
+        if let Some(said) = round.unrunnable_check.as_ref().filter(|_| round.gain.is_none()) {
+            return Err(cannot_check(said));
+        }
+        self.pairs.extend(pairs::of(&round, failed.cassette.recording())?);
+        Ok(round)
+    }
+
+    fn open(&self, dir: &Path) -> Result<Arc<Cassette>, Failure> {
+        self.arguments.matching.open(dir)
+    }
+}
+
+impl Retrying<'_> {
+    fn execute(&mut self, number: u32, critique: Critique, cassette: &Arc<Cassette>) -> Result<RetryRound, Failure> {
         let settings = self.arguments.settings()?;
         let (proxy, _) = self.proxy.proxy(None)?;
         let (meter, mut spent) = (Arc::clone(&self.meter), self.spent);
@@ -285,51 +269,50 @@ impl Retrying<'_> {
         }
     }
 
-    fn finish(self) -> Result<Finished, Failure> {
-        let repaired = self.rounds.iter().find(|round| round.is_repaired());
-        let out_of_budget = self.rounds.iter().any(|round| round.out_of_budget);
+    fn finish(self, RetryRounds { rounds, ended }: &RetryRounds) -> Result<Finished, Failure> {
+        let repaired = rounds.iter().find(|round| round.is_repaired());
+        let out_of_budget = rounds.iter().any(|round| round.out_of_budget);
         if self.global.format == OutputFormat::Text {
             let mut out = std::io::stdout().lock();
-            let written = self.rounds.iter().try_for_each(|round| table::write(round, &mut out));
+            let written = rounds.iter().try_for_each(|round| table::write(round, &mut out));
             written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
-        if let Some(why) = &self.ended {
+        if let Some(why) = ended {
             eprintln!("ended    {}", super::escape(why));
         }
         let data = json!({
             "format": 1, "run": self.arguments.dir.file_name().map(|name| name.to_string_lossy()), "origin": "feedback",
-            "repaired_in_round": repaired.map(|round| round.round), "rounds": self.rounds, "spent": self.spent,
-            "out_of_budget": out_of_budget, "ended": self.ended, "pairs": self.pairs.len(),
+            "repaired_in_round": repaired.map(|round| round.round), "rounds": rounds, "spent": self.spent,
+            "out_of_budget": out_of_budget, "ended": ended, "pairs": self.pairs.len(),
         });
         let text = serde_json::to_vec_pretty(&data).map_err(|error| Failure::new(Exit::Recording, error))?;
         let path = self.arguments.dir.join(KEPT);
         let unkept = |error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display()));
         std::fs::write(&path, text).map_err(unkept)?;
-        let mut parts = vec![match repaired.or(self.rounds.last()) {
+        let mut parts = vec![match repaired.or(rounds.last()) {
             Some(round) if round.is_repaired() => format!("repaired in round {}", round.round),
             Some(round) if !round.is_tried() => format!("not known in round {}: {}", round.round, round.untold()),
             Some(round) => format!("not repaired in {}", counted(round.round as usize, "round")),
             None => "not retried: there is no note".to_owned(),
         }];
-        parts.extend(repaired.or(self.rounds.last()).map(|round| format!("gain {}", table::gain(round))));
+        parts.extend(repaired.or(rounds.last()).map(|round| format!("gain {}", table::gain(round))));
         parts.push(format!("{} executions, {} live calls", self.spent.runs, self.spent.calls));
         if let Some(file) = &self.file {
             pairs::write(file, &self.pairs)?;
             parts.push(format!("{} pairs", self.pairs.len()));
         }
-        Ok(Finished { exit: self.exit(out_of_budget), summary: parts.join("  "), data })
+        Ok(Finished { exit: exit(rounds, out_of_budget), summary: parts.join("  "), data })
     }
+}
 
-    /// Repaired is well; nothing known because nobody answered, or because the budget ended it, is neither.
-    fn exit(&self, out_of_budget: bool) -> Exit {
-        let samples: Vec<ProofSample> =
-            self.rounds.iter().flat_map(|round| &round.executions).map(|one| one.sample).collect();
-        let unserved = |sample: &ProofSample| matches!(sample, ProofSample::Void(Void::Unanswered | Void::TimedOut));
-        match () {
-            () if self.rounds.iter().any(RetryRound::is_repaired) => Exit::Ok,
-            () if out_of_budget => Exit::Budget,
-            () if !samples.is_empty() && samples.iter().all(unserved) => Exit::Infrastructure,
-            () => Exit::Finding,
-        }
+/// Repaired is well; nothing known because nobody answered, or because the budget ended it, is neither.
+fn exit(rounds: &[RetryRound], out_of_budget: bool) -> Exit {
+    let samples: Vec<ProofSample> = rounds.iter().flat_map(|round| &round.executions).map(|one| one.sample).collect();
+    let unserved = |sample: &ProofSample| matches!(sample, ProofSample::Void(Void::Unanswered | Void::TimedOut));
+    match () {
+        () if rounds.iter().any(RetryRound::is_repaired) => Exit::Ok,
+        () if out_of_budget => Exit::Budget,
+        () if !samples.is_empty() && samples.iter().all(unserved) => Exit::Infrastructure,
+        () => Exit::Finding,
     }
 }

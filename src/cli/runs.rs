@@ -180,7 +180,8 @@ fn label(label: &LabelRow) -> String {
         let mode = mode.map(|mode| format!("{mode} ")).unwrap_or_default();
         format!("{mode}{} at {}", error.agent, error.step)
     });
-    let named = format!("{} {}", label.status, errors.collect::<Vec<_>>().join(", "));
+    let errors: Vec<String> = errors.chain(label.nobody.clone()).collect();
+    let named = format!("{} {}", label.status, errors.join(", "));
     label.refused.as_ref().map(|why| format!("refused ({named}): {why}")).unwrap_or(named)
 }
 

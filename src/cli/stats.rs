@@ -16,6 +16,7 @@ use crate::{
         self, Dataset,
         statistics::{self, Statistics, Summary},
     },
+    trajectory::Need,
     viewer::{ViewerLibrary, dataset_bundle},
 };
 
@@ -78,8 +79,10 @@ fn write(counted: &Statistics, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{name:14}min {min}  median {median}  mean {mean:.1}  max {max}")?;
     }
     row(out, "error at step", counted.position.step.iter())?;
-    if labels.others > 0 {
-        writeln!(out, "{:14}{}, which the failures do not need", "also planted", labels.others)?;
+    for (count, state) in [(labels.others, Need::NotNeeded), (labels.not_shown, Need::NotShown)] {
+        if count > 0 {
+            writeln!(out, "{:14}{count}, {}", "also planted", state.words())?;
+        }
     }
     writeln!(out, "{:14}{} of {} errors", "at first call", counted.position.first_call, labels.errors)?;
     let twins = &counted.twins;

@@ -211,8 +211,9 @@ fn truth(
     let told = |entry: &LabelEntry| Ok(labelled(entry, at(entry.error.step)?));
     let errors = label.errors.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
     let others = label.others.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
+    let not_shown = label.not_shown.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
     let mut changes: Vec<Change> = Vec::new();
-    for LabelEntry { error, .. } in label.errors.iter().chain(&label.others) {
+    for LabelEntry { error, .. } in label.planted() {
         let numbered = at(error.step)?;
         let row = numbered.row_of(error);
         if !changes.iter().any(|change| change.step == row && change.side == error.side) {
@@ -233,6 +234,7 @@ fn truth(
         outcome: label.outcome,
         errors,
         others,
+        not_shown,
         changes,
         evidence,
     })

@@ -4,7 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Sample, SampleKind, Truth};
-use crate::{proof, trajectory::LabelStatus};
+use crate::{
+    proof, ruling,
+    trajectory::{Evidence, LabelStatus},
+};
 
 /// The share of wrong rows that is allowed in the mean, where nobody says another.
 pub const ALPHA: f64 = 0.01;
@@ -38,6 +41,13 @@ impl Truth {
             _ => Ground::FormerRule,
         }
     }
+
+    /// Whether what was planted was verified by executions without neutral changes, as earlier versions made them: then it is shown that
+    /// bytes decide, and not that this error does.
+    pub fn shows_bytes_only(&self) -> bool {
+        let is_verified = self.status == LabelStatus::Verified && self.definition == ruling::PLANTED;
+        is_verified && !self.evidence.as_ref().is_some_and(Evidence::is_perturbed)
+    }
 }
 
 /// What the failures of a data set rest on, counted row by row.
@@ -47,7 +57,7 @@ pub struct Grounds {
     pub e_values: Vec<f64>,
     /// Those of systems that repeat themselves.
     pub repeatable: usize,
-    /// Those verified under the former rule.
+    /// Those verified under a former rule.
     pub former: usize,
     /// Those for which nothing was executed that shows them: imported ones, people's, delivered ones.
     pub unclaimed: usize,
@@ -140,7 +150,7 @@ impl Claims {
 
 /// What states no share, in words.
 pub(super) fn grounds_beside(former: usize, unclaimed: usize) -> impl Iterator<Item = String> {
-    let former = (former > 0).then(|| format!("{} by the former rule, which states no share", failures(former as u64)));
+    let former = (former > 0).then(|| format!("{} by a former rule, which states no share", failures(former as u64)));
     let shown = if unclaimed == 1 { "it" } else { "them" };
     let unclaimed = (unclaimed > 0)
         .then(|| format!("{} for which nothing was executed that shows {shown}", failures(unclaimed as u64)));
@@ -166,14 +176,14 @@ mod tests {
         let mut grounds = Grounds::default();
         assert_eq!(grounds.in_words(None), "no failures");
         grounds.former = 2;
-        assert_eq!(grounds.in_words(None), "2 failures by the former rule, which states no share");
+        assert_eq!(grounds.in_words(None), "2 failures by a former rule, which states no share");
         grounds.e_values = vec![2000.0, 50.0];
         let alone = grounds.in_words(None);
         assert!(
             alone.starts_with("1 of 2 failures stand with at most 1 % wrong in the mean, of 2 claims begun"),
             "{alone}"
         );
-        assert!(alone.contains("nothing is known; 2 failures by the former rule"), "{alone}");
+        assert!(alone.contains("nothing is known; 2 failures by a former rule"), "{alone}");
         let stated = grounds.in_words(Some(&Claims::of(0.05, 100, &[], 0)));
         assert!(
             stated.starts_with("1 of 2 failures stand with at most 5 % wrong in the mean, of 100 claims"),

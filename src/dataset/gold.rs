@@ -13,7 +13,7 @@ use crate::{
 /// What predictions about a sample are measured against: nobody for a clean run, and nothing for an injection that
 /// did no harm, because neither answer would be wrong there, and for a failure that nobody labelled.
 pub fn gold(sample: &Sample) -> Option<Gold> {
-    if sample.kind == SampleKind::Benign {
+    if matches!(sample.kind, SampleKind::Benign | SampleKind::Decoy) {
         return None;
     }
     let culprits = match &sample.label {

@@ -13,6 +13,7 @@ mod backend;
 mod build;
 mod claims;
 mod content;
+mod decoys;
 mod error;
 mod gold;
 mod ids;
@@ -41,6 +42,7 @@ mod write_tests;
 
 pub use build::About;
 pub use claims::{ALPHA, Claims, Ground, Grounds, failures};
+pub use decoys::DecoyCounts;
 pub use error::DatasetError;
 pub use gold::gold;
 pub use read::{Dataset, Entry, Index, PlacedSample};
@@ -55,5 +57,7 @@ pub use write::{DatasetManifest, FileFacts, Writer};
 pub const FILE: &str = "dataset.jsonl";
 /// The file of benign injections.
 pub const BENIGN_FILE: &str = "benign.jsonl";
+/// The file of decoys.
+pub const DECOYS_FILE: &str = "decoys.jsonl";
 /// The file of counts and hashes.
 pub const MANIFEST_FILE: &str = "dataset.json";

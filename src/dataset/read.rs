@@ -9,7 +9,9 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, SampleKind, sample::FORMAT};
+use super::{
+    BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, SampleKind, Truth, sample::FORMAT,
+};
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -220,7 +222,10 @@ fn parse(line: &[u8], path: &Path, number: u64) -> Result<Sample, DatasetError> 
     let future = |found| DatasetError::Future { path: path.to_owned(), line: number, found, known: FORMAT };
     match serde_json::from_slice::<Sample>(line) {
         Ok(sample) if sample.format > FORMAT => Err(future(sample.format.into())),
-        Ok(sample) => Ok(sample),
+        Ok(mut sample) => {
+            sample.label.iter_mut().for_each(Truth::read_former_states);
+            Ok(sample)
+        }
         Err(error) => Err(match serde_json::from_slice::<Versioned>(line) {
             Ok(versioned) if versioned.format > FORMAT.into() => future(versioned.format),
             Ok(_) => lines_error(path, number, error.column(), format!("not a sample: {error}")),

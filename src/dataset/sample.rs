@@ -68,6 +68,8 @@ pub enum SampleKind {
     Failure,
     /// An injection was delivered and the run succeeded all the same.
     Benign,
+    /// A neutral change was planted as if it were an error, whatever came of the run: it measures the proof, and is no error.
+    Decoy,
 }
 
 /// The part of a dataset that a task belongs to.

@@ -71,14 +71,14 @@ pub(super) fn clean(n: u32) -> Sample {
 pub(super) fn shown() -> Executed {
     let (null, treated) =
         (Executions { passed: 6, ..Executions::default() }, Executions { failed: 6, ..Executions::default() });
-    Executed { null, treated, pairs: 6, e: Some(1792.0), target: Some(1000.0), repeatable: false }
+    Executed { null, treated, pairs: 6, e: Some(1792.0), target: Some(1000.0), perturbed: true, ..Executed::default() }
 }
 
 /// Executions of a system that repeats itself.
 pub(super) fn repeated() -> Executed {
     let (null, treated) =
         (Executions { passed: 2, ..Executions::default() }, Executions { failed: 2, ..Executions::default() });
-    Executed { null, treated, repeatable: true, ..Executed::default() }
+    Executed { null, treated, repeatable: true, perturbed: true, ..Executed::default() }
 }
 
 fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change) -> Truth {
@@ -107,6 +107,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             extra: Map::new(),
         }],
         others: Vec::new(),
+        not_shown: Vec::new(),
         changes: vec![change],
         evidence: Some(Evidence { clean: Tally::of(3, 3), executed: Some(shown()), ..Evidence::default() }),
     }

@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Said;
-use crate::trajectory::{
-    AgentName, COUNTERFACTUAL, Call, Evidence, FailureMode, Label, LabelEntry, LabelStatus, Side, StepIndex, TAXONOMY,
-    UnknownFailureMode, Verdict,
+use crate::{
+    proof,
+    trajectory::{
+        AgentName, COUNTERFACTUAL, Call, ErrorLists, Evidence, FailureMode, Label, LabelEntry, LabelStatus, Side,
+        StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
+    },
 };
 
 /// The ground truth.
@@ -25,10 +28,13 @@ pub struct Truth {
     pub outcome: Verdict,
     /// Who erred, where: one entry an error; several are a set, all true.
     pub errors: Vec<LabelledError>,
-    /// What was planted besides, and the failure does not need: attempts, no errors of anybody's.
+    /// What was planted besides, and is shown to be not needed: attempts, no errors of anybody's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<LabelledError>,
-    /// What was changed in flight, by errors and others: one entry a step and side.
+    /// What was planted besides, and of which nothing is shown: neither blamed nor cleared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_shown: Vec<LabelledError>,
+    /// What was changed in flight, by all that was planted: one entry a step and side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     /// The runs that prove it.
@@ -179,9 +185,10 @@ impl Truth {
     /// instance, call and side; several of one call stand in both in the order of their injections. Whichever of the two
     /// came first, the result is the same.
     pub fn declare(&mut self, other: &Label) {
-        let mut entries: Vec<&LabelEntry> = other.errors.iter().chain(&other.others).collect();
+        let mut entries: Vec<&LabelEntry> = other.planted().collect();
         entries.sort_by_key(|entry| entry.error.injection);
-        let mut planted: Vec<&mut LabelledError> = self.errors.iter_mut().chain(&mut self.others).collect();
+        let planted = self.errors.iter_mut().chain(&mut self.others).chain(&mut self.not_shown);
+        let mut planted: Vec<&mut LabelledError> = planted.collect();
         planted.sort_by_key(|error| error.injection);
         for error in planted {
             let its = |entry: &&LabelEntry| {
@@ -197,9 +204,27 @@ impl Truth {
         }
     }
 
-    /// All that was planted: the errors, and what the failure does not need.
+    /// All that was planted: the errors, what the failure does not need, and that of which nothing is shown.
     pub fn planted(&self) -> impl Iterator<Item = &LabelledError> {
-        self.errors.iter().chain(&self.others)
+        self.errors.iter().chain(&self.others).chain(&self.not_shown)
+    }
+
+    /// Whether the failure is shown to come of what was planted, and of no error that it needs it.
+    pub fn names_nobody(&self) -> bool {
+        self.errors.is_empty() && !self.not_shown.is_empty()
+    }
+
+    /// Reads off the runs what a label of an earlier version says of errors that it had not shown to be necessary.
+    pub(super) fn read_former_states(&mut self) {
+        let Some(evidence) = &mut self.evidence else { return };
+        if !proof::read_former_states(evidence) {
+            return;
+        }
+        let lists = [&mut self.errors, &mut self.others, &mut self.not_shown].map(std::mem::take);
+        let sorted = evidence.sorted(lists.into_iter().flatten(), |one, error| {
+            (Some(one.injection), &one.agent, one.instance) == (error.injection, &error.agent, error.instance)
+        });
+        ErrorLists { errors: self.errors, others: self.others, not_shown: self.not_shown } = sorted;
     }
 
     /// The labelled steps, each once, in order.

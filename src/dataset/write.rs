@@ -10,8 +10,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, MANIFEST_FILE, Sample, SampleKind, SampleLine, Split,
-    sample::FORMAT,
+    ALPHA, BENIGN_FILE, Claims, DECOYS_FILE, DatasetError, DecoyCounts, FILE, Grounds, MANIFEST_FILE, Sample,
+    SampleKind, SampleLine, Split, sample::FORMAT,
 };
 use crate::{
     recording::{create_private, make_private_dir},
@@ -25,6 +25,7 @@ pub struct Writer {
     dir: PathBuf,
     main: PartFile,
     benign: Option<PartFile>,
+    decoys: Option<PartFile>,
     manifest: DatasetManifest,
     /// What lies there, and is replaced.
     before: Option<DatasetManifest>,
@@ -46,6 +47,9 @@ pub struct DatasetManifest {
     /// How sure its labels are, all together; absent in sets whose labels nobody executed anything for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,
+    /// What came of the decoys; absent where none was delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoys: Option<DecoyCounts>,
     /// Why it says nothing of claims, where the set that lay there before did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleared: Option<String>,
@@ -84,6 +88,7 @@ impl Writer {
             kinds: BTreeMap::new(),
             splits: BTreeMap::new(),
             claims: None,
+            decoys: None,
             cleared: None,
             missing_chains: 0,
             repeating_orders: 0,
@@ -91,10 +96,10 @@ impl Writer {
         };
         let before = fs::read(dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let (main, grounds) = (PartFile::create(dir, FILE)?, Grounds::default());
-        Ok(Self { dir: dir.to_owned(), main, benign: None, manifest, before, grounds, further: None })
+        Ok(Self { dir: dir.to_owned(), main, benign: None, decoys: None, manifest, before, grounds, further: None })
     }
 
-    /// Adds a sample; benign ones go into a file of their own.
+    /// Adds a sample; benign ones and decoys go into files of their own.
     ///
     /// # Errors
     /// It cannot be written.
@@ -111,6 +116,10 @@ impl Writer {
         let part = match (sample.kind, &mut self.benign) {
             (SampleKind::Benign, Some(benign)) => benign,
             (SampleKind::Benign, none) => none.insert(PartFile::create(&self.dir, BENIGN_FILE)?),
+            (SampleKind::Decoy, _) => match &mut self.decoys {
+                Some(decoys) => decoys,
+                none => none.insert(PartFile::create(&self.dir, DECOYS_FILE)?),
+            },
             (SampleKind::Clean | SampleKind::Failure, _) => &mut self.main,
         };
         part.push(&sample.text)?;
@@ -130,6 +139,11 @@ impl Writer {
     /// States how sure the labels are that were pushed, of so many claims begun. Returns what is stated.
     pub fn state_begun(&mut self, alpha: f64, begun: usize) -> &Claims {
         self.manifest.claims.insert(self.grounds.claims(alpha, begun))
+    }
+
+    /// States what came of the decoys.
+    pub fn state_decoys(&mut self, decoys: Option<DecoyCounts>) {
+        self.manifest.decoys = decoys;
     }
 
     /// Says that so many chains of the campaign are missing.
@@ -177,11 +191,13 @@ impl Writer {
     /// They cannot be written.
     pub fn finish(mut self) -> Result<DatasetManifest, DatasetError> {
         self.carry_claims();
-        let benign = self.dir.join(BENIGN_FILE);
-        match self.benign.take() {
-            Some(part) => part.finish(BENIGN_FILE, &mut self.manifest)?,
-            None if benign.exists() => fs::remove_file(&benign).map_err(|source| failed("remove", &benign, source))?,
-            None => {}
+        for (name, part) in [(BENIGN_FILE, self.benign.take()), (DECOYS_FILE, self.decoys.take())] {
+            let path = self.dir.join(name);
+            match part {
+                Some(part) => part.finish(name, &mut self.manifest)?,
+                None if path.exists() => fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?,
+                None => {}
+            }
         }
         self.main.finish(FILE, &mut self.manifest)?;
         let path = self.dir.join(MANIFEST_FILE);

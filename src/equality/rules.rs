@@ -26,6 +26,8 @@ pub struct Rules {
     volatile: Vec<Volatile>,
     ignored: Vec<Pointer>,
     unordered: Vec<Pointer>,
+    /// Whether any blanks between words, and at the ends of a text, are alike.
+    blanks_alike: bool,
 }
 
 /// A rule.
@@ -157,14 +159,20 @@ impl Default for Rules {
             rules.collect()
         });
         let unordered = UNORDERED.iter().filter_map(|text| pointer(text)).collect();
-        Self { volatile: rules.clone(), ignored: Vec::new(), unordered }
+        Self { volatile: rules.clone(), ignored: Vec::new(), unordered, blanks_alike: false }
     }
 }
 
 impl Rules {
     /// No rule: only the order of keys and blanks between tokens may differ.
     pub fn none() -> Self {
-        Self { volatile: Vec::new(), ignored: Vec::new(), unordered: Vec::new() }
+        Self { volatile: Vec::new(), ignored: Vec::new(), unordered: Vec::new(), blanks_alike: false }
+    }
+
+    /// The same, with all blanks between words and at the ends of a text alike.
+    #[must_use]
+    pub fn with_blanks_alike(self) -> Self {
+        Self { blanks_alike: true, ..self }
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -198,7 +206,7 @@ impl Rules {
             texts.into_iter().map(read).collect()
         };
         let unordered = read.unordered.map_or_else(|| Ok(Rules::default().unordered), pointers)?;
-        Ok(Self { volatile: rules, ignored: pointers(read.ignore)?, unordered })
+        Ok(Self { volatile: rules, ignored: pointers(read.ignore)?, unordered, blanks_alike: false })
     }
 
     /// Whether the ids that calls of tools and stored replies have are volatile: where the rule `id` holds.
@@ -240,6 +248,9 @@ impl Rules {
 
     /// Replaces what is volatile in a text. A pattern's group `keep` is left standing.
     fn mask(&self, text: &mut String, seen: &mut SeenValues) {
+        if self.blanks_alike {
+            *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
         for Volatile { name, pattern, numbered, mixed } in &self.volatile {
             if !pattern.is_match(text) {
                 continue;

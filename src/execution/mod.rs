@@ -10,6 +10,7 @@ mod judge;
 mod listening;
 mod meter;
 mod metered;
+mod perturbed;
 mod program;
 mod void;
 
@@ -43,6 +44,10 @@ pub use program::{Console, ErrorOutput, Executing, ExecutionPlace, Program, Syst
 
 /// How long an exchange of a program that has ended is waited for.
 const DRAINED_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a run says of itself that got the neutral changes of a claim's execution.
+const PERTURBED: &str = "perturbed: each live request got a neutral change, and so did the recorded reply at the fork point where it \
+                         is prose";
 
 /// Becomes a signal when all work is to stop.
 pub type Stop = watch::Receiver<Option<Signal>>;
@@ -226,6 +231,9 @@ impl Executor {
         let open = runs.open(run, setup).await?;
         if let Some(words) = open.plan.as_ref().and_then(|plan| plan.repeats()) {
             open.recorder.note(&words);
+        }
+        if open.plan.as_ref().is_some_and(|plan| plan.has_neutral_changes()) {
+            open.recorder.note(PERTURBED);
         }
         let ended = system.execute(self.place(&open, &meter)).await;
         runs.retire_run(run);

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 pub use adaptive::Adaptive;
 pub use append_instruction::InstructionTarget;
+pub use neutral_change::neutral_place;
 pub use number::{NumberChange, Which};
 pub use question::{ANSWER_SCHEMA, Question};
 pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates, scaffold};
@@ -61,6 +62,7 @@ manipulators! {
     wrong_entity::WrongEntity (Response),
     edit_tool_call::EditToolCall (Response),
     rewrite_with_model::RewriteWithModel (Request, Response),
+    neutral_change::NeutralChange (Request, Response),
 }
 
 /// What a manipulator may know besides the text it edits.
@@ -138,6 +140,12 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
 
     /// Whether it breaks a required shape on purpose: an answer that had to be JSON need then be none.
     fn breaks_shape(&self) -> bool {
+        false
+    }
+
+    /// Whether it changes what means nothing and plants no error: it then meets calls of agents that are not known for
+    /// sure too, and where it cannot be made nothing is missing.
+    fn is_neutral(&self) -> bool {
         false
     }
 

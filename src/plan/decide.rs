@@ -5,7 +5,7 @@ use crate::surface::Conversation;
 use crate::trajectory::{Call, Side, StepIndex};
 
 use super::when::{brings_result, contains};
-use super::{Injection, Operator, Plan, Planted, Settled};
+use super::{Injection, Operator, Plan, Planted, Settled, Target};
 
 /// What is known of a step when it is decided on.
 #[derive(Clone, Copy)]
@@ -24,6 +24,13 @@ pub struct Facts<'a> {
     pub conversation: Option<&'a Conversation>,
     /// How often an injection, by index, was delivered to this agent instance.
     pub delivered: &'a dyn Fn(u32) -> u32,
+}
+
+impl Facts<'_> {
+    /// The call.
+    fn as_target(&self) -> Target {
+        Target { agent: self.agent.to_owned(), instance: self.instance, call: self.call }
+    }
 }
 
 impl std::fmt::Debug for Facts<'_> {
@@ -141,6 +148,10 @@ impl Settled {
 pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Result<(), Miss> {
     let when = &injection.when;
     let holds = |condition: bool, miss: Miss| if condition { Ok(()) } else { Err(miss) };
+    if injection.is_neutral() {
+        let is_recorded = when.recorded.as_ref().is_some_and(|recorded| recorded.contains(&facts.as_target()));
+        return holds(!is_recorded, Miss::Target);
+    }
     holds(injection.agents.matches(facts.agent), Miss::Agent)?;
     holds(injection.aims_at(facts.agent, facts.instance), Miss::Instance)?;
     holds(!when.is_unresolved(), Miss::Unresolved)?;

@@ -13,6 +13,7 @@ mod dialogue;
 mod error;
 mod explain;
 mod file;
+mod neutral;
 mod note;
 mod page;
 mod read;
@@ -134,6 +135,11 @@ pub enum Operator {
 }
 
 impl Injection {
+    /// Whether it plants nothing and means nothing, whomever it meets.
+    pub fn is_neutral(&self) -> bool {
+        matches!(&self.operator, Operator::Manipulator { manipulator, .. } if manipulator.is_neutral())
+    }
+
     /// Whether it aims at this agent, and this one of several equal ones.
     pub fn aims_at(&self, agent: &str, instance: u32) -> bool {
         self.agents.matches(agent) && self.instance.is_none_or(|wanted| wanted == instance)
@@ -203,6 +209,11 @@ impl Plan {
     /// Whether an edit of it may need a model's answer.
     pub fn asks_model(&self) -> bool {
         self.injections.iter().any(Injection::asks_model)
+    }
+
+    /// Whether live requests get neutral changes.
+    pub fn has_neutral_changes(&self) -> bool {
+        self.injections.iter().any(Injection::is_neutral)
     }
 
     /// What a run under it says of itself where it repeats another: the bytes that were altered there are given again, so

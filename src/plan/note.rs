@@ -71,7 +71,5 @@ pub fn note(step: &Step, text: &str) -> Result<Plan, NoNotePlace> {
     let plain = Bytes::from(door::plain(&step.request).into_owned());
     door::write_request(surface, &plain, &asked, &told).map_err(|error| refused(&error))?;
     let text = format!("# A note of `aegis retry`, no injection: {} at its call {}.\n", attribution.agent, step.call);
-    let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-    let (seed, draws_of, settled, left_out, checks) = (0, None, None, None, Vec::new());
-    Ok(Plan { seed, draws_of, settled, left_out, injections: vec![injection], checks, text, digest })
+    Ok(Plan::made(text, vec![injection]))
 }

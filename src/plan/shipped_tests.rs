@@ -159,7 +159,7 @@ fn every_way_to_fail_is_here_or_says_why() {
         }
         let operator = operator.trim_matches('`');
         let mode = if operator.starts_with("manipulator.") { "failure_mode = \"FM-2.6\"\n" } else { "" };
-        let side = ["replace_text", "rewrite_with_model"].iter().any(|name| operator.contains(name));
+        let side = ["replace_text", "rewrite_with_model", "neutral_change"].iter().any(|name| operator.contains(name));
         let asked = operator.contains("messages =") || operator.contains("message =");
         let side = match (side, asked) {
             (true, true) => "side = \"request\"\n",

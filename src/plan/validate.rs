@@ -207,6 +207,7 @@ fn condition(entry: &Spanned<WhenEntry>, broken: bool, problems: &mut Vec<Proble
         probability: entry.probability.as_ref().map(|probability| *probability.get_ref()),
         max_times: number(&entry.max_times),
         targets: None,
+        recorded: None,
     };
     let nothing = when.call.is_none() && when.step.is_none() && when.probability.is_none() && entry.always.is_none();
     let counted = when.every.or(when.first).or(when.last_n).or(when.max_times).is_some();

@@ -1,5 +1,7 @@
 //! When an injection fires. Every condition that is given must hold.
 
+use std::{collections::HashSet, sync::Arc};
+
 use crate::surface::{Conversation, Message, Role};
 use crate::trajectory::Pattern;
 use crate::trajectory::{Call, StepIndex};
@@ -27,10 +29,12 @@ pub struct When {
     pub max_times: Option<u32>,
     /// What `step` and `last_n` came to in the recorded run.
     pub targets: Option<Vec<Target>>,
+    /// Calls that it does not meet, for a record answers them.
+    pub recorded: Option<Arc<HashSet<Target>>>,
 }
 
 /// A call of an agent instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The agent.
     pub agent: String,

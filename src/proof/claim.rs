@@ -52,12 +52,23 @@ pub struct Claim<'a> {
     pub pairs: u32,
     /// What the order of its arms is drawn from.
     pub draw: u64,
+    /// Whether the treatment did what is claimed in an execution that is no sample.
+    pub has_flipped: bool,
+    /// Whether each sample had [neutral changes](super::Perturbation) of its own.
+    pub perturbed: bool,
 }
 
 impl<'a> Claim<'a> {
     /// A claim that an injection breaks a run, on the usual terms.
     pub fn injection(terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
-        Self { expected: Expected::Breaks, null, treated, target: terms.target(), pairs: terms.pairs, draw: terms.draw }
+        let (target, pairs, draw) = (terms.target(), terms.pairs, terms.draw);
+        Self { expected: Expected::Breaks, null, treated, target, pairs, draw, has_flipped: false, perturbed: false }
+    }
+
+    /// The same of a run that failed once with the injection, by executions that are perturbed. That run is no sample, for it
+    /// is not.
+    pub fn perturbed(terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
+        Self { has_flipped: true, perturbed: true, ..Self::injection(terms, null, treated) }
     }
 
     /// What to execute next, or where the claim stands. The treatment is executed first; where it does not do what is
@@ -101,7 +112,7 @@ impl<'a> Claim<'a> {
 
     /// Whether the treatment did once what is claimed of it.
     pub fn has_begun(&self) -> bool {
-        self.treated.iter().any(|sample| sample.verdict() == Some(self.expected == Expected::Heals))
+        self.has_flipped || self.treated.iter().any(|sample| sample.verdict() == Some(self.expected == Expected::Heals))
     }
 
     /// What was executed, and what it amounts to: what is kept beside a label.
@@ -116,6 +127,9 @@ impl<'a> Claim<'a> {
             e: Some(e),
             target: Some(self.target),
             repeatable: false,
+            dependent: None,
+            chaotic: false,
+            perturbed: self.perturbed,
         }
     }
 
@@ -152,9 +166,14 @@ impl<'a> Claim<'a> {
         if !futile && evidence.could_reach(self.target, left) {
             return None;
         }
+        Some(self.given_up())
+    }
+
+    /// Where a claim stands that is not shown, where nothing more is executed for it.
+    pub fn given_up(&self) -> Standing {
         let treated = counted(self.treated);
-        let mixed = treated.passed > 0 && treated.failed > 0;
-        Some(if mixed { Standing::Contradicted } else { Standing::Unproven })
+        let mixed = treated.passed > 0 && (treated.failed > 0 || self.has_flipped);
+        if mixed { Standing::Contradicted } else { Standing::Unproven }
     }
 
     /// Whether so many executions say nothing, or so many more in one arm than in the other, that the rest is no fair

@@ -21,7 +21,7 @@ pub struct Foretold {
     pub null: f64,
 }
 
-/// Plays claims of injections whose arms pass at these rates (0 to 1) and whose first execution failed. The draws are the same each time.
+/// Plays claims of injections whose arms pass at these rates (0 to 1) and whose first execution, which is no sample, failed. The draws are the same each time.
 pub fn foretell(terms: &Terms, null: f64, treated: f64) -> Foretold {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"aegis foretell 1");
@@ -33,9 +33,9 @@ pub fn foretell(terms: &Terms, null: f64, treated: f64) -> Foretold {
     };
     let (mut shown, mut executions, mut nulls) = (0_u32, 0_usize, 0_usize);
     for _ in 0..PLAYED {
-        let (mut without, mut with) = (Vec::new(), vec![ProofSample::Failed]);
+        let (mut without, mut with) = (Vec::new(), Vec::new());
         let standing = loop {
-            let (arm, rate) = match Claim::injection(terms, &without, &with).next() {
+            let (arm, rate) = match Claim::perturbed(terms, &without, &with).next() {
                 Next::Stop(standing) => break standing,
                 Next::Execute(Arm::Null) => (&mut without, null),
                 Next::Execute(Arm::Treated) => (&mut with, treated),
@@ -43,7 +43,7 @@ pub fn foretell(terms: &Terms, null: f64, treated: f64) -> Foretold {
             arm.push(if passes(rate) { ProofSample::Passed } else { ProofSample::Failed });
         };
         shown += u32::from(standing == Standing::Verified);
-        executions += without.len() + with.len();
+        executions += 1 + without.len() + with.len();
         nulls += without.len();
     }
     #[expect(clippy::cast_precision_loss, reason = "thousands")]
@@ -57,10 +57,10 @@ mod tests {
 
     #[test]
     fn a_system_without_noise_needs_six_pairs() {
-        let sure = Foretold { shown: 1.0, executions: 12.0, null: 6.0 };
+        let sure = Foretold { shown: 1.0, executions: 13.0, null: 6.0 };
         assert_eq!(foretell(&Terms::default(), 1.0, 0.0), sure);
         // Where the run fails without the treatment too, three pairs say so.
-        let barren = Foretold { shown: 0.0, executions: 6.0, null: 3.0 };
+        let barren = Foretold { shown: 0.0, executions: 7.0, null: 3.0 };
         assert_eq!(foretell(&Terms::default(), 0.0, 0.0), barren);
     }
 

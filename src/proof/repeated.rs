@@ -1,13 +1,14 @@
-//! Systems that repeat themselves: what is declared of them is checked, and one difference takes it back.
+//! Systems that do not react to neutral changes: what is declared of them is checked, and one difference takes it back.
 
 use super::sample::{ProofSample, counted};
-use crate::trajectory::{Executed, Standing};
+use crate::trajectory::{Executed, Need, Standing};
 
 /// The fewest executions of an arm that are compared.
 const FEWEST: usize = 2;
 
-/// Arms of a system that is said to repeat itself. Each execution stands with what was seen of it: a digest of its
-/// requests, its replies (volatile ids and times aside) and what the checker read.
+/// Arms of a system that is said not to react to neutral changes: in each arm one execution is plain, and another has
+/// [some](super::Perturbation). Each stands with what was seen of it: a digest of its requests, its replies (neutral changes,
+/// volatile ids and times aside) and what the checker read.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a, Seen> {
     /// Executions without the treatment.
@@ -35,10 +36,29 @@ impl<Seen: PartialEq> Repetition<'_, Seen> {
         }
     }
 
+    /// Whether a failure needs what *null* is without; `None` where too little was executed to say. Equal verdicts of both arms
+    /// exclude an effect; no verdict excludes nothing.
+    pub fn need(&self) -> Option<Need> {
+        let standing = self.standing()?;
+        let both_fail =
+            [self.null, self.treated].iter().all(|arm| arm.iter().all(|(sample, _)| *sample == ProofSample::Failed));
+        Some(match standing {
+            Standing::Verified => Need::Necessary,
+            _ if both_fail => Need::NotNeeded,
+            _ => Need::NotShown,
+        })
+    }
+
     /// What was executed.
     pub fn executed(&self) -> Executed {
         let samples = |arm: &[(ProofSample, Seen)]| counted(&arm.iter().map(|(sample, _)| *sample).collect::<Vec<_>>());
-        Executed { null: samples(self.null), treated: samples(self.treated), repeatable: true, ..Executed::default() }
+        Executed {
+            null: samples(self.null),
+            treated: samples(self.treated),
+            repeatable: true,
+            perturbed: true,
+            ..Executed::default()
+        }
     }
 }
 
@@ -50,16 +70,20 @@ mod tests {
     #[test]
     fn one_difference_takes_it_back() {
         let (pass, fail, void) = (ProofSample::Passed, ProofSample::Failed, ProofSample::Void(Void::Crashed));
-        for (null, treated, revoked, standing) in [
-            (&[(pass, "n"), (pass, "n")][..], &[(fail, "t"), (fail, "t")][..], false, Some(Standing::Verified)),
-            (&[(pass, "n"), (pass, "n")], &[(fail, "t")], false, None),
-            (&[(pass, "n"), (pass, "m")], &[(fail, "t"), (fail, "t")], true, None),
-            (&[(pass, "n"), (pass, "n")], &[(fail, "t"), (pass, "t")], true, None),
-            (&[(fail, "n"), (fail, "n")], &[(fail, "t"), (fail, "t")], false, Some(Standing::Unproven)),
-            (&[(pass, "n"), (pass, "n")], &[(void, "t"), (void, "t")], false, Some(Standing::Void)),
+        let (verified, unproven, empty) = (Some(Standing::Verified), Some(Standing::Unproven), Some(Standing::Void));
+        let (needed, needless, open) = (Some(Need::Necessary), Some(Need::NotNeeded), Some(Need::NotShown));
+        for (null, treated, revoked, standing, need) in [
+            (&[(pass, "n"), (pass, "n")][..], &[(fail, "t"), (fail, "t")][..], false, verified, needed),
+            (&[(pass, "n"), (pass, "n")], &[(fail, "t")], false, None, None),
+            (&[(pass, "n"), (pass, "m")], &[(fail, "t"), (fail, "t")], true, None, None),
+            (&[(pass, "n"), (pass, "n")], &[(fail, "t"), (pass, "t")], true, None, None),
+            (&[(fail, "n"), (fail, "n")], &[(fail, "t"), (fail, "t")], false, unproven, needless),
+            (&[(pass, "n"), (pass, "n")], &[(void, "t"), (void, "t")], false, empty, open),
+            (&[(void, "n"), (void, "n")], &[(fail, "t"), (fail, "t")], false, empty, open),
         ] {
             let arms = Repetition { null, treated };
             assert_eq!((arms.is_revoked(), arms.standing()), (revoked, standing), "{null:?} {treated:?}");
+            assert_eq!(arms.need(), need, "{null:?} {treated:?}");
         }
     }
 

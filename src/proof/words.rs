@@ -1,16 +1,53 @@
 //! A claim in words, as every page and line shows it.
 
-use crate::trajectory::{Executed, Executions};
+use crate::trajectory::{Executed, Executions, Necessity, Need};
 
 /// One line: how sure, and on what executions. `null` and `treated` say what the arms are, for example `without` and `with`.
 pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
-    let arms = format!("{null} {}, {treated} {}", arm(&executed.null), arm(&executed.treated));
+    let dependent = executed.dependent.as_ref().map(|dependence| format!("; dependent: {}", dependence.words()));
+    let chaotic = executed.chaotic.then_some("; chaotic: neutral changes alone turn the task's outcome too often");
+    evidence(executed, null, treated) + &dependent.unwrap_or_default() + chaotic.unwrap_or_default()
+}
+
+fn evidence(executed: &Executed, null: &str, treated: &str) -> String {
+    let arms = arms(executed, null, treated);
     if executed.repeatable {
-        return format!("repeatable, {} and {} equal ({arms})", executed.null.all(), executed.treated.all());
+        // Without neutral changes it is shown that bytes decide, and not that these do.
+        let word = if executed.perturbed { "insensitive" } else { "repeatable (bytes only)" };
+        return format!("{word}, {} and {} equal ({arms})", executed.null.all(), executed.treated.all());
     }
     let (Some(e), Some(target)) = (executed.e, executed.target) else { return arms };
-    let pairs = if executed.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", executed.pairs) };
-    format!("e {} of {} in {pairs} ({arms})", figure(e), figure(target))
+    format!("e {} of {} in {} ({arms})", figure(e), figure(target), pairs(executed))
+}
+
+/// One line on one of several planted errors: whether the failure needs it, and on what runs.
+pub fn need_in_words(one: &Necessity) -> String {
+    let Necessity { injection, agent, state, executed, exclusion, .. } = one;
+    let (without, with) = ("without it", "with all");
+    let shown = match exclusion {
+        Some(against) if *state != Need::Necessary => {
+            let (pairs, arms) = (pairs(executed), arms(executed, without, with));
+            let e = format!("e {} of {}", figure(against.e), figure(against.target));
+            let size = format!("{:.2} or more", against.effect);
+            match (state, executed.e, executed.target) {
+                (Need::NotShown, Some(shown), Some(target)) => {
+                    let shown = format!("e {} of {}", figure(shown), figure(target));
+                    format!("{shown} for an effect and {e} against one of {size} in {pairs} ({arms})")
+                }
+                _ => format!("{e} excludes an effect of {size} in {pairs} ({arms})"),
+            }
+        }
+        _ => in_words(executed, without, with),
+    };
+    format!("{}: injection {injection} at {agent}: {shown}", state.words())
+}
+
+fn pairs(executed: &Executed) -> String {
+    if executed.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", executed.pairs) }
+}
+
+fn arms(executed: &Executed, null: &str, treated: &str) -> String {
+    format!("{null} {}, {treated} {}", arm(&executed.null), arm(&executed.treated))
 }
 
 /// An arm: passed of those that tell, and the void ones with their reasons.
@@ -38,7 +75,7 @@ pub fn figure(e: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::Void;
+    use crate::trajectory::{Dependence, EffectExcluded, Void};
 
     #[test]
     fn a_figure_has_as_many_digits_as_it_is_worth() {
@@ -72,6 +109,46 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_of_one_error_is_a_line() {
+        let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
+        let (null, treated) = (of(0, 16), of(0, 16));
+        let executed = Executed { null, treated, pairs: 16, e: Some(0.1), target: Some(1000.0), ..Executed::default() };
+        let repeated = Executed { null: of(0, 2), treated: of(0, 2), repeatable: true, ..Executed::default() };
+        let exclusion = Some(EffectExcluded { effect: 0.25, e: 43.8, target: 40.0 });
+        let arms = "in 16 pairs (without it 0/16 passed, with all 0/16 passed)";
+        for (state, executed, exclusion, words) in [
+            (Need::Necessary, &executed, exclusion, format!("necessary: injection 1 at critic: e 0.100 of 1000 {arms}")),
+            (
+                Need::NotNeeded,
+                &executed,
+                exclusion,
+                format!("not needed: injection 1 at critic: e 43.8 of 40.0 excludes an effect of 0.25 or more {arms}"),
+            ),
+            (
+                Need::NotShown,
+                &executed,
+                exclusion,
+                format!(
+                    "not shown: injection 1 at critic: e 0.100 of 1000 for an effect and e 43.8 of 40.0 against one of \
+                     0.25 or more {arms}"
+                ),
+            ),
+            (
+                Need::NotNeeded,
+                &repeated,
+                None,
+                "not needed: injection 1 at critic: repeatable (bytes only), 2 and 2 equal (without it 0/2 passed, with all 0/2 passed)"
+                    .to_owned(),
+            ),
+        ] {
+            let agent = crate::trajectory::AgentName::parse("critic").expect("a name");
+            let (injection, instance, executed) = (1, 0, executed.clone());
+            let one = Necessity { injection, agent, instance, state, executed, exclusion };
+            assert_eq!(need_in_words(&one), words);
+        }
+    }
+
+    #[test]
     fn lines() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
         let mut executed = Executed {
@@ -81,6 +158,9 @@ mod tests {
             e: Some(1791.9),
             target: Some(1000.0),
             repeatable: false,
+            dependent: None,
+            chaotic: false,
+            perturbed: false,
         };
         assert_eq!(
             in_words(&executed, "without", "with"),
@@ -88,10 +168,13 @@ mod tests {
         );
         executed.treated.void.insert(Void::TimedOut, 2);
         assert!(in_words(&executed, "null", "treated").ends_with("treated 0/6 passed, void 2 timed out)"));
+        executed.dependent = Some(Dependence::NullTrend);
+        let words = in_words(&executed, "null", "treated");
+        assert!(words.contains("2 timed out); dependent: outcomes without the injection"), "{words}");
         let twice = Executed { null: of(2, 0), treated: of(0, 2), repeatable: true, ..Executed::default() };
-        assert_eq!(
-            in_words(&twice, "without", "with"),
-            "repeatable, 2 and 2 equal (without 2/2 passed, with 0/2 passed)"
-        );
+        let words = in_words(&twice, "without", "with");
+        assert_eq!(words, "repeatable (bytes only), 2 and 2 equal (without 2/2 passed, with 0/2 passed)");
+        let perturbed = in_words(&Executed { perturbed: true, ..twice }, "without", "with");
+        assert_eq!(perturbed, "insensitive, 2 and 2 equal (without 2/2 passed, with 0/2 passed)");
     }
 }

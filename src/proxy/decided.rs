@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{kept::retell, open_step::OpenStep};
 use crate::{
     fault::Disturbance,
-    plan::{self, Decision, Facts, Operator},
+    plan::{self, Decision, Facts, Injection, Operator},
     surface::Conversation,
 };
 
@@ -58,11 +58,14 @@ pub(super) fn decide(
             delivered: &delivered,
         };
         let mut decision = plan::decide(plan, &facts);
-        let edits = decision.request.len() + decision.response.len() > 0;
-        if edits && !step.attribution.is_certain() {
+        if !step.attribution.is_certain() {
             // An edit is ground truth about an agent: one that is only believed to be the target is not hit.
-            decision = Decision { faults: decision.faults, ..Decision::default() };
-            step.run.refuse(&step.attribution);
+            let edits = decision.request.len() + decision.response.len();
+            decision.request.retain(|hit| step.injection(hit.injection).is_some_and(Injection::is_neutral));
+            decision.response.clear();
+            if decision.request.len() < edits {
+                step.run.refuse(&step.attribution);
+            }
         }
         let decision = Arc::new(decision);
         step.run.decided(&step.attribution, step.body_hash, step.numbers.step, &decision);

@@ -54,8 +54,8 @@ pub(super) fn conversation(
         let refused = body.refused.as_ref().map_or(Ok(()), |error| Err(ProxyError::Unreadable(error.to_string())));
         return refused.and_then(|()| read(run, surface, &body.plain)).map(Some);
     }
-    // Another agent may go on from a reply that was edited.
-    Ok(if run.has_kept_edits() { door::request(surface, &body.plain).ok() } else { None })
+    // Another agent may go on from a reply that was edited, and a neutral change is made where it can be.
+    Ok(if run.has_kept_edits() || plan.has_neutral_changes() { door::request(surface, &body.plain).ok() } else { None })
 }
 
 /// A request as manipulators see it: the run knows what tool a result is of whose call stands in no request.

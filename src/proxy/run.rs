@@ -92,7 +92,8 @@ impl Run {
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
         let mut manifest = Manifest { launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
-        if let Some(plan) = &plan {
+        // One without a text plants nothing: it makes neutral changes.
+        if let Some(plan) = plan.as_ref().filter(|plan| !plan.text.is_empty()) {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;

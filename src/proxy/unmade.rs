@@ -21,13 +21,16 @@ impl From<String> for UnmadeEdit {
     }
 }
 
-/// Writes down what could not be done.
+/// Writes down what could not be done. A request that takes no neutral change is as good without one.
 pub(super) fn failed(
     step: &OpenStep,
     hit: &Hit,
     injection: &Injection,
     unmade: &UnmadeEdit,
 ) -> Result<(), Interrupted> {
+    if injection.is_neutral() {
+        return Ok(());
+    }
     let UnmadeEdit { why, nothing } = unmade;
     tracing::warn!(
         step = step.numbers.step,

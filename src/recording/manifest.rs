@@ -15,7 +15,10 @@ use super::{
     disk::{self, Disk},
     redact::Redactor,
 };
-use crate::trajectory::{Label, Outcome, ProgramEnd, RunId, TAXONOMY};
+use crate::{
+    proof,
+    trajectory::{Label, LabelContent, Outcome, ProgramEnd, RunId, TAXONOMY},
+};
 
 /// The newest format of `run.json`, `seal.json` and `label.json` that is read.
 const FORMAT: u64 = 1;
@@ -89,6 +92,8 @@ pub struct Manifest {
 pub enum RunOrigin {
     /// To see whether an agent that is told what it did wrong does better: no evidence of who erred, so it earns no label.
     Feedback,
+    /// To show what a treatment does: it has neutral changes of its own, so it earns no label and is no row.
+    Proof,
     /// For something that a later version knows.
     #[serde(other)]
     Other,
@@ -207,8 +212,13 @@ pub const LABEL_FILE: &str = "label.json";
 /// # Errors
 /// [`RecordingError`] when it is there and cannot be read.
 pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
-    let Some(label) = read_json(&run_dir.join(LABEL_FILE))?.map(Label::read_back) else { return Ok(None) };
-    Ok(Some(FactsFile::read(run_dir)?.name(label)))
+    let Some(mut label) = read_json::<LabelContent>(&run_dir.join(LABEL_FILE))? else { return Ok(None) };
+    if let Some(mut evidence) = label.evidence.clone()
+        && proof::read_former_states(&mut evidence)
+    {
+        label = label.resting_on(evidence);
+    }
+    Ok(Some(FactsFile::read(run_dir)?.name(Label::read_back(label))))
 }
 
 /// The bytes of `label.json`, for a digest; `None` when the run has none.

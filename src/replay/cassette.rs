@@ -11,7 +11,7 @@ use bytes::Bytes;
 use twox_hash::XxHash3_128;
 
 use super::{
-    Rules,
+    NoSuchStep, Rules,
     fitting::{fits_masked, without_tool_results},
     twins::RecordedTwins,
 };
@@ -137,6 +137,20 @@ impl Cassette {
     /// The recorded steps, by position, without their requests.
     pub fn bare_steps(&self) -> &[Step] {
         &self.bare.trajectory.steps
+    }
+
+    /// The recorded calls, with their positions, that answer a run which leaves the record at a step: those that were opened
+    /// before that step had closed, itself included.
+    ///
+    /// # Errors
+    /// [`NoSuchStep`] when the record has no such step.
+    pub fn recorded_until(&self, fork: StepIndex) -> Result<impl Iterator<Item = (usize, &Step)>, NoSuchStep> {
+        let steps = self.bare_steps();
+        let no_such_step = NoSuchStep { step: fork, last: steps.last().map(|step| step.step) };
+        let at = steps.iter().find(|step| step.step == fork).ok_or(no_such_step)?;
+        let (_, closed) = self.span(at);
+        let is_before = move |(_, step): &(usize, &Step)| step.step <= fork || self.span(step).0 < closed;
+        Ok(steps.iter().enumerate().filter(is_before))
     }
 
     /// The request of the step at a position.

@@ -65,12 +65,7 @@ impl Prefixed {
     /// # Errors
     /// [`NoSuchStep`] when the record has no such step.
     pub fn new(cassette: Arc<Cassette>, fork: ForkPoint, live: Arc<dyn Upstream>) -> Result<Self, NoSuchStep> {
-        let steps = cassette.bare_steps();
-        let no_such_step = NoSuchStep { step: fork.step, last: steps.last().map(|step| step.step) };
-        let at = steps.iter().find(|step| step.step == fork.step).ok_or(no_such_step)?;
-        let (_, closed) = cassette.span(at);
-        let opened_before = |(_, step): &(usize, &Step)| step.step <= fork.step || cassette.span(step).0 < closed;
-        let prefix = steps.iter().enumerate().filter(opened_before).map(|(position, _)| position).collect();
+        let prefix = cassette.recorded_until(fork.step)?.map(|(position, _)| position).collect();
         Ok(Self { play: Play::new(cassette), fork, prefix, puppet: None, live })
     }
 

@@ -25,6 +25,11 @@ pub enum NoLabel {
     /// The run is an execution of `aegis retry`.
     #[error("the run answers a note of `aegis retry`, and what repairs a run shows nobody's error")]
     Note,
+    /// The run is an execution of a proof.
+    #[error(
+        "the run is an execution of a proof, with neutral changes of its own: it is evidence for another run's label"
+    )]
+    Perturbed,
     /// A manipulator failed and its step passed untouched.
     #[error("a manipulator failed and its step passed untouched")]
     ManipulatorFailed,
@@ -88,6 +93,7 @@ impl NoLabel {
             | Self::OverlappingInReference
             | Self::SeenLate => true,
             Self::Note
+            | Self::Perturbed
             | Self::ManipulatorFailed
             | Self::NotInjected
             | Self::InfraError
@@ -140,7 +146,15 @@ const fn of_step(
 
 /// All gates, in the order in which they are asked: the first that refuses is the reason that is given.
 pub const GATES: &[LabelGate] = &[
-    of_run("no note", "The run answers no note of `aegis retry`.", NoLabel::Note, |run| run.answers_note),
+    of_run("no note", "The run answers no note of `aegis retry`.", NoLabel::Note, |run| {
+        run.origin == Some(RunOrigin::Feedback)
+    }),
+    of_run(
+        "no execution of a proof",
+        "The run is no execution of a proof, which has neutral changes.",
+        NoLabel::Perturbed,
+        |run| run.origin == Some(RunOrigin::Proof),
+    ),
     of_run(
         "edits made",
         "No planned edit failed: a plan that was carried out in part has no label.",
@@ -225,7 +239,7 @@ pub struct Ruling<'a> {
     /// The recording, where there is one: it knows which names were given later.
     recording: Option<&'a Recording>,
     late: &'a [LateStep],
-    answers_note: bool,
+    origin: Option<RunOrigin>,
     edits_failed: bool,
     /// Names that nobody declared and under which several agents spoke; worked out where a gate asks for it.
     contested: OnceLock<BTreeSet<AgentName>>,
@@ -240,7 +254,7 @@ impl<'a> Ruling<'a> {
             trajectory: &recording.trajectory,
             recording: Some(recording),
             late: &recording.late,
-            answers_note: recording.manifest.origin == Some(RunOrigin::Feedback),
+            origin: recording.manifest.origin,
             edits_failed: edits_failed(recording),
             contested: OnceLock::new(),
             contested_upstream: OnceLock::new(),
@@ -269,6 +283,7 @@ impl<'a> Ruling<'a> {
             outcome: self.trajectory.outcome.verdict,
             errors: self.altered().map(|(_, entry)| entry).collect(),
             others: Vec::new(),
+            not_shown: Vec::new(),
             evidence: None,
             names_later: self.altered().find_map(|(step, _)| self.recording?.later_names(step.step)),
         }))

@@ -16,7 +16,7 @@ fn before_gates(trajectory: &Trajectory) -> Ruling<'_> {
         trajectory,
         recording: None,
         late: &[],
-        answers_note: false,
+        origin: None,
         edits_failed: false,
         contested: OnceLock::new(),
         contested_upstream: OnceLock::new(),
@@ -43,6 +43,7 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
             outcome: Verdict::Failure,
             errors: vec![entry],
             others: vec![],
+            not_shown: vec![],
             evidence: None,
             names_later: None,
         })
@@ -51,7 +52,9 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
     assert_eq!(ruled(&unseeded).map(|label| label.seed), Ok(0));
     let failed = Ruling { edits_failed: true, ..before_gates(&trajectory) };
     assert_eq!(failed.label(), Err(NoLabel::ManipulatorFailed), "whatever else was delivered");
-    let noted = Ruling { answers_note: true, ..failed };
+    let perturbed = Ruling { origin: Some(RunOrigin::Proof), ..failed };
+    assert_eq!(perturbed.label(), Err(NoLabel::Perturbed));
+    let noted = Ruling { origin: Some(RunOrigin::Feedback), ..perturbed };
     assert_eq!(noted.label(), Err(NoLabel::Note), "and before all else");
 }
 

@@ -15,35 +15,24 @@ pub fn natural(definition: &str, errors: Vec<LabelEntry>, evidence: Evidence) ->
         outcome: Verdict::Failure,
         errors,
         others: Vec::new(),
+        not_shown: Vec::new(),
         evidence: Some(evidence),
         names_later: None,
     })
 }
 
-/// A label of what was planted with what was executed for it: what the failure does not need is no error of it. Without a
-/// standing nothing is claimed of what it caused.
+/// A label of what was planted with what was executed for it: what the failure is shown not to need is no error of it, and that of
+/// which nothing is shown stands apart. Without a standing nothing is claimed of what it caused.
 #[must_use]
 pub fn proven(label: Label, standing: Option<Standing>, evidence: Evidence) -> Label {
-    let facts = label.into_content();
-    let necessity = &evidence.necessity;
-    let overdetermined = !necessity.is_empty() && necessity.iter().all(|one| !one.necessary);
-    let is_error = |entry: &LabelEntry| overdetermined || necessity.iter().all(|one| one.finds(&entry.error));
-    let (errors, others) = facts.errors.into_iter().chain(facts.others).partition(is_error);
     let status = standing.map_or(LabelStatus::Delivered, LabelStatus::from);
-    Label::ruled(LabelContent {
-        status,
-        errors,
-        others,
-        evidence: Some(Evidence { overdetermined, ..evidence }),
-        ..facts
-    })
+    Label::ruled(LabelContent { status, ..label.into_content().resting_on(evidence) })
 }
 
 /// Whether a label says of a run what was planted, as `delivered` does, and what was executed for that besides.
 pub(super) fn is_proof_of(label: &Label, delivered: &Label) -> bool {
     let planted = |label: &Label| {
-        let entries = label.errors.iter().chain(&label.others);
-        let mut errors: Vec<InjectedError> = entries.map(|entry| entry.error.clone()).collect();
+        let mut errors: Vec<InjectedError> = label.planted().map(|entry| entry.error.clone()).collect();
         errors.sort_by_key(|error| (error.step, error.injection));
         errors
     };

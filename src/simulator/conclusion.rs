@@ -152,7 +152,7 @@ impl ReadConversation<'_> {
     }
 
     /// The verdict on the answer that others stated last. A wrong answer is caught or let pass by a draw over the
-    /// answer's own words, so that the same words are always judged the same.
+    /// answer's own words, so that words that say the same are always judged the same.
     pub(super) fn judgement(&self) -> Option<AnswerJudgement> {
         let mut others = self.spoken.iter().rev().filter(|s| !self.is_own(s));
         let statement = |s: &super::reading::SpokenMessage| {
@@ -172,7 +172,9 @@ impl ReadConversation<'_> {
         };
         let right = truth.as_ref().is_none_or(|truth| *truth == answer);
         let task = self.task.as_ref().map(|task| task.text.clone()).unwrap_or_default();
-        let caught = !right && !self.orders.unchecked && self.draw(&["check", &text, &task], 2) == 0;
+        let caught = !right
+            && !self.orders.unchecked
+            && self.draw(&["check", &understood(&text), &with_blanks_alike(task.trim_end())], 2) == 0;
         if caught {
             let own = truth.clone().unwrap_or_default();
             let computed = self.task.as_ref().filter(|task| !task.wants_code());
@@ -188,6 +190,33 @@ impl ReadConversation<'_> {
         };
         Some(AnswerJudgement { holds: true, judged: (!answer.is_empty()).then_some(answer), own: None, reason })
     }
+}
+
+/// Most words of a last paragraph that states nothing.
+const COURTESY: usize = 8;
+
+/// A text as a reader takes it: blanks and a last short paragraph without a figure ("Thank you.") say nothing. So a neutral
+/// change of a request moves no draw.
+fn understood(text: &str) -> String {
+    let text = text.trim_end();
+    let says_nothing =
+        |last: &str| last.split_whitespace().count() <= COURTESY && !last.contains(|c: char| c.is_numeric());
+    let said = match text.rsplit_once("\n\n") {
+        Some((before, last)) if says_nothing(last) => before.trim_end(),
+        _ => text,
+    };
+    with_blanks_alike(said)
+}
+
+/// A text without the blanks and empty lines that are one too many.
+fn with_blanks_alike(text: &str) -> String {
+    let mut alike = text.to_owned();
+    for (more, fewer) in [("  ", " "), (" \n", "\n"), ("\n\n\n", "\n\n")] {
+        while alike.contains(more) {
+            alike = alike.replace(more, fewer);
+        }
+    }
+    alike
 }
 
 /// The opinions in one message: several where it quotes several, else its last statement.

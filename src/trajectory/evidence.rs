@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, InjectedError, Interval, RunId, StepIndex};
+use super::{Dependence, Interval, Necessity, Need, RunId, StepIndex};
 
 /// How many of some runs solved the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -95,6 +95,16 @@ pub struct Executed {
     /// Whether the system is declared to repeat itself, and did: all executions of an arm are equal.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeatable: bool,
+    /// What makes the executions depend on each other; `None` where nothing does. Then they amount to nothing, whatever they came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependent: Option<Dependence>,
+    /// Whether runs of the task fail too often after neutral changes alone: then none of its errors is shown, whatever they came to.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub chaotic: bool,
+    /// Whether each execution got [neutral changes](crate::proof::Perturbation) of its own. Without them, as earlier versions
+    /// executed, it is shown that bytes decide, and not that these do.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub perturbed: bool,
 }
 
 /// Where a claim stands.
@@ -107,32 +117,9 @@ pub enum Standing {
     Contradicted,
     /// It is not shown, or not yet.
     Unproven,
-    /// Too many executions say nothing.
+    /// Too many executions say nothing, or they depend on each other ([`Executed::dependent`] says how), or the task is
+    /// [chaotic](Executed::chaotic).
     Void,
-}
-
-/// Of a plan that hit several agents or has several injections: whether the failure needs what one injection did to one
-/// agent, by runs without it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Necessity {
-    /// The injection, by its index in the plan.
-    pub injection: u32,
-    /// The agent that it was delivered to: one injection may hit several.
-    pub agent: AgentName,
-    /// The agent's instance, 0-based.
-    pub instance: u32,
-    /// Whether the runs without it show that the failure needs it.
-    pub necessary: bool,
-    /// The runs: *null* without this injection, *treated* with all.
-    pub executed: Executed,
-}
-
-impl Necessity {
-    /// Whether an error may stand in a label for all that this says: it is necessary, or about something else.
-    pub fn finds(&self, error: &InjectedError) -> bool {
-        let about = self.injection == error.injection && self.agent == error.agent && self.instance == error.instance;
-        self.necessary || !about
-    }
 }
 
 /// The runs that a label rests on (design-2 §1).
@@ -152,9 +139,12 @@ pub struct Evidence {
     /// Where several injections were delivered, or one to several agents: which of these the failure needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub necessity: Vec<Necessity>,
-    /// Of such a plan: none of them is needed by itself, any of several suffices.
+    /// Of such a plan: each of them is shown to be not needed, any of several suffices.
     #[serde(skip_serializing_if = "is_false")]
     pub overdetermined: bool,
+    /// Of such a plan: several contribute, and none is shown to be necessary by itself.
+    #[serde(skip_serializing_if = "is_false")]
+    pub joint: bool,
     /// Clean runs of the task.
     pub clean: Tally,
     /// The former rule: runs with the same prefix and no injection.
@@ -182,13 +172,19 @@ impl Evidence {
     /// sure of those. `None` where the system repeats itself, and under the former rule.
     pub fn e(&self) -> Option<f64> {
         let whole = self.executed.as_ref()?.e?;
-        let necessary = self.necessity.iter().filter(|one| one.necessary).filter_map(|one| one.executed.e);
+        let necessary =
+            self.necessity.iter().filter(|one| one.state == Need::Necessary).filter_map(|one| one.executed.e);
         Some(necessary.fold(whole, f64::min))
     }
 
     /// Whether the label was written before claims were made from pairs of executions.
     pub fn is_of_former_rule(&self) -> bool {
         self.executed.is_none()
+    }
+
+    /// Whether each of its executions got neutral changes of its own.
+    pub fn is_perturbed(&self) -> bool {
+        self.executed.as_ref().is_some_and(|executed| executed.perturbed)
     }
 
     /// Whether it stands because the system repeats itself.
@@ -284,34 +280,16 @@ mod tests {
         assert_eq!((executions.voids(), executions.all(), executions.tally()), (7, 14, Tally::of(4, 7)));
     }
 
-    fn necessity(injection: u32, agent: &str, instance: u32, necessary: bool, e: Option<f64>) -> Necessity {
-        let agent = AgentName::parse(agent).expect("a name");
-        Necessity { injection, agent, instance, necessary, executed: Executed { e, ..Executed::default() } }
-    }
-
-    #[test]
-    fn an_error_falls_out_of_a_label_only_where_its_own_runs_do_not_need_it() {
-        let error: InjectedError = serde_json::from_value(serde_json::json!({
-            "injection": 1, "agent": "solver", "instance": 2, "failure_mode": "FM-1.1", "side": "response",
-            "operator": "end_early", "step": 0, "call": 0, "before_bytes": "", "after_bytes": "", "delivered": true,
-        }))
-        .expect("an error");
-        for (injection, agent, instance, necessary, finds) in [
-            (1, "solver", 2, true, true),
-            (1, "solver", 2, false, false),
-            (0, "solver", 2, false, true),
-            (1, "critic", 2, false, true),
-            (1, "solver", 0, false, true),
-        ] {
-            let about = necessity(injection, agent, instance, necessary, None);
-            assert_eq!(about.finds(&error), finds, "{about:?}");
-        }
+    fn necessity(injection: u32, state: Need, e: Option<f64>) -> Necessity {
+        let agent = crate::trajectory::AgentName::parse("a").expect("a name");
+        let executed = Executed { e, ..Executed::default() };
+        Necessity { injection, agent, instance: 0, state, executed, exclusion: None }
     }
 
     #[test]
     fn a_label_is_no_surer_than_the_least_sure_of_what_it_needs() {
         let of = |e| Some(Executed { e, repeatable: e.is_none(), ..Executed::default() });
-        let (needs, needs_not) = (|e| necessity(0, "a", 0, true, e), |e| necessity(1, "a", 0, false, e));
+        let (needs, needs_not) = (|e| necessity(0, Need::Necessary, e), |e| necessity(1, Need::NotNeeded, e));
         for (executed, necessity, e) in [
             (None, vec![needs(Some(3.0))], None),
             (of(None), vec![needs(Some(3.0))], None),

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentName, Attempt, Call, CallEnding, CloseCause, Evidence, FailureMode, LabelEntry, Side, Standing, Step,
-    StepIndex, Verdict,
+    AgentName, Attempt, Call, CallEnding, CloseCause, ErrorLists, Evidence, FailureMode, LabelEntry, Side, Standing,
+    Step, StepIndex, Verdict,
 };
 
 /// What was really applied to one side of one step.
@@ -119,12 +119,16 @@ impl Label {
     /// step; `None` where it keeps those that it was recorded under.
     #[must_use]
     pub fn named_later(mut self, names: &LaterNames, name: impl Fn(StepIndex) -> Option<(AgentName, u32)>) -> Self {
-        for entry in self.0.errors.iter_mut().chain(&mut self.0.others) {
+        let mut renamed = false;
+        for entry in self.0.planted_mut() {
             if let Some((agent, instance)) = name(entry.error.step) {
                 entry.error.agent = agent;
                 entry.error.instance = instance;
-                self.0.names_later = Some(names.clone());
+                renamed = true;
             }
+        }
+        if renamed {
+            self.0.names_later = Some(names.clone());
         }
         self
     }
@@ -132,7 +136,7 @@ impl Label {
     /// The same label, each error under the name and the number of the call that its step has by now.
     #[must_use]
     pub fn under_names_of(mut self, steps: &[Step]) -> Self {
-        for entry in self.0.errors.iter_mut().chain(&mut self.0.others) {
+        for entry in self.0.planted_mut() {
             if let Some(step) = steps.iter().find(|step| step.step == entry.error.step) {
                 entry.error.agent.clone_from(&step.attribution.agent);
                 entry.error.instance = step.attribution.instance;
@@ -185,18 +189,48 @@ pub struct LabelContent {
     pub seed: u64,
     /// What the run achieved.
     pub outcome: Verdict,
-    /// One entry per error. Of a plan with several, a verified label holds those that the failure needs; all
-    /// of them where it needs none by itself ([`Evidence::overdetermined`]).
+    /// One entry per error. Of a plan with several, a verified label holds those that the failure needs; all of them where
+    /// any would have done ([`Evidence::overdetermined`]), and those that did it together ([`Evidence::joint`]).
     pub errors: Vec<LabelEntry>,
-    /// What was planted besides, and the failure does not need: no error of the run's.
+    /// What was planted besides, and is shown to be not needed: no error of the run's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<LabelEntry>,
+    /// What was planted besides, and of which nothing is shown: neither blamed nor cleared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_shown: Vec<LabelEntry>,
     /// The runs that it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// When, how and by whom the names of its agents were given, where that was after the run was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names_later: Option<LaterNames>,
+}
+
+impl LabelContent {
+    /// All that was planted.
+    pub fn planted(&self) -> impl Iterator<Item = &LabelEntry> {
+        self.errors.iter().chain(&self.others).chain(&self.not_shown)
+    }
+
+    /// What stands in the place of errors where several were planted and of none of them it is shown that the failure needs it.
+    pub fn nobody(&self) -> Option<String> {
+        let nobody = self.errors.is_empty() && !self.not_shown.is_empty();
+        nobody.then(|| format!("of {} planted errors none is shown to be needed", self.planted().count()))
+    }
+
+    fn planted_mut(&mut self) -> impl Iterator<Item = &mut LabelEntry> {
+        self.errors.iter_mut().chain(&mut self.others).chain(&mut self.not_shown)
+    }
+
+    /// The same label on other evidence, each planted error in the list that the evidence gives it.
+    #[must_use]
+    pub fn resting_on(self, evidence: Evidence) -> Self {
+        let evidence = evidence.with_joint_cause();
+        let planted = self.errors.into_iter().chain(self.others).chain(self.not_shown);
+        let ErrorLists { errors, others, not_shown } =
+            evidence.sorted(planted, |one, entry| one.is_about(&entry.error));
+        Self { errors, others, not_shown, evidence: Some(evidence), ..self }
+    }
 }
 
 /// Names of agents that were given after the run was recorded: they count as declared.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does IO or knows an API's field names. Everything is `0`-based unless it says otherwise.
 
+mod dependence;
 mod doubt;
 mod evaluation;
 mod ending;
@@ -12,6 +13,7 @@ mod interval;
 mod label;
 mod label_entry;
 mod nearest;
+mod necessity;
 mod origin;
 mod pattern;
 mod step;
@@ -19,10 +21,11 @@ mod unplaced;
 mod unserved;
 mod watched;
 
+pub use dependence::Dependence;
 pub use doubt::TokenDoubt;
 pub use ending::{CallEnding, RefusalKind};
 pub use evaluation::{EVALUATION_EVENT, EvaluationScore, GENAI_SCHEMA_URL};
-pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
+pub use evidence::{Evidence, Executed, Executions, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use interval::{Interval, difference};
@@ -33,6 +36,7 @@ pub use label::{
 };
 pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
 pub use nearest::nearest;
+pub use necessity::{EffectExcluded, ErrorLists, JointCause, Necessity, Need};
 pub use origin::ReplyOrigin;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pattern::{compiled, patterns};

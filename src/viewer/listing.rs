@@ -87,6 +87,9 @@ pub struct LabelRow {
     pub status: String,
     /// Who, where, how.
     pub errors: Vec<LabelledStep>,
+    /// What stands in their place where it names nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nobody: Option<String>,
     /// The first gate that refuses it now, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -327,8 +330,8 @@ pub(super) fn report_of(dir: &Path) -> Option<Value> {
 }
 
 fn cells_of(report: &Value) -> Cells {
-    let cells = report.get("cells").and_then(Value::as_array).into_iter().flatten();
-    let named = cells.filter_map(|cell| Some((cell.get("run")?.as_str()?.to_owned(), cell.clone())));
+    let cells = ["cells", "decoy_cells"].into_iter().filter_map(|list| report.get(list).and_then(Value::as_array));
+    let named = cells.flatten().filter_map(|cell| Some((cell.get("run")?.as_str()?.to_owned(), cell.clone())));
     std::sync::Arc::new(named.collect())
 }
 
@@ -376,7 +379,7 @@ fn label_of(dir: &Path, label: &Label) -> LabelRow {
         found: entry.found(),
     });
     let refused = ruling::refused(dir, label).ok().flatten().map(|why| why.to_string());
-    LabelRow { status: super::data::word(&label.status), errors: errors.collect(), refused }
+    LabelRow { status: super::data::word(&label.status), errors: errors.collect(), nobody: label.nobody(), refused }
 }
 
 /// From the first call to the last, in seconds: how long somebody waited to end the run is not its time.

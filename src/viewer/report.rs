@@ -50,6 +50,9 @@ fn within(root: &Path, room: ReportRoom) -> Result<Bundle, BundleError> {
 /// Leaves out the injected runs behind the first, and says how many.
 fn cut(report: &mut Value, most: usize) {
     let Some(fields) = report.as_object_mut() else { return };
+    if let Some(decoys) = fields.get_mut("decoy_cells").and_then(Value::as_array_mut) {
+        decoys.truncate(most);
+    }
     let Some(cells) = fields.get_mut("cells").and_then(Value::as_array_mut) else { return };
     let more = cells.len().saturating_sub(most);
     cells.truncate(most);

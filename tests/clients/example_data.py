@@ -30,8 +30,8 @@ language: [en]
 
 Runs of three multi-agent programs on SmolLM2-135M-Instruct (four bits a weight, served by llama.cpp on one machine at
 temperature 0). Errors were **planted on purpose**, in requests and in replies; each failure was executed again with the same
-bytes and without them, and stands here because the injection, and nothing else, turned success into failure. Nobody wrote the
-model's words.
+bytes and without them, each run with neutral changes of its own, and stands here because this error, and not any change, turned
+success into failure. Nobody wrote the model's words.
 
 | folder | system | failures | clean runs | benign (in `benign.jsonl`) |
 |---|---|--:|--:|--:|
@@ -60,7 +60,8 @@ def main():
     else:
         with model.served(options.cache, "--port", PORT) as url:
             for name in real_model.SYSTEMS:
-                made[name], _ = real_model.Suite(aegis, options.cache, report, url, name).campaign(only=TASKS)
+                file = real_model.FILES.get(name, "campaign.toml")
+                made[name], _ = real_model.Suite(aegis, options.cache, report, url, name).campaign(only=TASKS, file=file)
     shutil.rmtree(TARGET, ignore_errors=True)
     for name, out in made.items():
         (TARGET / name).mkdir(parents=True)

@@ -29,7 +29,8 @@ def main():
     # Ended by a signal, the model and the campaign under way are ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = arguments()
-    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo"]
+    decoys = [f"decoys-{name}" for name in real_model.SYSTEMS]
+    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo", *decoys]
     names = options.systems or known
     unknown = set(names) - set(known)
     if unknown:
@@ -42,7 +43,8 @@ def main():
         # The larger ones hand everything on, and a small model that is not stopped talks on.
         answer = ["--answer", 32] if name in real_model.LARGER else []
         with model.served(options.cache, "--port", options.port, "--seed", seed, *answer) as url:
-            run(real_model.Suite(aegis, options.cache, report, url, name, "handover" if name == "placebo" else None), options)
+            program = "handover" if name == "placebo" else name.removeprefix("decoys-")
+            run(real_model.Suite(aegis, options.cache, report, url, name, program), options)
     table(options.out)
     return report.finish() if not options.table else 0
 
@@ -53,7 +55,8 @@ def run(suite, options):
     chosen = [json.loads(line)["id"] for line in (real_model.ROOT / "tasks.jsonl").read_text().splitlines()]
     only = PLACEBO if suite.name == "placebo" else LARGER if suite.name in real_model.LARGER else spread(chosen, TASKS)
     only = spread(only, min(options.tasks, len(only)))
-    suite.campaign(*started, out=out, only=only, seconds=6 * 3600)
+    file = suite.name.removeprefix("decoys-") + ".toml" if suite.name.startswith("decoys-") else "campaign.toml"
+    suite.campaign(*started, out=out, only=only, seconds=6 * 3600, file=file)
 
 
 def spread(tasks, many):

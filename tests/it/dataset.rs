@@ -62,7 +62,8 @@ fn samples(dir: &Path) -> Vec<Sample> {
         let opening = recording.trajectory.steps[0].request.clone();
         let plain = |twin: &&recording::Recording| {
             let outcome = twin.trajectory.outcome.verdict == Verdict::Success;
-            twin.manifest.plan.is_none() && outcome && twin.trajectory.steps[0].request == opening
+            let perturbed = twin.manifest.origin == Some(recording::RunOrigin::Proof);
+            !perturbed && twin.manifest.plan.is_none() && outcome && twin.trajectory.steps[0].request == opening
         };
         let twin = recordings.iter().find(plain).expect("a twin");
         let twin_id = twin.manifest.run.to_string();

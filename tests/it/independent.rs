@@ -12,8 +12,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use self::world::World;
-use crate::{campaign::json as json_of, program::aegis};
+use self::world::{Cache, World};
+use crate::{
+    campaign::json as json_of,
+    program::{aegis, verb},
+};
 
 /// Longest wait for a campaign: some run hundreds of children.
 const DEADLINE: Duration = Duration::from_mins(4);
@@ -37,8 +40,8 @@ impl Lab {
         let url = world.serve().await;
         fs::write(dir.path().join("team.py"), include_str!("independent/team.py")).expect("written");
         let task = |number: usize| json!({"id": format!("t{number}"), "question": format!("{}", 20 + number), "answer": format!("{}", 23 + number)});
-        let tasks_text: String = (0..tasks).flat_map(|number| [task(number).to_string(), "\n".to_owned()]).collect();
-        fs::write(dir.path().join("tasks.jsonl"), tasks_text).expect("written");
+        let tasks_text: Vec<String> = (0..tasks).map(|number| task(number).to_string()).collect();
+        fs::write(dir.path().join("tasks.jsonl"), tasks_text.join("\n")).expect("written");
         let (more, checks) = (String::new(), "{ numeric = {} }".to_owned());
         Self { dir, world, url, kind, more, checks }
     }
@@ -60,7 +63,7 @@ impl Lab {
                  side = \"{side}\"\nmanipulator.{edit}\n"
             );
             fs::write(self.dir.path().join(&name), plan).expect("written");
-            files.extend(["{ file = \"", &name, "\" }, "]);
+            files.extend([format!("{{ file = \"{name}\" }}, ")]);
         }
         let (Self { kind, more, checks, url, .. }, team) = (self, self.dir.path().join("team.py"));
         let file = format!(
@@ -213,7 +216,7 @@ async fn what_was_cut_and_goes_on_soon_makes_no_run_more() {
     whole.plans(&[("planner", "real")]);
     whole.run(&["--jobs", "1"]).await;
     let cells = |lab: &Lab| fs::read_dir(lab.out().join("cells")).expect("cells").count();
-    for calls in [12, 20, 25, 31] {
+    for calls in [20, 31] {
         let cut = Lab::new(World::plain(6), "pipe", 2).await;
         cut.plans(&[("planner", "real")]);
         let budget = format!("calls={calls}");
@@ -223,4 +226,85 @@ async fn what_was_cut_and_goes_on_soon_makes_no_run_more() {
         assert_eq!(cut.count(true, "verified"), 2, "{said}");
         assert_eq!(cells(&cut), cells(&whole), "{calls}: {said}");
     }
+}
+
+const WORDS: [(&str, &str); 4] = [("planner", "great"), ("planner", "much"), ("planner", "every"), ("planner", "real")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_errs_by_chance_in_few_words_is_no_cache() {
+    let lab = Lab::new(World { noise: 0.2, wordy: false, ..World::plain(11) }, "pipe", 4).await;
+    lab.plans(&WORDS);
+    let said = lab.run(&["--jobs", "2"]).await;
+    assert_eq!((lab.count(false, "verified"), lab.count(false, "void")), (0, 0), "{said}");
+    let kept = usize::try_from(json_of(&lab.out().join("report.json"))["clean"]["kept"].as_u64().expect("a count"));
+    assert!(2 * lab.count(true, "verified") > kept.expect("a count"), "{said}");
+    assert!(!said.contains("dependent"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_before_the_model_turns_no_chance_into_proof() {
+    for cache in [Cache::SameIds, Cache::NewIds] {
+        let lab = Lab::new(World { noise: 0.2, wordy: true, cache, ..World::plain(12) }, "pipe", 4).await;
+        lab.plans(&WORDS);
+        let said = lab.run(&["--jobs", "2"]).await;
+        assert_eq!(lab.count(false, "verified"), 0, "{cache:?}: {said}");
+        assert!(lab.count(true, "verified") > 0, "neutral changes go past it: {cache:?}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_keeps_proves_nothing() {
+    // By what it asks: each execution asks in words of its own, so that all are asked for.
+    let lab = Lab::new(World { noise: 0.2, wordy: true, ..World::plain(12) }, "disk", 6).await;
+    lab.plans(&WORDS);
+    let said = lab.run(&["--jobs", "2"]).await;
+    assert!(lab.count(false, "verified") == 0 && lab.count(true, "verified") > 0, "{said}");
+    // By the words of what it asks: none is, once it was asked for.
+    let lab = Lab::new(World { noise: 0.2, wordy: true, ..World::plain(12) }, "disk-by-words", 6).await;
+    lab.plans(&WORDS);
+    let said = lab.run(&["--jobs", "2"]).await;
+    assert_eq!((lab.count(false, "verified"), lab.count(true, "verified")), (0, 0), "{said}");
+    // How many harmless edits come before a wrong reply is chance; the real ones turn the outcome each time.
+    assert!(lab.count(true, "void") > 0, "{said}");
+    let words = "the program keeps replies";
+    assert!(said.contains("void (dependent): ") && said.contains(words), "{said}");
+    let void = lab.rows().into_iter().find(|row| row["class"] == "void").expect("a row");
+    assert!(void["why"].as_str().is_some_and(|why| why.starts_with("dependent: ")), "{void}");
+    assert!(!void["executed"]["dependent"].is_null(), "{void}");
+    let run = void["run"].as_str().expect("a run");
+    let label = json_of(&lab.out().join("logs").join(run).join("label.json"));
+    assert_eq!(label["status"], "void", "{label}");
+    let (_, shown, _) = verb(lab.dir.path(), &["show", &format!("out/logs/{run}")]).await;
+    assert!(shown.contains("dependent: ") && shown.contains(words), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_repeats_itself_is_no_cache() {
+    for declared in ["", "proof.repeatable = true\n"] {
+        let mut lab = Lab::new(World { wordy: false, ..World::plain(13) }, "pipe", 2).await;
+        declared.clone_into(&mut lab.more);
+        lab.plans(&WORDS);
+        let said = lab.run(&["--jobs", "2"]).await;
+        assert_eq!((lab.count(true, "verified"), lab.count(false, "benign")), (2, 6), "{said}");
+        assert!(!said.contains("dependent"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_remembers_is_told_why_its_errors_are_not_shown() {
+    let mut lab = Lab::new(World::plain(14), "memory", 1).await;
+    "proof.pairs = 24\n".clone_into(&mut lab.more);
+    lab.plans(&[("planner", "real")]);
+    let said = lab.run(&["--jobs", "1"]).await;
+    assert_eq!(lab.count(true, "void"), 1, "{said}");
+    assert!(said.contains("outcomes without the injection follow the order of the runs"), "{said}");
+    let why = lab.rows()[0]["why"].clone();
+    assert!(why.as_str().is_some_and(|why| why.contains("what one run leaves decides a later one")), "{why}");
+    // What remembers from the first bad end on leaves too few runs that passed to tell an order by: then it is said that it may be one.
+    let lab = Lab::new(World::plain(15), "memory-at-once", 1).await;
+    lab.plans(&[("planner", "real")]);
+    let said = lab.run(&["--jobs", "1"]).await;
+    let row = lab.rows()[0].clone();
+    assert_eq!(row["class"], "unproven", "{said}");
+    assert!(row["why"].as_str().is_some_and(|why| why.contains("though the clean runs before them did")), "{row}");
 }

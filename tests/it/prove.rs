@@ -54,16 +54,16 @@ async fn a_delivered_label_is_verified_by_the_recorded_command_again() {
     assert!(said.contains("RESULT  ok label verified: e 1792 of 1000 in 6 pairs"), "{said}");
     // Its executions lie beneath the run, and are not made twice.
     let trials = || fs::read_dir(dir.path().join("logs/r/proof")).expect("trials").count();
-    assert_eq!((trials(), fs::read_dir(dir.path().join("logs")).expect("logs").count()), (11, 1));
+    assert_eq!((trials(), fs::read_dir(dir.path().join("logs")).expect("logs").count()), (12, 1));
     let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
-    assert_eq!((code, trials()), (Some(0), 11), "{said}");
+    assert_eq!((code, trials()), (Some(0), 12), "{said}");
     assert!(said.contains("0 executions made"), "{said}");
     // Elsewhere, beneath the run's name, where that is said.
     fs::remove_file(dir.path().join("logs/r/proof.json")).expect("removed");
     let elsewhere = ["prove", "logs/r", "--check", CHECK, "--again", "--log-dir", "else"];
     let (code, said) = say(dir.path(), &elsewhere).await;
-    assert_eq!((code, trials()), (Some(0), 11), "{said}");
-    assert_eq!(fs::read_dir(dir.path().join("else/r/proof")).expect("trials").count(), 11, "{said}");
+    assert_eq!((code, trials()), (Some(0), 12), "{said}");
+    assert_eq!(fs::read_dir(dir.path().join("else/r/proof")).expect("trials").count(), 12, "{said}");
 }
 
 /// Evidence is of the check, the program and the upstream that were executed.
@@ -76,7 +76,7 @@ async fn what_was_executed_with_something_else_proves_nothing_here() {
     assert_eq!((code, &label(dir.path())["status"]), (Some(1), &"unproven".into()), "{said}");
     let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
     assert_eq!((code, &label(dir.path())["status"]), (Some(0), &"verified".into()), "{said}");
-    assert!(said.contains("was with another check: it does not count here") && said.contains("11 executions made"));
+    assert!(said.contains("was with another check: it does not count here") && said.contains("12 executions made"));
     for (arguments, differs) in [
         (&["--check", "true", "--again"][..], "check"),
         (&["--check", CHECK, "--", "true"], "command"),

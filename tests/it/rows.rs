@@ -35,15 +35,16 @@ fn list(value: &Value) -> &[Value] {
 
 /// The agents whose leave-one-out runs still failed, and those that the failure needs.
 fn by_need(row: &Value) -> [BTreeSet<&str>; 2] {
-    [false, true].map(|needed| {
+    ["not_needed", "necessary"].map(|state| {
         let runs = list(&row["label"]["evidence"]["necessity"]).iter();
-        runs.filter(|one| one["necessary"] == needed).filter_map(|one| one["agent"].as_str()).collect()
+        runs.filter(|one| one["state"] == state).filter_map(|one| one["agent"].as_str()).collect()
     })
 }
 
 /// Whether a failure has exactly one necessary error.
 fn is_single(row: &Value) -> bool {
-    list(&row["label"]["errors"]).len() == 1 && row["label"]["evidence"]["overdetermined"] != true
+    let open = !list(&row["label"]["not_shown"]).is_empty();
+    list(&row["label"]["errors"]).len() == 1 && !open && row["label"]["evidence"]["overdetermined"] != true
 }
 
 /// Plans of one and of two injections, drawn; and one that takes two agents to break a run.

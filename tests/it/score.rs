@@ -24,7 +24,7 @@ pub fn failure(id: &str, agent: &str, step: u32, mode: &str) -> Value {
         "label": {"status": "verified", "definition": "injected", "outcome": "failure", "errors": [{
             "agent": agent, "step": step, "side": "response", "operator": "corrupt_number",
             "failure_mode": {"code": mode, "name": "x", "taxonomy": "MAST-2503.13657v2"}}],
-            "evidence": {"clean": {"passed": 2, "of": 2}, "executed": {"null": {"passed": 6, "failed": 0},
+            "evidence": {"clean": {"passed": 2, "of": 2}, "executed": {"perturbed": true, "null": {"passed": 6, "failed": 0},
                 "treated": {"passed": 0, "failed": 6}, "pairs": 6, "e": 1792.0, "target": 1000.0}}},
         "clean_twin": null,
     })

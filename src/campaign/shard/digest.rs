@@ -34,7 +34,7 @@ impl CampaignDigest {
         add("systems", &campaign.systems);
         add("verify", &(&campaign.verify, &campaign.judge));
         add("clean", &(campaign.clean, &campaign.repeatable));
-        add("proof", &(&campaign.proof, campaign.repeats_itself));
+        add("proof", &(&campaign.proof, campaign.repeats_itself, campaign.decoys, campaign.chaotic));
         add("plans", &plans);
         add("sample", &campaign.sample);
         add("dataset.splits", &campaign.splits);

@@ -252,7 +252,9 @@ fn clear(out: &Path) -> Result<(), CampaignError> {
         fs::remove_dir_all(state.root().join(dir)).map_err(cannot)?;
     }
     // What is concluded of less must not look like what was concluded of more.
-    for file in ["dataset.jsonl", "benign.jsonl", "dataset.json", "report.json", "report.md", "report.html"] {
+    for file in
+        ["dataset.jsonl", "benign.jsonl", "decoys.jsonl", "dataset.json", "report.json", "report.md", "report.html"]
+    {
         let _ = fs::remove_file(state.root().join(file));
     }
     Ok(())

@@ -66,10 +66,10 @@ pub(super) fn run(
     Ok(Finished { exit, summary: summary.join(", "), data: json!({"verified": verified, "proven": all, "lost": lost}) })
 }
 
-/// Whether a row's label is not shown, or by the former rule alone.
+/// Whether a row's label is not shown, or by a former rule alone.
 fn needs(sample: &Sample) -> bool {
     let Some(label) = sample.label.as_ref().filter(|_| sample.kind == SampleKind::Failure) else { return false };
-    let former = label.evidence.as_ref().is_none_or(Evidence::is_of_former_rule);
+    let former = !label.evidence.as_ref().is_some_and(Evidence::is_perturbed);
     label.definition == "injected" && (former || label.status != LabelStatus::Verified)
 }
 

@@ -2,8 +2,9 @@
 
 use crate::{
     cli::counted,
-    proof::in_words,
-    trajectory::{Evidence, Label, LabelStatus},
+    proof::{in_words, need_in_words},
+    ruling::PLANTED,
+    trajectory::{Evidence, JointCause, Label, LabelEntry, LabelStatus},
 };
 
 /// What the label rests on, each thing by a name for its line; nothing of a label for which nothing was executed. `prove`: the
@@ -26,20 +27,24 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
         return if unsaid { vec![("evidence", hint)] } else { Vec::new() };
     };
     let mut lines = Vec::new();
-    let former = || with("of the former rule", "tops it up");
+    let former = || with("of a former rule", "tops it up");
     let executed = evidence.executed.as_ref().map(|executed| in_words(executed, "without", "with"));
     lines.push(("evidence", executed.unwrap_or_else(former)));
+    if label.definition == PLANTED && evidence.executed.as_ref().is_some_and(|executed| !executed.perturbed) {
+        lines.push(("", with("its runs had no neutral changes, so it is shown that bytes decide", "makes them anew")));
+    }
     for one in &evidence.necessity {
-        let needs = if one.necessary { "needed" } else { "not needed" };
-        let what = format!("{needs}: injection {} at {}", one.injection, one.agent);
-        lines.push(("", format!("{what}: {}", in_words(&one.executed, "without it", "with all"))));
+        lines.push(("", need_in_words(one)));
     }
-    if evidence.overdetermined {
-        lines.push(("", "none of them is needed by itself: any of several is enough".to_owned()));
+    if let Some(sentence) = evidence.joint_cause().and_then(JointCause::sentence) {
+        lines.push(("", sentence.to_owned()));
     }
-    for entry in &label.others {
-        let error = &entry.error;
-        lines.push(("", format!("beside it, {} at step {} was altered and is no cause", error.agent, error.step)));
+    for (entries, what) in
+        [(&label.others, "is no cause"), (&label.not_shown, "is neither shown to be a cause nor cleared")]
+    {
+        for LabelEntry { error, .. } in entries {
+            lines.push(("", format!("beside it, {} at step {} was altered and {what}", error.agent, error.step)));
+        }
     }
     if let Some(twin) = &evidence.twin {
         let left = evidence.fork_step.map(|step| format!(", left at step {step}")).unwrap_or_default();
@@ -52,7 +57,9 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{AgentName, Executed, Executions, LabelContent, Necessity, RunId, Tally, Verdict};
+    use crate::trajectory::{
+        AgentName, EffectExcluded, Executed, Executions, LabelContent, Necessity, Need, RunId, Tally, Verdict,
+    };
 
     #[test]
     fn each_thing_that_was_executed_has_a_line() {
@@ -63,18 +70,20 @@ mod tests {
             pairs: 6,
             e: Some(1792.0),
             target: Some(1000.0),
+            perturbed: true,
             ..Executed::default()
         };
-        let necessity = |injection, necessary| Necessity {
+        let necessity = |injection, state| Necessity {
             injection,
             agent: AgentName::parse("critic").expect("a name"),
             instance: 0,
-            necessary,
+            state,
             executed: executed.clone(),
+            exclusion: Some(EffectExcluded { effect: 0.25, e: 43.2, target: 40.0 }),
         };
         let evidence = Evidence {
             executed: Some(executed.clone()),
-            necessity: vec![necessity(0, true), necessity(1, false)],
+            necessity: vec![necessity(0, Need::Necessary), necessity(1, Need::NotNeeded)],
             clean: Tally::of(2, 2),
             twin: Some(RunId::parse("c-1").expect("an id")),
             fork_step: Some(3),
@@ -89,6 +98,7 @@ mod tests {
                 outcome: Verdict::Failure,
                 errors: Vec::new(),
                 others: Vec::new(),
+                not_shown: Vec::new(),
                 evidence,
                 names_later: None,
             })
@@ -99,8 +109,9 @@ mod tests {
             text,
             [
                 "evidence|e 1792 of 1000 in 6 pairs (without 6/6 passed, with 0/6 passed)",
-                "|needed: injection 0 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
-                "|not needed: injection 1 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
+                "|necessary: injection 0 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
+                "|not needed: injection 1 at critic: e 43.2 of 40.0 excludes an effect of 0.25 or more in 6 pairs \
+                 (without it 6/6 passed, with all 0/6 passed)",
                 "twin|c-1  clean runs 2/2 passed, left at step 3",
             ]
         );
@@ -111,6 +122,9 @@ mod tests {
         );
         // Executions of a trace are not nothing.
         assert!(lines(&label(None), None, 20)[0].1.contains("a trace executed 20 runs"));
+        let unchanged = Executed { perturbed: false, ..executed };
+        let bytes_only = Evidence { executed: Some(unchanged), ..Evidence::default() };
+        assert!(lines(&label(Some(bytes_only)), prove, 0)[1].1.contains("bytes decide: `aegis prove"));
         let former = Evidence { clean: Tally::of(2, 2), ..Evidence::default() };
         assert!(lines(&label(Some(former)), prove, 0)[0].1.contains("former rule: `aegis prove"));
     }

@@ -77,9 +77,14 @@ fn what_it_is(recording: &Recording, screen: Screen) -> Vec<HeadLine> {
     if let Some(from) = &manifest.imported {
         lines.push(("imported", format!("{} {}  {}: bodies are remade", from.format, from.file, from.key)));
     }
-    if manifest.origin == Some(RunOrigin::Feedback) {
-        lines.push(("origin", "feedback: an execution of `aegis retry`, no evidence of who erred".to_owned()));
-    }
+    let made_for = match manifest.origin {
+        Some(RunOrigin::Feedback) => Some("feedback: an execution of `aegis retry`, no evidence of who erred"),
+        Some(RunOrigin::Proof) => {
+            Some("proof: an execution with neutral changes, evidence for the label of another run")
+        }
+        Some(RunOrigin::Other) | None => None,
+    };
+    lines.extend(made_for.map(|words| ("origin", words.to_owned())));
     lines.extend(manifest.task.as_ref().map(|task| ("task", first_words(task, screen.width.saturating_sub(9)))));
     lines.push(("outcome", outcome_text(&manifest.outcome)));
     let later: Vec<String> = recording.facts_that_hold().map(RunFact::words).collect();
@@ -150,5 +155,6 @@ fn label_text(label: &Label) -> String {
             None => format!("an error of {place} ({side}, {})", error.operator),
         }
     });
-    format!("{}: {}", word(&label.status), errors.collect::<Vec<_>>().join("; "))
+    let errors: Vec<String> = errors.chain(label.nobody()).collect();
+    format!("{}: {}", word(&label.status), errors.join("; "))
 }

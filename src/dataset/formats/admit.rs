@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit};
+use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit, kept::FORMER};
 use crate::{
     dataset::{
         Dataset, Ground, LabelledError, Sample, SampleKind, Truth,
@@ -81,6 +81,7 @@ pub(super) fn taken(
     }
     match sample.kind {
         SampleKind::Benign => return Err(Unfit("an injection without harm")),
+        SampleKind::Decoy => return Err(Unfit("a decoy")),
         SampleKind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
         SampleKind::Clean | SampleKind::Failure => {}
     }
@@ -89,8 +90,13 @@ pub(super) fn taken(
     {
         return Err(Unfit("another kind of claim"));
     }
+    if sample.label.as_ref().is_some_and(Truth::names_nobody) {
+        // Nobody named would say that nobody erred.
+        return Err(Unfit("a failure of several errors, of none of which it is shown that it is needed"));
+    }
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),
+        Some(_) if !options.former && sample.label.as_ref().is_some_and(Truth::shows_bytes_only) => Err(FORMER),
         Some(ground) => {
             kept.takes(ground, options)?;
             sample
@@ -106,7 +112,7 @@ pub(super) fn taken(
 }
 
 /// The error of a failure, for formats that name one: where it took several, or any of several would have done, none of them
-/// is the culprit. Imported labels are as they are, of several errors the earliest.
+/// is the culprit, and where nothing is shown of one of them, another may not be the only one. Imported labels are as they are, of several errors the earliest.
 ///
 /// # Errors
 /// [`Unfit`] where it is not one.
@@ -116,8 +122,16 @@ pub(super) fn culprit(sample: &Sample) -> Result<&LabelledError, Unfit> {
         if truth.evidence.as_ref().is_some_and(|evidence| evidence.overdetermined) {
             return Err(Unfit("a failure that needs none of several errors by itself: the format names one"));
         }
+        if truth.evidence.as_ref().is_some_and(|evidence| evidence.joint) {
+            return Err(Unfit("a failure that several errors made together: the format names one"));
+        }
         if truth.errors.len() > 1 {
             return Err(Unfit("a failure of several errors: the format names one"));
+        }
+        if !truth.not_shown.is_empty() {
+            return Err(Unfit(
+                "a failure of which another planted error is not shown to be needless: the format names one",
+            ));
         }
     }
     let earliest = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX));

@@ -87,6 +87,7 @@ fn label(errors: Vec<LabelledError>) -> Truth {
         outcome: Verdict::Failure,
         errors,
         others: Vec::new(),
+        not_shown: Vec::new(),
         changes: Vec::new(),
         evidence: None,
     }

@@ -32,6 +32,7 @@ impl Card {
             SampleKind::Clean => "clean",
             SampleKind::Failure => "failure",
             SampleKind::Benign => "benign",
+            SampleKind::Decoy => "decoy",
         };
         *self.kinds.entry(kind).or_default() += 1;
         self.systems.insert(sample.system.clone());
@@ -193,6 +194,13 @@ impl Card {
                 "- For {unclaimed} failures nothing was executed that shows them: their labels are somebody's word."
             );
         }
+        if let Some(decoys) = &kept.decoys {
+            let _ = writeln!(
+                text,
+                "- Neutral changes were planted as if they were errors, and proven in the same way: {}.",
+                decoys.in_words()
+            );
+        }
         for (manipulator, what) in &kept.giveaways {
             let _ = writeln!(
                 text,
@@ -201,9 +209,10 @@ impl Card {
             );
         }
         text.push_str(
-            "- `errors` of a label are what the failure needs, by runs without each; `others` was planted besides and is no \
-             error.\n  Where none is needed by itself (`overdetermined`), `errors` has all. Formats of one culprit leave \
-             such failures out.\n- The failure mode is the word of the plan's author; agent, step and side are proven.\n",
+            "- `errors` of a label are what the failure needs, by runs without each; `others` was planted besides, is shown to be \
+             not needed,\n  and is no error; of `not_shown` neither is shown. Where any of several would have done \
+             (`overdetermined`), or several did it together\n  (`joint`), `errors` has these. Formats of one culprit take \
+             a failure where every other planted error is shown to be not needed.\n- The failure mode is the word of the plan's author; agent, step and side are proven.\n",
         );
     }
 }

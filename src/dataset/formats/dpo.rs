@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    dataset::{DatasetError, LabelledError, Said, Sample, SampleStep, lint::shares_beginning},
+    dataset::{DatasetError, LabelledError, Said, Sample, SampleStep, Truth, lint::shares_beginning},
     recording::Recording,
     trajectory::{AgentName, Call},
 };
@@ -63,7 +63,8 @@ impl Format for Dpo {
         }
         let (failed, clean) = divergence(sample, twin).ok_or(Unfit("never differs from its twin"))?;
         let planted = |errors: &[LabelledError]| errors.iter().any(|error| error.step == Some(failed.step));
-        if sample.label.as_ref().is_some_and(|truth| planted(&truth.others) && !planted(&truth.errors)) {
+        let besides = |truth: &Truth| planted(&truth.others) || planted(&truth.not_shown);
+        if sample.label.as_ref().is_some_and(|truth| besides(truth) && !planted(&truth.errors)) {
             return Err(Unfit("a failure that differs from its twin first where it does not need to"));
         }
         let (Some(rejected), Some(chosen)) = (&failed.output, &clean.output) else {

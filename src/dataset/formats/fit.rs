@@ -25,7 +25,7 @@ pub enum BudgetUnit {
 
 /// What truncation left out of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Cut {
+pub struct TraceCut {
     /// Steps of whose input only the beginning and the end are left.
     pub shortened_inputs: usize,
     /// Steps whose input is left out whole.
@@ -110,14 +110,14 @@ fn note_gone(text: &mut String, gone: &mut usize) {
 /// The trace in a budget. What steps were given goes first: of each step as much as of any other, or all of it. Then each
 /// reply is cut to one common length, the labelled ones like all others; only where that would leave nothing to read,
 /// unlabelled steps go, drawn by hash.
-pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (String, Option<Cut>) {
+pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (String, Option<TraceCut>) {
     let texts = told(sample, inputs);
     let whole = conversation(sample, inputs);
     let before = budget.unit.of(&whole);
     if before <= budget.most {
         return (whole, None);
     }
-    let mut cut = Cut::default();
+    let mut cut = TraceCut::default();
     let (texts, fits) = inputs_cut(texts, budget, &mut cut);
     let left = if fits { texts.into_iter().map(Some).collect() } else { replies_cut(sample, texts, budget, &mut cut) };
     let text = joined(sample, &left);
@@ -126,7 +126,7 @@ pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (
 }
 
 /// Cuts what steps were given, so that all replies stay whole; where that does not do, all of it. Whether it fits then.
-fn inputs_cut(mut texts: Vec<RenderedStep>, budget: PromptBudget, cut: &mut Cut) -> (Vec<RenderedStep>, bool) {
+fn inputs_cut(mut texts: Vec<RenderedStep>, budget: PromptBudget, cut: &mut TraceCut) -> (Vec<RenderedStep>, bool) {
     let unit = budget.unit;
     let least = LEAST * unit.scale();
     let frames = texts.len().saturating_mul((FRAME + GAP) * unit.scale());
@@ -151,7 +151,7 @@ fn replies_cut(
     sample: &Sample,
     texts: Vec<RenderedStep>,
     budget: PromptBudget,
-    cut: &mut Cut,
+    cut: &mut TraceCut,
 ) -> Vec<Option<RenderedStep>> {
     let unit = budget.unit;
     let labelled = sample.label.as_ref().map(crate::dataset::Truth::steps).unwrap_or_default();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     balance::{Balance, CleanRows},
-    fit::{Cut, PromptBudget},
+    fit::{PromptBudget, TraceCut},
     prompt::{AnswerForm, Prompt, PromptAsking, PromptTemplate},
     render::Inputs,
     schema::Type,
@@ -90,7 +90,7 @@ pub struct WrittenPiece {
     /// What is written.
     pub content: Content,
     /// What truncation left out.
-    pub cut: Option<Cut>,
+    pub cut: Option<TraceCut>,
     /// The length of its prompt, in estimated tokens.
     pub prompt: Option<usize>,
     /// Whose row it is, for [`DiskLayout::Folder`].
@@ -173,7 +173,7 @@ pub struct ExportOptions {
     pub split: Option<Split>,
     /// The share of wrong failures that is allowed in the mean, above 0 and below 1; `None` is 0.01.
     pub alpha: Option<f64>,
-    /// Also labels that were verified under the former rule.
+    /// Also labels that were verified under a former rule.
     pub former: bool,
     /// Also labels that were delivered and are not proven.
     pub unverified: bool,

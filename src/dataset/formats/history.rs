@@ -89,6 +89,7 @@ pub(super) fn spoken(
         outcome: Verdict::Failure,
         errors: vec![error],
         others: Vec::new(),
+        not_shown: Vec::new(),
         changes: Vec::new(),
         evidence: None,
     }

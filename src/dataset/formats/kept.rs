@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{ExportError, ExportOptions, Unfit};
 use crate::{
     dataset::{
-        Claims, Dataset, Ground, Grounds, LabelledError, Truth,
+        Claims, Dataset, DecoyCounts, Ground, Grounds, LabelledError, SampleKind, Truth,
         claims::{ALPHA, grounds_beside, percent},
         lint::giveaways,
     },
@@ -33,10 +33,13 @@ pub struct KeptClaims {
     pub level: Option<f64>,
     /// Failures of systems that repeat themselves: all are taken, and nothing about them is chance.
     pub repeatable: usize,
-    /// Failures verified under the former rule, which states no share: taken only where that is asked for.
+    /// Failures verified under a former rule, which states no share: taken only where that is asked for.
     pub former: usize,
     /// Failures for which nothing was executed that shows them: imported ones, people's, delivered ones.
     pub unclaimed: usize,
+    /// What came of the decoys; absent where none was delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoys: Option<DecoyCounts>,
     /// The least e-value that is kept.
     #[serde(skip)]
     least: f64,
@@ -48,6 +51,9 @@ pub struct KeptClaims {
 /// Why a failure stays that a glance finds.
 const OBVIOUS: Unfit = Unfit("a planted error that gives itself away (`--obvious` takes it)");
 
+/// Why a failure stays that was verified before claims were made from pairs of executions, or before these got neutral changes.
+pub(super) const FORMER: Unfit = Unfit("a label of a former rule (`--former` takes it, `aegis prove` executes for it)");
+
 impl KeptClaims {
     /// Looks at every failure of a dataset.
     ///
@@ -56,11 +62,17 @@ impl KeptClaims {
     pub(super) fn of(dataset: &Dataset, options: &ExportOptions) -> Result<Self, ExportError> {
         let mut grounds = Grounds::default();
         for placed in dataset.samples() {
-            grounds.add(&placed?.sample);
+            let sample = placed?.sample;
+            let bytes_only = sample.label.as_ref().is_some_and(Truth::shows_bytes_only);
+            if bytes_only && !options.former && sample.kind == SampleKind::Failure {
+                grounds.former += 1;
+            } else {
+                grounds.add(&sample);
+            }
         }
-        let stated = dataset.manifest().and_then(|manifest| manifest.claims);
+        let (stated, decoys) = dataset.manifest().map_or((None, None), |manifest| (manifest.claims, manifest.decoys));
         let giveaways = if options.obvious || options.recording { BTreeMap::new() } else { giveaways(dataset)? };
-        Ok(Self { giveaways, ..Self::cut(grounds, stated.as_ref(), options.alpha.unwrap_or(ALPHA)) })
+        Ok(Self { decoys, giveaways, ..Self::cut(grounds, stated.as_ref(), options.alpha.unwrap_or(ALPHA)) })
     }
 
     /// Whether none of the errors of a failure gives itself away.
@@ -88,6 +100,7 @@ impl KeptClaims {
             repeatable,
             former,
             unclaimed,
+            decoys: None,
             least,
             giveaways: BTreeMap::new(),
         }
@@ -97,7 +110,7 @@ impl KeptClaims {
     pub(super) fn takes(&self, ground: Ground, options: &ExportOptions) -> Result<(), Unfit> {
         match ground {
             Ground::Pairs(e) if e < self.least => Err(Unfit("a failure that is not sure enough for this alpha")),
-            Ground::FormerRule if !options.former => Err(Unfit("a label of the former rule (`--former` takes it)")),
+            Ground::FormerRule if !options.former => Err(FORMER),
             Ground::Unproven(LabelStatus::Delivered) if options.unverified => Ok(()),
             Ground::Unproven(status) => Err(Unfit(unproven(status))),
             Ground::Pairs(_) | Ground::Repeats | Ground::FormerRule | Ground::Word => Ok(()),
@@ -117,6 +130,7 @@ impl KeptClaims {
             parts.push("of claims that came to nothing nothing is known, for no `dataset.json` states them".to_owned());
         }
         parts.extend(grounds_beside(*former, *unclaimed));
+        parts.extend(self.decoys.as_ref().map(DecoyCounts::in_words));
         if parts.is_empty() { "no failures".to_owned() } else { parts.join("; ") }
     }
 }
@@ -166,7 +180,7 @@ mod tests {
         assert_eq!(
             of(&[2000.0, 3000.0], Some(50), 0.01).in_words(),
             "2 failures of systems that repeat themselves; 0 of 2 failures stand with at most 1 % wrong in the mean, of 50 \
-             claims begun; 1 failure by the former rule, which states no share; 4 failures for which nothing was executed that shows them"
+             claims begun; 1 failure by a former rule, which states no share; 4 failures for which nothing was executed that shows them"
         );
         let alone = of(&[2000.0], None, 0.01).in_words();
         assert!(alone.contains("of 1 claims begun, those kept at 0.05 %; of claims that came to nothing"), "{alone}");

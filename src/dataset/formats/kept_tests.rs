@@ -6,12 +6,16 @@ use serde_json::json;
 
 use super::{
     formats_tests::{exported, rows, unchecked},
-    testing::{clean, failure, planted_twice},
+    testing::{clean, failure, planted_jointly, planted_twice},
     *,
 };
 use crate::{
     dataset::{Claims, Dataset, Sample, Writer, samples},
-    trajectory::{LabelStatus, Tally},
+    trajectory::{
+        LabelStatus,
+        Need::{Necessary, NotNeeded, NotShown},
+        Tally,
+    },
 };
 
 fn stated(dir: &Path, samples: &[Sample], begun: usize) -> Dataset {
@@ -53,7 +57,7 @@ fn of_each_kind() -> Vec<(Sample, Option<&'static str>)> {
                 let controls = Tally::of(2, 2);
                 truth.evidence = Some(crate::trajectory::Evidence { executed: None, controls, ..evidence(truth) });
             }),
-            Some("a label of the former rule (`--former` takes it)"),
+            Some("a label of a former rule (`--former` takes it, `aegis prove` executes for it)"),
         ),
         (of("withdrawn", LabelStatus::Withdrawn), Some("a withdrawn label")),
         (of("contradicted", LabelStatus::Contradicted), Some("a contradicted label")),
@@ -146,19 +150,28 @@ fn formats_of_one_culprit_take_failures_with_exactly_one() {
     let all = [
         clean("a", 4),
         failure("a", 4),
-        planted_twice("later", [false, true]),
-        planted_twice("first", [true, false]),
-        planted_twice("both", [true, true]),
-        planted_twice("either", [false, false]),
+        planted_twice("later", [NotNeeded, Necessary]),
+        planted_twice("first", [Necessary, NotNeeded]),
+        planted_twice("both", [Necessary, Necessary]),
+        planted_twice("either", [NotNeeded, NotNeeded]),
+        planted_twice("one", [Necessary, NotShown]),
+        planted_twice("open", [NotNeeded, NotShown]),
+        planted_jointly("joint"),
     ];
     let dataset = stated(&dir.path().join("d"), &all, 10);
     let several = "a failure of several errors: the format names one";
     let overdetermined = "a failure that needs none of several errors by itself: the format names one";
+    let open = "a failure of which another planted error is not shown to be needless: the format names one";
+    let nobody = "a failure of several errors, of none of which it is shown that it is needed";
+    let joint = "a failure that several errors made together: the format names one";
     for name in ["whowhen", "whowhen-hand-crafted", "agentracer", "prm"] {
         let out = dir.path().join(name);
         let manifest = exported(&dataset, name, &out);
         let before = u64::from(name == "prm");
-        assert_eq!((manifest.left_out[several], manifest.left_out[overdetermined]), (1, 1), "{name}");
+        for why in [several, overdetermined, open, nobody, joint] {
+            assert_eq!(manifest.left_out[why], 1, "{name}: {why}");
+        }
+        assert_eq!(manifest.not_shown, 0, "{name}");
         assert_eq!(
             manifest
                 .left_out
@@ -176,7 +189,8 @@ fn formats_of_one_culprit_take_failures_with_exactly_one() {
     assert_eq!((&prm[1]["labels"], &prm[2]["labels"]), (&json!([true, false]), &json!([false])));
     // Formats of sets take all.
     for name in ["sft", "aegis", "mast", "runs", "verl", "grpo", "inspect"] {
-        assert_eq!(exported(&dataset, name, &dir.path().join(name)).written, 6, "{name}");
+        let manifest = exported(&dataset, name, &dir.path().join(name));
+        assert_eq!((manifest.written, manifest.left_out[nobody], manifest.not_shown), (8, 1, 1), "{name}");
     }
     let sets = rows(&dir.path().join("aegis"));
     let agents = |row: usize| {
@@ -184,7 +198,12 @@ fn formats_of_one_culprit_take_failures_with_exactly_one() {
         list.iter().map(|one| one["agent_name"].clone()).collect::<Vec<_>>()
     };
     assert_eq!((agents(2), agents(4).len(), agents(5).len()), (vec![json!("solver")], 2, 2));
-    let row = &rows(&dir.path().join("runs"))[2];
+    assert_eq!((agents(6), agents(7).len()), (vec![json!("planner")], 2), "what is not shown is not blamed");
+    let runs = rows(&dir.path().join("runs"));
+    let words = |row: usize| (&runs[row]["overdetermined"], &runs[row]["joint"]);
+    assert_eq!((words(5), words(7)), ((&json!(true), &json!(false)), (&json!(false), &json!(true))));
+    assert_eq!((&runs[6]["not_shown"][0]["agent"], &runs[6]["others"]), (&json!("solver"), &json!([])));
+    let row = &runs[2];
     assert_eq!(
         (&row["others"][0]["agent"], &row["e"], &row["status"]),
         (&json!("planner"), &json!(1792.0), &json!("verified"))
@@ -196,7 +215,7 @@ fn a_folder_says_what_each_of_its_formats_leaves_out() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut weak = worth("a", 5.0);
     weak.id = "RUN-weak".to_owned();
-    let all = [clean("a", 4), failure("a", 4), planted_twice("both", [true, true]), weak];
+    let all = [clean("a", 4), failure("a", 4), planted_twice("both", [Necessary, Necessary]), weak];
     let dataset = stated(&dir.path().join("d"), &all, 10);
     let manifest = exported(&dataset, "huggingface", &dir.path().join("hub"));
     assert_eq!(manifest.written, 3);
@@ -215,4 +234,32 @@ fn a_folder_says_what_each_of_its_formats_leaves_out() {
     exported(&dataset, "contrastive", &dir.path().join("pairs"));
     let negative = rows(&dir.path().join("pairs"))[0]["negative_samples"].as_array().expect("a list").len();
     assert_eq!(negative, 1, "not the weak one");
+}
+
+/// A row as earlier versions wrote it: whatever had not been shown to be necessary was no error.
+#[test]
+fn rows_of_earlier_versions_clear_what_their_counts_exclude() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (failed, list, written) in [(3, "not_shown", 0), (20, "others", 1)] {
+        let mut row = serde_json::to_value(planted_twice("first", [Necessary, NotNeeded])).expect("a row");
+        let known = row["label"]["evidence"]["necessity"].as_array_mut().expect("a list");
+        for (one, necessary) in known.iter_mut().zip([true, false]) {
+            let one = one.as_object_mut().expect("an object");
+            one.retain(|name, _| !["state", "exclusion"].contains(&name.as_str()));
+            one.insert("necessary".to_owned(), json!(necessary));
+        }
+        known[1]["executed"]["null"] = json!({"passed": 0, "failed": failed});
+        known[1]["executed"]["treated"] = json!({"passed": 0, "failed": 40});
+        known[1]["executed"]["e"] = json!(0.01);
+        let path = dir.path().join("dataset.jsonl");
+        std::fs::write(&path, row.to_string() + "\n").expect("written");
+        let dataset = Dataset::open(&path).expect("a dataset");
+        let sample = dataset.samples().next().expect("a row").expect("readable").sample;
+        let truth = sample.label.as_ref().expect("labelled");
+        let lists = [("errors", &truth.errors), ("others", &truth.others), ("not_shown", &truth.not_shown)];
+        let holds = |of: &str| lists.iter().filter(|(name, _)| *name == of).flat_map(|(_, list)| list.iter()).count();
+        assert_eq!((holds("errors"), holds(list)), (1, 1), "{failed}");
+        let manifest = exported(&dataset, "whowhen", &dir.path().join(format!("w{failed}")));
+        assert_eq!(manifest.written, written, "{failed}: {:?}", manifest.left_out);
+    }
 }

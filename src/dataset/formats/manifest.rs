@@ -39,6 +39,10 @@ pub struct ExportManifest {
     /// Samples that were written with a label, by the kind of claim that it makes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub definitions: BTreeMap<String, u64>,
+    /// Planted errors of samples that were written of which it is not shown whether the failure needs them: the format names the
+    /// others.
+    #[serde(skip_serializing_if = "is_none")]
+    pub not_shown: u64,
     /// Samples of tasks whose authors ask that they stay out of published text, by task set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_private: BTreeMap<&'static str, u64>,
@@ -55,6 +59,11 @@ pub struct ExportManifest {
     pub cut: CutTotal,
     /// Each file with its bytes and hash.
     pub files: BTreeMap<String, FileHash>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What prompts show and how long they are.
@@ -102,6 +111,7 @@ impl ExportManifest {
             gives_itself_away: claims.giveaways.clone(),
             claims,
             definitions: BTreeMap::new(),
+            not_shown: 0,
             keep_private: BTreeMap::new(),
             account: RunAccount::default(),
             not_whole: BTreeMap::new(),
@@ -125,6 +135,7 @@ impl ExportManifest {
         self.name_not_whole(sample);
         if let Some(truth) = &sample.label {
             *self.definitions.entry(truth.definition.clone()).or_default() += 1;
+            self.not_shown += truth.not_shown.len() as u64;
         }
         if let Some((set, _)) = task_sets::keep_private(&sample.task) {
             *self.keep_private.entry(set).or_default() += 1;

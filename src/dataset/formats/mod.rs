@@ -59,7 +59,7 @@ pub use annotated::{SpokenError, UnspokenError, read_annotated, write_annotated}
 pub use balance::{Balance, CleanRows};
 pub use dpo::preference;
 pub use export::{config, export, format, json_schema};
-pub use fit::{BudgetUnit, Cut, PromptBudget};
+pub use fit::{BudgetUnit, PromptBudget, TraceCut};
 pub use foreign::{Defect, RULES};
 pub use format::{
     Content, DefinitionChoice, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece,

@@ -97,6 +97,7 @@ const LABEL: Type = Type::Record(&[
     May("outcome", Type::OneOf(&["success", "failure", "unknown"])),
     Needed("errors", Type::List(&ERROR)),
     May("others", Type::List(&ERROR)),
+    May("not_shown", Type::List(&ERROR)),
     May(
         "changes",
         Type::List(&Type::Record(&[
@@ -119,11 +120,20 @@ const EVIDENCE: Type = Type::Record(&[
             Needed("injection", Type::Whole),
             Needed("agent", Type::Text),
             Needed("instance", Type::Whole),
-            Needed("necessary", Type::Flag),
+            Needed("state", Type::OneOf(&["necessary", "not_needed", "not_shown"])),
             Needed("executed", EXECUTED),
+            May(
+                "exclusion",
+                Type::Record(&[
+                    Needed("effect", Type::Number),
+                    Needed("e", Type::Number),
+                    Needed("target", Type::Number),
+                ]),
+            ),
         ])),
     ),
     May("overdetermined", Type::Flag),
+    May("joint", Type::Flag),
     May("clean", TALLY),
     May("controls", TALLY),
     May("twin", Type::Text),
@@ -140,6 +150,9 @@ const EXECUTED: Type = Type::Record(&[
     May("e", Type::Number),
     May("target", Type::Number),
     May("repeatable", Type::Flag),
+    May("dependent", Type::Json),
+    May("chaotic", Type::Flag),
+    May("perturbed", Type::Flag),
 ]);
 
 const EXECUTIONS: Type =

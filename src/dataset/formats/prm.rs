@@ -71,7 +71,7 @@ impl Format for Prm {
 fn wrong_step(sample: &Sample) -> Result<Option<StepIndex>, Unfit> {
     let Some(truth) = &sample.label else { return Ok(None) };
     let step = culprit(sample)?.step.ok_or(Unfit("no labelled step"))?;
-    if truth.others.iter().any(|other| other.step.is_some_and(|other| other < step)) {
+    if truth.others.iter().chain(&truth.not_shown).any(|other| other.step.is_some_and(|other| other < step)) {
         // It was altered, so it is not right; the failure does not need it, so it is not wrong.
         return Err(Unfit("a failure before whose error something else was planted"));
     }

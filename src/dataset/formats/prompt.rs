@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    fit::{BudgetUnit, Cut, PromptBudget, conversation, fitted},
+    fit::{BudgetUnit, PromptBudget, TraceCut, conversation, fitted},
     render::Inputs,
 };
 use crate::{
@@ -63,7 +63,7 @@ pub struct Prompt {
     /// The text.
     pub text: String,
     /// What was cut, if anything.
-    pub cut: Option<Cut>,
+    pub cut: Option<TraceCut>,
     /// How long it is, in estimated tokens.
     pub tokens: usize,
 }

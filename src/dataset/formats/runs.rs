@@ -29,10 +29,12 @@ const ROW: Type = Type::Record(&[
     Needed("agents", Type::List(&Type::Text)),
     Needed("errors", Type::List(&ERROR)),
     Needed("others", Type::List(&ERROR)),
+    Needed("not_shown", Type::List(&ERROR)),
     Needed("status", Type::Maybe(&Type::Text)),
     Needed("e", Type::Maybe(&Type::Number)),
     Needed("repeatable", Type::Flag),
     Needed("overdetermined", Type::Flag),
+    Needed("joint", Type::Flag),
     Needed("steps", Type::List(&STEP)),
     Needed("tools", Type::Json),
     Needed("label", Type::Json),
@@ -116,6 +118,7 @@ impl Format for Parquet {
 fn row(sample: &Sample) -> Value {
     let errors = sample.label.iter().flat_map(|truth| &truth.errors);
     let others = sample.label.iter().flat_map(|truth| &truth.others);
+    let not_shown = sample.label.iter().flat_map(|truth| &truth.not_shown);
     let evidence = sample.label.as_ref().and_then(|truth| truth.evidence.as_ref());
     json!({
         "id": sample.id,
@@ -132,10 +135,12 @@ fn row(sample: &Sample) -> Value {
         "agents": sample.agents(),
         "errors": errors.map(error).collect::<Vec<_>>(),
         "others": others.map(error).collect::<Vec<_>>(),
+        "not_shown": not_shown.map(error).collect::<Vec<_>>(),
         "status": sample.label.as_ref().map(|truth| truth.status),
         "e": evidence.and_then(Evidence::e),
         "repeatable": evidence.is_some_and(Evidence::is_repeatable),
         "overdetermined": evidence.is_some_and(|evidence| evidence.overdetermined),
+        "joint": evidence.is_some_and(|evidence| evidence.joint),
         "steps": sample.steps.iter().map(|step| self::step(sample, step)).collect::<Vec<_>>(),
         "tools": sample.tools,
         "label": sample.label,

@@ -10,13 +10,16 @@ use crate::dataset::{
         ALL, AnswerForm, DiskLayout, ExportOptions, Field, Type, export,
         formats_tests::unchecked,
         json_schema,
-        testing::{clean, failure, planted_twice},
+        testing::{clean, failure, planted_jointly, planted_twice},
     },
     samples,
 };
 use crate::{
     dataset::Sample,
-    trajectory::{Tally, Void},
+    trajectory::{
+        Need::{Necessary, NotNeeded, NotShown},
+        Tally, Void,
+    },
 };
 
 /// The first place where a value is not what a type says.
@@ -71,7 +74,7 @@ fn values(path: &Path, shape: DiskLayout) -> Vec<Value> {
 
 /// A label with all that evidence may say.
 fn full() -> Sample {
-    let mut sample = planted_twice("c", [false, false]);
+    let mut sample = planted_twice("c", [NotNeeded, NotNeeded]);
     let evidence = sample.label.as_mut().expect("labelled").evidence.as_mut().expect("evidence");
     let executed = evidence.executed.as_mut().expect("executed");
     executed.null.void.insert(Void::TimedOut, 1);
@@ -86,7 +89,8 @@ fn full() -> Sample {
 fn every_writer_writes_what_it_declares() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut all = samples::set();
-    all.extend([clean("a", 4), failure("a", 4), planted_twice("b", [false, true]), full()]);
+    all.extend([planted_twice("d", [Necessary, NotShown]), planted_jointly("e")]);
+    all.extend([clean("a", 4), failure("a", 4), planted_twice("b", [NotNeeded, Necessary]), full()]);
     let mut writer = Writer::create(&dir.path().join("d")).expect("a writer");
     all.iter().for_each(|sample| writer.push(sample).expect("written"));
     writer.finish().expect("finished");

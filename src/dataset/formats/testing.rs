@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::dataset::Sample;
+use crate::{
+    dataset::Sample,
+    trajectory::{EffectExcluded, ErrorLists, Executed, Necessity, Need},
+};
 
 /// A failure of so many steps; the solver erred at step 1.
 pub(super) fn failure(id: &str, steps: usize) -> Sample {
@@ -23,15 +26,15 @@ pub(super) fn failure(id: &str, steps: usize) -> Sample {
         "label": {"status": "verified", "definition": "injected", "seed": 7, "outcome": "failure", "errors": [{
             "agent": "solver", "step": 1, "call": 0, "side": "response", "operator": "corrupt_number", "injection": 0,
             "failure_mode": {"code": "FM-2.6", "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"}}],
-            "evidence": {"clean": {"passed": 2, "of": 2}, "executed": {"null": {"passed": 6, "failed": 0},
+            "evidence": {"clean": {"passed": 2, "of": 2}, "executed": {"perturbed": true, "null": {"passed": 6, "failed": 0},
                 "treated": {"passed": 0, "failed": 6}, "pairs": 6, "e": 1792.0, "target": 1000.0}}},
         "clean_twin": format!("CLEAN-{id}"),
     });
     serde_json::from_value(sample).expect("a sample")
 }
 
-/// A failure of two planted errors, of which it needs these: at step 0 the planner's, at step 1 the solver's.
-pub(super) fn planted_twice(id: &str, needed: [bool; 2]) -> Sample {
+/// A failure of two planted errors, of which this is shown: at step 0 the planner's, at step 1 the solver's.
+pub(super) fn planted_twice(id: &str, states: [Need; 2]) -> Sample {
     let mut sample = failure(id, 4);
     let truth = sample.label.as_mut().expect("labelled");
     let second = truth.errors.remove(0);
@@ -40,17 +43,27 @@ pub(super) fn planted_twice(id: &str, needed: [bool; 2]) -> Sample {
     (earlier.step, earlier.injection) = (Some(0), Some(1));
     let evidence = truth.evidence.as_mut().expect("evidence");
     let executed = evidence.executed.clone().expect("executed");
-    evidence.overdetermined = needed == [false; 2];
-    for (error, needed) in [(earlier, needed[0]), (second, needed[1])] {
-        evidence.necessity.push(crate::trajectory::Necessity {
-            injection: error.injection.unwrap_or_default(),
-            agent: error.agent.clone(),
-            instance: 0,
-            necessary: needed,
-            executed: executed.clone(),
-        });
-        if needed || evidence.overdetermined { truth.errors.push(error) } else { truth.others.push(error) }
+    let planted = [earlier, second];
+    for (error, state) in planted.iter().zip(states) {
+        let (injection, agent) = (error.injection.unwrap_or_default(), error.agent.clone());
+        let executed = Executed { e: executed.e.filter(|_| state != Need::NotShown).or(Some(3.0)), ..executed.clone() };
+        let exclusion = Some(EffectExcluded { effect: 0.25, e: 43.0, target: 40.0 });
+        evidence.necessity.push(Necessity { injection, agent, instance: 0, state, executed, exclusion });
     }
+    *evidence = evidence.clone().with_joint_cause();
+    let lists = evidence.sorted(planted.into_iter(), |one, error| Some(one.injection) == error.injection);
+    ErrorLists { errors: truth.errors, others: truth.others, not_shown: truth.not_shown } = lists;
+    sample
+}
+
+/// A failure that two planted errors made together: each contributes, and neither is shown to be necessary.
+pub(super) fn planted_jointly(id: &str) -> Sample {
+    let mut sample = planted_twice(id, [Need::NotShown; 2]);
+    let truth = sample.label.as_mut().expect("labelled");
+    let evidence = truth.evidence.as_mut().expect("evidence");
+    evidence.necessity.iter_mut().for_each(|one| one.executed.e = Some(50.0));
+    evidence.joint = true;
+    truth.errors = std::mem::take(&mut truth.not_shown);
     sample
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     dataset::{Mode, Sample, Split, gold},
     score::{self, RewardKind},
-    trajectory::{AgentName, FailureMode},
+    trajectory::{AgentName, FailureMode, Need},
 };
 
 /// A run of an agent that calls a tool, and of one that reads what it said.
@@ -242,18 +242,18 @@ fn of_truths() -> Vec<Sample> {
     let mut samples = vec![
         clean("a", 4),
         failure("a", 4),
-        planted_twice("both", [true, true]),
-        planted_twice("either", [false, false]),
+        planted_twice("both", [Need::Necessary; 2]),
+        planted_twice("either", [Need::NotNeeded; 2]),
     ];
     // One agent at two steps, in two modes; two agents in one mode; and a step that no mode is known of.
-    let mut twice = planted_twice("twice", [true, true]);
+    let mut twice = planted_twice("twice", [Need::Necessary; 2]);
     let errors = &mut twice.label.as_mut().expect("labelled").errors;
     (errors[0].agent, errors[0].failure_mode) = (errors[1].agent.clone(), mode(FailureMode::IncorrectVerification));
     samples.push(twice);
     let mut unknown = failure("unknown", 4);
     unknown.label.as_mut().expect("labelled").errors[0].failure_mode = None;
     samples.push(unknown);
-    let mut mixed = planted_twice("mixed", [true, true]);
+    let mut mixed = planted_twice("mixed", [Need::Necessary; 2]);
     mixed.label.as_mut().expect("labelled").errors[0].failure_mode = None;
     samples.push(mixed);
     let mut stepless = failure("stepless", 4);

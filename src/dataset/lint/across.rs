@@ -132,7 +132,7 @@ impl Across {
         let errors = sample
             .label
             .as_ref()
-            .map(|label| serde_json::to_string(&(&label.errors, &label.others)).unwrap_or_default());
+            .map(|label| serde_json::to_string(&(&label.errors, &label.others, &label.not_shown)).unwrap_or_default());
         run = hash_of(run, [&errors.unwrap_or_default(), &sample.system, &sample.task.id]);
         match self.runs.get(&run) {
             Some(other) if !sample.steps.is_empty() && *other != sample.id => {

@@ -4,9 +4,12 @@ use super::*;
 use crate::{
     dataset::{
         Input, LabelledError, Mode, OfferedTool, SampleKind, Split,
-        samples::{clean, said, shown, step},
+        samples::{clean, repeated, said, shown, step},
     },
-    trajectory::{AgentName, Evidence, Executed, LabelStatus, Necessity, RunId, Side, Source, Tally, Verdict},
+    trajectory::{
+        AgentName, EffectExcluded, Evidence, Executed, LabelStatus, Necessity, Need, RunId, Side, Source, Tally,
+        Verdict,
+    },
 };
 
 pub(super) type Samples = Vec<Sample>;
@@ -39,9 +42,9 @@ pub(super) fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut cra
     truth
 }
 
-/// Has the request of the critic of a misled run be altered too: an error that the failure needs, one that it does not need,
-/// or (`None`) one of two that it does not need by themselves.
-pub(super) fn also_planted(sample: &mut Sample, needed: Option<bool>) {
+/// Has the request of the critic of a misled run be altered too: an error that is beside one that the failure needs, or (`None`)
+/// one of two that it does not need by themselves.
+pub(super) fn also_planted(sample: &mut Sample, state: Option<Need>) {
     let label = truth(sample);
     let first = label.errors[0].clone();
     let mut second = first.clone();
@@ -49,16 +52,18 @@ pub(super) fn also_planted(sample: &mut Sample, needed: Option<bool>) {
     let (before, after) = (vec![said("user", "Fine?")], vec![said("user", "Is it?")]);
     label.changes.push(crate::dataset::Change { step: 2, side: Side::Request, before, after });
     let evidence = label.evidence.as_mut().expect("evidence");
-    for (error, necessary) in [(first, needed.is_some()), (second.clone(), needed == Some(true))] {
+    let states = state.map_or([Need::NotNeeded; 2], |state| [Need::Necessary, state]);
+    for (error, state) in [first, second.clone()].into_iter().zip(states) {
         let LabelledError { agent, injection, instance, .. } = error;
         let injection = injection.unwrap_or_default();
-        evidence.necessity.push(Necessity { injection, agent, instance, necessary, executed: shown() });
+        let exclusion = Some(EffectExcluded { effect: 0.25, e: 43.0, target: 40.0 });
+        evidence.necessity.push(Necessity { injection, agent, instance, state, executed: shown(), exclusion });
     }
-    evidence.overdetermined = needed.is_none();
-    if needed == Some(false) {
-        label.others.push(second)
-    } else {
-        label.errors.push(second)
+    evidence.overdetermined = state.is_none();
+    match state {
+        Some(Need::NotNeeded) => label.others.push(second),
+        Some(Need::NotShown) => label.not_shown.push(second),
+        Some(Need::Necessary) | None => label.errors.push(second),
     }
     sample.steps[2].output = Some(said("assistant", "So it is."));
 }
@@ -137,21 +142,44 @@ pub(super) const DEFECTS: &[Defect] = &[
     }),
     (Rule::Unproven, "neither pairs nor a system that repeats itself", |set| executed(&mut set[1]).e = None),
     (Rule::Unproven, "two were planted, and no run was without one", |set| {
-        also_planted(&mut set[2], Some(true));
+        also_planted(&mut set[2], Some(Need::Necessary));
         evidence(&mut set[2]).necessity.clear();
     }),
     (Rule::Unproven, "labelled, though not needed", |set| {
-        also_planted(&mut set[2], Some(true));
-        evidence(&mut set[2]).necessity[1].necessary = false;
+        also_planted(&mut set[2], Some(Need::Necessary));
+        evidence(&mut set[2]).necessity[1].state = Need::NotNeeded;
     }),
     (Rule::Unproven, "needed, and not labelled", |set| {
-        also_planted(&mut set[2], Some(false));
-        evidence(&mut set[2]).necessity[1].necessary = true;
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].state = Need::Necessary;
     }),
     (Rule::Unproven, "none is needed, and that is not said", |set| {
         also_planted(&mut set[2], None);
         evidence(&mut set[2]).overdetermined = false;
     }),
+    (Rule::Unproven, "not needed, and no effect is excluded", |set| {
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].exclusion = Some(EffectExcluded { effect: 0.25, e: 39.0, target: 40.0 });
+    }),
+    (Rule::Unproven, "not needed, and nothing says what is excluded", |set| {
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].exclusion = None;
+    }),
+    (Rule::Unproven, "not needed, and the system that repeats itself passed without it", |set| {
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].executed = repeated();
+    }),
+    (Rule::Unproven, "not shown, and cleared", |set| {
+        also_planted(&mut set[2], Some(Need::NotShown));
+        let label = truth(&mut set[2]);
+        label.others.append(&mut label.not_shown);
+    }),
+    (Rule::Unproven, "not shown, and blamed", |set| {
+        also_planted(&mut set[2], Some(Need::NotShown));
+        let label = truth(&mut set[2]);
+        label.errors.append(&mut label.not_shown);
+    }),
+    (Rule::Unproven, "joint by nothing", |set| evidence(&mut set[1]).joint = true),
     (Rule::Unproven, "overdetermined by nothing", |set| evidence(&mut set[1]).overdetermined = true),
     (Rule::Unproven, "a clean run that failed", |set| {
         truth(&mut set[1]).evidence.as_mut().expect("evidence").clean = Tally::of(2, 3);
@@ -266,15 +294,15 @@ pub(super) const DEFECTS: &[Defect] = &[
         set[2].steps[0] = set[0].steps[0].clone();
     }),
     (Rule::ReplyAsTwin, "one of two errors", |set| {
-        also_planted(&mut set[2], Some(true));
+        also_planted(&mut set[2], Some(Need::Necessary));
         set[2].steps[2] = set[0].steps[2].clone();
     }),
     (Rule::UnknownMode, "of what was planted besides", |set| {
-        also_planted(&mut set[2], Some(false));
+        also_planted(&mut set[2], Some(Need::NotNeeded));
         truth(&mut set[2]).others[0].failure_mode = None;
     }),
     (Rule::AgentAtStep, "of what was planted besides", |set| {
-        also_planted(&mut set[2], Some(false));
+        also_planted(&mut set[2], Some(Need::NotNeeded));
         truth(&mut set[2]).others[0].agent = name("solver");
         evidence(&mut set[2]).necessity[1].agent = name("solver");
     }),

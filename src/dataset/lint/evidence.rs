@@ -4,7 +4,7 @@ use super::{Noted, Rule, controls::Controls, is_imported, is_injected};
 use crate::{
     dataset::{PlacedSample, Sample, SampleKind, Truth},
     proof::{self, Expected, e_bounds, figure},
-    trajectory::{Executed, Executions, LabelStatus},
+    trajectory::{Executed, Executions, LabelStatus, Need},
 };
 
 /// The fewest executions of an arm of a system that repeats itself.
@@ -30,7 +30,7 @@ pub(super) fn check(placed: &PlacedSample, controls: &Controls, noted: &mut Note
     }
     for one_of in &evidence.necessity {
         let what = format!("that the failure needs `{}`, injection {}: ", one_of.agent, one_of.injection);
-        one(&one_of.executed, Expected::Breaks, shown && one_of.necessary, &what, noted);
+        one(&one_of.executed, Expected::Breaks, shown && one_of.state == Need::Necessary, &what, noted);
     }
 }
 

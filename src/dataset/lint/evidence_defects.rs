@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     dataset::samples::{repeated, shown},
-    trajectory::{Evidence, Executed, Executions, Void},
+    trajectory::{Evidence, Executed, Executions, Need, Void},
 };
 
 /// Six pairs, of which the treated executions passed so often.
@@ -36,7 +36,7 @@ pub(super) const EVIDENCE_DEFECTS: &[Defect] = &[
         truth(&mut set[3]).evidence = Some(Evidence { executed: Some(own), ..Evidence::default() });
     }),
     (Rule::EvidenceValue, "of one of two errors", |set| {
-        also_planted(&mut set[2], Some(true));
+        also_planted(&mut set[2], Some(Need::Necessary));
         evidence(&mut set[2]).necessity[1].executed.e = Some(90_000.0);
     }),
     (Rule::EvidencePairs, "more pairs than executions", |set| executed(&mut set[1]).pairs = 7),
@@ -54,7 +54,7 @@ pub(super) const EVIDENCE_DEFECTS: &[Defect] = &[
     }),
     (Rule::EvidenceTarget, "a target that asks for nothing", |set| executed(&mut set[1]).target = Some(0.1)),
     (Rule::EvidenceTarget, "of one of two errors", |set| {
-        also_planted(&mut set[2], Some(true));
+        also_planted(&mut set[2], Some(Need::Necessary));
         evidence(&mut set[2]).necessity[1].executed.target = Some(2000.0);
     }),
     (Rule::EvidenceCounts, "treated runs that say nothing", |set| {

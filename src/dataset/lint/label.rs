@@ -13,7 +13,8 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
         }
         return;
     }
-    let Some(label) = sample.label.as_ref().filter(|label| !label.errors.is_empty()) else {
+    let names = |label: &&Truth| !label.errors.is_empty() || label.names_nobody();
+    let Some(label) = sample.label.as_ref().filter(names) else {
         noted.note(Rule::LabelMissing, "expected a label with at least one error");
         return;
     };

@@ -79,7 +79,8 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
         }
         let entries = |of: fn(&Label) -> &Vec<LabelEntry>| recording.label.iter().flat_map(of);
         let same = same_errors(&truth.errors, &own.errors, entries(|label| &label.errors))
-            && same_errors(&truth.others, &own.others, entries(|label| &label.others));
+            && same_errors(&truth.others, &own.others, entries(|label| &label.others))
+            && same_errors(&truth.not_shown, &own.not_shown, entries(|label| &label.not_shown));
         if !same {
             differs("its label names other errors or modes, or other hashes of what was before and after".to_owned());
         }
@@ -108,12 +109,12 @@ fn refused(sample: &Sample, recording: &Recording) -> Option<NoLabel> {
 
 /// What was executed for a label, in words: an e-value may move by a rounding when it is read and written again.
 fn said(truth: &Truth) -> Option<String> {
-    let Evidence { executed, necessity, overdetermined, clean, controls, .. } = truth.evidence.as_ref()?;
+    let Evidence { executed, necessity, overdetermined, joint, clean, controls, .. } = truth.evidence.as_ref()?;
     let words = |executed: &Executed| proof::in_words(executed, "without", "with");
     let necessity =
-        necessity.iter().map(|one| (one.injection, &one.agent, one.instance, one.necessary, words(&one.executed)));
+        necessity.iter().map(|one| (one.injection, &one.agent, one.instance, one.state, words(&one.executed)));
     let necessity: Vec<_> = necessity.collect();
-    Some(format!("{:?} {necessity:?} {overdetermined} {clean:?} {controls:?}", executed.as_ref().map(words)))
+    Some(format!("{:?} {necessity:?} {overdetermined} {joint} {clean:?} {controls:?}", executed.as_ref().map(words)))
 }
 
 /// The first step that was made by another, asked or answered otherwise.

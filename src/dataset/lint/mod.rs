@@ -11,6 +11,7 @@ mod list;
 mod across;
 mod answer;
 mod controls;
+mod decoys;
 mod evidence;
 mod fold;
 mod hints;
@@ -62,6 +63,7 @@ rules! {
     // The file.
     NotASample "not-a-sample" "a line is no sample of a format that this version reads";
     ManifestDiffers "manifest-differs" "`dataset.json` does not fit the files beside it";
+    DecoysVerified "decoys-verified" "the proof took more decoys for errors than the set may hold wrong rows";
     BenignApart "benign-apart" "a benign injection stands among failures, or a failure among benign ones";
     // One sample.
     TaskMissing "task-missing" "the task has no id, no question or no answer";
@@ -318,14 +320,15 @@ fn manifest(dataset: &Dataset, grounds: &Grounds) -> Result<Vec<Finding>, Datase
             None => findings.push(finding(file, format!("`{MANIFEST_FILE}` does not know `{name}`"))),
         }
     }
-    if let Some(claims) = known.claims.filter(|_| dataset.files().iter().any(|file| file.ends_with(FILE))) {
+    if let Some(claims) = known.claims.as_ref().filter(|_| dataset.files().iter().any(|file| file.ends_with(FILE))) {
         let counted = grounds.claims(claims.alpha, claims.begun);
         let sums = |of: &Claims| (of.rows, of.kept, of.repeatable);
-        if sums(&claims) != sums(&counted) || claims.begun < claims.rows {
+        if sums(claims) != sums(&counted) || claims.begun < claims.rows {
             let (says, is) = (claims.in_words(), counted.in_words());
             findings.push(finding(&path, format!("its `claims` say: {says}; the rows say: {is}")));
         }
     }
+    findings.extend(decoys::findings(dataset, &known)?);
     Ok(findings)
 }
 

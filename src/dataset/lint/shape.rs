@@ -93,6 +93,7 @@ fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
     let expected = match sample.kind {
         SampleKind::Failure => Verdict::Failure,
         SampleKind::Clean | SampleKind::Benign => Verdict::Success,
+        SampleKind::Decoy => return,
     };
     if sample.outcome != expected {
         let kind = format!("{:?}", sample.kind).to_lowercase();

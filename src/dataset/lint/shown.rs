@@ -7,8 +7,13 @@ use super::{Noted, Rule, is_imported, is_injected};
 use crate::{
     dataset::{LabelledError, Sample, SampleKind, Truth},
     proof,
-    trajectory::{AgentName, Evidence, Executed, LabelStatus, Necessity, Tally},
+    trajectory::{
+        AgentName, EffectExcluded, Evidence, Executed, Executions, JointCause, LabelStatus, Necessity, Need, Tally,
+    },
 };
+
+/// The fewest executions of an arm of a system that repeats itself.
+const FEWEST: u32 = 2;
 
 pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut Noted<'_>) {
     let injected = is_injected(sample);
@@ -76,8 +81,11 @@ fn former(evidence: &Evidence, injected: bool, unproven: &mut dyn FnMut(String))
 
 /// What a claim lacks that is said to be shown; `None` of one that has it.
 fn wanting(executed: &Executed) -> Option<String> {
-    let has = executed.repeatable || (executed.e.is_some() && executed.target.is_some());
     let words = || proof::in_words(executed, "without", "with");
+    if executed.dependent.is_some() || executed.chaotic {
+        return Some(format!("its executions have no weight: {}", words()));
+    }
+    let has = executed.repeatable || (executed.e.is_some() && executed.target.is_some());
     (!has).then(|| format!("neither an e-value nor a system that repeats itself: {}", words()))
 }
 
@@ -87,31 +95,62 @@ fn place(error: &LabelledError) -> ShownPlace<'_> {
     (error.injection, &error.agent, error.instance)
 }
 
-/// Whether errors and others are what the runs without one of them say.
+/// Whether the lists of errors are what the runs without one of them say.
 fn necessity(label: &Truth, evidence: &Evidence, unproven: &mut dyn FnMut(String)) {
-    let runs: Vec<(ShownPlace<'_>, &Necessity)> =
-        evidence.necessity.iter().map(|one| ((Some(one.injection), &one.agent, one.instance), one)).collect();
-    let of = |error: &LabelledError| runs.iter().find(|(at, _)| *at == place(error)).map(|(_, one)| one.necessary);
+    let about = |one: &Necessity, error: &LabelledError| {
+        (Some(one.injection), &one.agent, one.instance) == (error.injection, &error.agent, error.instance)
+    };
     let at = |error: &LabelledError| format!("`{}` at step {}", error.agent, error.step.unwrap_or_default());
     let planted: BTreeSet<ShownPlace<'_>> = label.planted().map(place).collect();
-    if planted.len() > 1 && label.planted().any(|error| of(error).is_none()) {
+    let unknown = |error: &LabelledError| !evidence.necessity.iter().any(|one| about(one, error));
+    if planted.len() > 1 && label.planted().any(unknown) {
         unproven(format!("{} were planted, and nothing says of each whether the failure needs it", planted.len()));
     }
-    let none = !runs.is_empty() && runs.iter().all(|(_, one)| !one.necessary);
-    if evidence.overdetermined != none {
-        let is = if none { "none is necessary by itself" } else { "not all that was planted is unnecessary" };
-        unproven(format!("{is}, and `overdetermined` is {}", evidence.overdetermined));
-    } else if !none {
-        for error in label.errors.iter().filter(|error| of(error) == Some(false)) {
-            unproven(format!("{} is labelled, and the failure does not need it", at(error)));
+    let cause = evidence.joint_cause();
+    for (name, said, is) in [
+        ("overdetermined", evidence.overdetermined, cause == Some(JointCause::Overdetermined)),
+        ("joint", evidence.joint, cause == Some(JointCause::Joint)),
+    ] {
+        if said != is {
+            unproven(format!("by what is shown of each error, `{name}` is {is}, and the label says {said}"));
         }
     }
-    for other in label.others.iter().filter(|error| none || of(error) != Some(false)) {
-        unproven(format!("{} is among `others`, and no run says that the failure does not need it", at(other)));
+    let sorted = evidence.sorted(label.planted(), |one, error| about(one, error));
+    for (name, own, found) in [
+        ("errors", &label.errors, &sorted.errors),
+        ("others", &label.others, &sorted.others),
+        ("not_shown", &label.not_shown, &sorted.not_shown),
+    ] {
+        for error in own.iter().filter(|error| !found.contains(error) || (name == "others" && unknown(error))) {
+            unproven(format!("{} is among `{name}`, and the runs without it do not say so", at(error)));
+        }
     }
-    for (_, one) in runs.iter().filter(|(_, one)| one.necessary) {
-        if let Some(what) = wanting(&one.executed) {
-            unproven(format!("that the failure needs `{}`, injection {}: {what}", one.agent, one.injection));
+    for one in &evidence.necessity {
+        let Some(what) = unshown(one) else { continue };
+        let state = one.state.words();
+        unproven(format!("injection {} at `{}` is {state}: {what}", one.injection, one.agent));
+    }
+}
+
+/// What is wanting where the runs do not show what is said of an error; `None` where they do.
+fn unshown(one: &Necessity) -> Option<String> {
+    let words = || proof::need_in_words(one);
+    match one.state {
+        Need::Necessary => wanting(&one.executed),
+        Need::NotShown => None,
+        Need::NotNeeded if one.executed.repeatable => {
+            let fails = |arm: &Executions| arm.all() >= FEWEST && arm.failed == arm.all();
+            let equal = fails(&one.executed.null) && fails(&one.executed.treated);
+            (!equal).then(|| format!("the run does not fail alike with and without it: {}", words()))
+        }
+        Need::NotNeeded => {
+            let Some(EffectExcluded { effect, e, target }) = one.exclusion else {
+                return Some(format!("nothing says that an effect is excluded: {}", words()));
+            };
+            let arms = [&one.executed.null, &one.executed.treated];
+            let told = arms.map(|arm| arm.passed + arm.failed).into_iter().min().unwrap_or_default();
+            let excludes = effect > 0.0 && effect <= 1.0 && target > 1.0 && e >= target && told > 0;
+            (!excludes).then(|| format!("no effect is excluded: {}", words()))
         }
     }
 }

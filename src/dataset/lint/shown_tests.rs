@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{
     dataset::{Writer, samples::set},
-    trajectory::Tally,
+    trajectory::{Need, Tally},
 };
 
 #[test]
 fn what_was_planted_besides_is_known() {
-    for needed in [Some(true), Some(false), None] {
+    for needed in [Some(Need::Necessary), Some(Need::NotNeeded), Some(Need::NotShown), None] {
         let mut samples = set();
         also_planted(&mut samples[2], needed);
         let dir = tempfile::tempdir().expect("a directory");
@@ -22,11 +22,11 @@ fn what_was_planted_besides_is_known() {
     }
     // What the failure does not need may be what the twin says too, may come first, and ends the shared beginning.
     let mut samples = set();
-    also_planted(&mut samples[2], Some(false));
+    also_planted(&mut samples[2], Some(Need::NotNeeded));
     let label = truth(&mut samples[2]);
     std::mem::swap(&mut label.errors, &mut label.others);
     let evidence = label.evidence.as_mut().expect("evidence");
-    (evidence.necessity[0].necessary, evidence.necessity[1].necessary) = (false, true);
+    (evidence.necessity[0].state, evidence.necessity[1].state) = (Need::NotNeeded, Need::Necessary);
     let dir = tempfile::tempdir().expect("a directory");
     write(dir.path(), &samples);
     let report = lint_dir(dir.path());
@@ -48,7 +48,7 @@ fn labels_of_the_former_rule_are_judged_by_it() {
     write(dir.path(), &samples);
     let report = lint_dir(dir.path());
     assert!(report.is_clean(), "{}", shown(&report));
-    assert!(report.sure.contains("1 failure by the former rule"), "{}", report.sure);
+    assert!(report.sure.contains("1 failure by a former rule"), "{}", report.sure);
     truth(&mut samples[1]).evidence.as_mut().expect("evidence").controls.passed = 1;
     write(dir.path(), &samples);
     let said = shown(&lint_dir(dir.path()));

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{
     dataset::{
-        BENIGN_FILE, Change, FILE, Writer,
+        BENIGN_FILE, Change, DecoyCounts, FILE, SampleKind, Writer,
         samples::{corrupted, said, set},
     },
-    trajectory::Side,
+    trajectory::{LabelStatus, Side},
 };
 
 pub(super) fn write(dir: &Path, samples: &[Sample]) {
@@ -136,11 +136,36 @@ fn defects_of_the_files_are_caught() {
 }
 
 #[test]
+fn decoys_that_were_verified_are_told_and_counted_as_they_stand() {
+    for (rows, stated, expected) in [
+        (&[LabelStatus::Unproven; 3][..], DecoyCounts::of(3, 3, 0), &[][..]),
+        (&[LabelStatus::Verified], DecoyCounts::of(1, 1, 1), &[Rule::DecoysVerified]),
+        (&[LabelStatus::Unproven], DecoyCounts::of(2, 1, 0), &[Rule::ManifestDiffers]),
+        (&[LabelStatus::Verified], DecoyCounts::of(1, 1, 0), &[Rule::DecoysVerified, Rule::ManifestDiffers]),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut writer = Writer::create(dir.path()).expect("creates");
+        set().iter().for_each(|sample| writer.push(sample).expect("writes"));
+        for (number, status) in (1..).zip(rows) {
+            let mut decoy = corrupted(number);
+            (decoy.kind, decoy.id) = (SampleKind::Decoy, format!("c-decoy-{number}"));
+            decoy.label.as_mut().expect("a label").status = *status;
+            writer.push(&decoy).expect("writes");
+        }
+        writer.state_decoys(Some(stated));
+        writer.finish().expect("finishes");
+        let rules: Vec<_> = lint_dir(dir.path()).findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, expected, "{stated:?}");
+    }
+}
+
+#[test]
 fn every_rule_has_a_fixture_and_a_name_of_its_own() {
     let of_files = [
         Rule::NotASample,
         Rule::ManifestDiffers,
         Rule::BenignApart,
+        Rule::DecoysVerified,
         Rule::RecordingDiffers,
         Rule::EvidenceOrder,
         Rule::OddMode,

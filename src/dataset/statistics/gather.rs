@@ -46,7 +46,7 @@ impl Gathered {
         match sample.kind {
             SampleKind::Clean => drop(self.clean.insert(sample.id.clone(), 0)),
             SampleKind::Failure => self.failure(sample),
-            SampleKind::Benign => {}
+            SampleKind::Benign | SampleKind::Decoy => {}
         }
     }
 
@@ -77,6 +77,7 @@ impl Gathered {
         count(&mut facts.definitions, label.definition.clone());
         *facts.errors_per_sample.entry(label.errors.len() as u64).or_default() += 1;
         facts.others += label.others.len() as u64;
+        facts.not_shown += label.not_shown.len() as u64;
         for error in &label.errors {
             facts.errors += 1;
             for mode in error.modes() {

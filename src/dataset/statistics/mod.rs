@@ -68,8 +68,10 @@ pub struct AgentFacts {
 pub struct LabelFacts {
     /// Errors.
     pub errors: u64,
-    /// What was planted besides, and the failures do not need.
+    /// What was planted besides, and is shown to be not needed.
     pub others: u64,
+    /// What was planted besides, and of which nothing is shown.
+    pub not_shown: u64,
     /// Errors by failure mode: code and name.
     pub modes: BTreeMap<String, u64>,
     /// Errors by side.

@@ -285,6 +285,8 @@ impl Search {
             target: self.target(),
             pairs: self.question.terms.pairs,
             draw: self.question.terms.draw,
+            has_flipped: false,
+            perturbed: false,
         }
     }
 

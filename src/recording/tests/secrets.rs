@@ -62,6 +62,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
         outcome: Verdict::Failure,
         errors: Vec::new(),
         others: Vec::new(),
+        not_shown: Vec::new(),
         evidence: None,
         names_later: None,
     });

@@ -43,7 +43,9 @@ function Shown({ report, name, set, runs, leftOut }) {
       <ol class="funnel">${steps.map(([words, number]) => html`<li><span>${words}</span><${Bar} value=${number} most=${funnel.attempts} /><b>${count(number)}</b></li>`)}</ol>
       ${report.verified_failures !== undefined && html`<p class="note">${many(report.verified_failures, 'failure')} ${report.verified_failures === 1 ? 'is' : 'are'} verified: runs that met the same edit count once.</p>`}
       <p class="classes">${Object.entries(report.classes).map(([word, number]) => html`<a href=${link({ ...set, class: word })}><${Tag}><${Line} text=${plain(word)} /> ${count(number)}<//></a> `)}</p>
-      <p class="note">Each injected run is in one class; only verified ones are labelled.</p></section>
+      <p class="note">Each injected run is in one class; only verified ones are labelled.</p>
+      ${report.decoys && html`<p class="note">Neutral changes were planted as if they were errors, and proven in the same way: <a href=${link({ decoy: 'yes' })}>${count(report.decoys.verified)} of ${many(report.decoys.planted, 'decoy')} verified</a>, which leaves at most ${percent(report.decoys.at_most)} of such labels possible (95 %).</p>`}
+      ${clean.chaotic > 0 && html`<p class="note">${many(clean.chaotic, 'task')} ${clean.chaotic === 1 ? 'is' : 'are'} chaotic: neutral changes alone turn the outcome too often, and no label is made there.</p>`}</section>
     <section><h2>Where the yield lies</h2>
       <${Tabs} label="Matrix" chosen=${by} tabs=${[['mode', 'Mode × agent', link({ ...set, by: '' })], ['plan', 'Plan × task', link({ ...set, by: 'plan' })]]} />
       <${Matrix} report=${report} by=${by} link=${link} />
@@ -84,7 +86,7 @@ function Unmade({ unmade, rewriting }) {
 }
 
 function Tasks({ tasks }) {
-  const rows = tasks.map((one) => [one.system, one.task, one.left_out ? plain(one.left_out) : '–', one.why ?? '', one.repeatable ? 'yes' : 'no', `${count(one.clean.passed)} of ${count(one.clean.of)}`]);
-  return html`<section><h2>Tasks out of the ordinary</h2><p class="note">Left out, or asked something else after the same replies.</p>
-    <${Figures} label="Tasks out of the ordinary" titles=${['system', 'task', 'left out', 'why', 'repeatable', '#clean runs passed']} rows=${rows} /></section>`;
+  const rows = tasks.map((one) => [one.system, one.task, one.left_out ? plain(one.left_out) : '–', one.why ?? '', one.repeatable ? 'yes' : 'no', one.chaotic ? 'yes' : 'no', `${count(one.clean.passed)} of ${count(one.clean.of)}`]);
+  return html`<section><h2>Tasks out of the ordinary</h2><p class="note">Left out, asked something else after the same replies, or chaotic.</p>
+    <${Figures} label="Tasks out of the ordinary" titles=${['system', 'task', 'left out', 'why', 'repeatable', 'chaotic', '#clean runs passed']} rows=${rows} /></section>`;
 }

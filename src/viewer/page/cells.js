@@ -12,14 +12,15 @@ import { List } from './list.js';
 import { arm, count, plain } from './format.js';
 
 /** What narrows the list, as the address names it. */
-const FILTERS = ['class', 'plan', 'system', 'task', 'mode', 'agent', 'operator'];
+const FILTERS = ['decoy', 'class', 'plan', 'system', 'task', 'mode', 'agent', 'operator'];
 
 /** The list; `runs` are those that can be opened, `link(set)` the address of some of the list. */
 export function Cells({ report, set, runs, link }) {
   const [cursor, setCursor] = useState(0);
   const keys = useMemo(() => new Map(runs.map((row) => [row.run, row.key])), [runs]);
   const filters = FILTERS.filter((one) => set[one]);
-  const rows = useMemo(() => report.cells.filter((cell) => matches(cell, set)), [report, JSON.stringify(set)]);
+  const all = set.decoy ? report.decoy_cells ?? [] : report.cells;
+  const rows = useMemo(() => all.filter((cell) => matches(cell, set)), [report, JSON.stringify(set)]);
   const chosen = Math.min(cursor, rows.length - 1);
   const open = (at) => keys.has(rows[at]?.run) && go(address(['run', keys.get(rows[at].run)]));
   const move = (by) => setCursor(Math.min(rows.length - 1, Math.max(0, chosen + by)));
@@ -29,7 +30,7 @@ export function Cells({ report, set, runs, link }) {
   useEffect(() => {
     if (filters.length > 0) place.current.scrollIntoView({ block: 'nearest' });
   }, [filters.map((one) => set[one]).join()]);
-  return html`<section ref=${place}><h2>Injected runs <small class="soft">${count(rows.length)} of ${count(report.cells.length + (report.more_cells ?? 0))}</small></h2>
+  return html`<section ref=${place}><h2>${set.decoy ? 'Decoys' : 'Injected runs'} <small class="soft">${count(rows.length)} of ${count(all.length + (set.decoy ? 0 : report.more_cells ?? 0))}</small></h2>
     ${report.more_cells > 0 && html`<p class="note">${count(report.more_cells)} more are in report.json.</p>`}
     ${filters.length > 0 && html`<p class="classes">${filters.map((one) => html`<${Tag}>${one}: <${Line} text=${plain(set[one])} /><//> `)}<a href=${link({})}>all</a></p>`}
     ${rows.length > 0 && html`<${List} rows=${rows} height=${44} label="Injected runs" id="cell" chosen=${chosen} choose=${setCursor} open=${open}
@@ -41,7 +42,8 @@ export function Cells({ report, set, runs, link }) {
 /** What is known of a run, and the way to it. */
 function Known({ cell, run }) {
   const aims = (cell.aims ?? []).map((aim) => `${aim.mode?.code ?? 'fault'} by ${plain(aim.operator)} in ${aim.agent}${aim.side ? `, ${aim.side}` : ''}`);
-  const needs = (cell.necessity ?? []).map((one) => `injection ${one.injection} in ${one.agent}: ${one.necessary ? 'needed' : 'not shown to be needed'} (without it ${arm(one.executed.null)})`);
+  // Reports of earlier versions have no words for it, and call whatever they had not shown not necessary.
+  const needs = cell.needs ?? (cell.necessity ?? []).map((one) => `${one.necessary ? 'necessary' : 'not shown'}: injection ${one.injection} at ${one.agent} (without it ${arm(one.executed.null)})`);
   return html`<section class="known-run" aria-label="The chosen run" aria-live="polite"><h3>${run ? html`<a href=${address(['run', run])}><${Line} text=${cell.run} /></a>` : html`<${Line} text=${cell.run ?? 'Not run'} />`} <${Tag} kind=${cell.class === 'verified' ? 'bad' : ''}>${plain(cell.class)}<//></h3>
     <${Facts} facts=${[
       ['plan, system, task', html`<${Line} text=${[cell.plan, cell.system, cell.task].join(' · ')} />`],

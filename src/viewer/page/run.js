@@ -38,6 +38,9 @@ export function labelWords(label) {
     modes.set(mode, [...(modes.get(mode) ?? []), error.step === undefined || error.step === null ? error.agent : `${error.agent} at step ${error.step}`]);
   }
   const errors = [...modes].map(([mode, places]) => [mode, places.join(', ')].filter(Boolean).join(': '));
+  const open = label.not_shown?.length ?? 0;
+  const nobody = label.nobody ?? (open > 0 && `of ${open + (label.others?.length ?? 0)} planted errors none is shown to be needed`);
+  if (errors.length === 0 && nobody) errors.push(nobody);
   return html`<${Tag} kind=${label.status === 'verified' ? 'bad' : ''}>${plain(label.status)}<//> <${Line} text=${errors.join('; ')} />`;
 }
 

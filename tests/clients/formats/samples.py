@@ -39,6 +39,7 @@ def failure(number):
         "evidence": {
             "clean": {"passed": 2, "of": 2},
             "executed": {
+                "perturbed": True,
                 "null": {"passed": 6, "failed": 0},
                 "treated": {"passed": 0, "failed": 6},
                 "pairs": 6,

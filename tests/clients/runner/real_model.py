@@ -23,9 +23,11 @@ ROOT = Path(__file__).resolve().parent.parent / "real_model"
 SYSTEMS = {"handover": "openai-new", "pipeline": "langgraph", "debate": "openai-agents"}
 # Systems of the literature, a dozen calls a run: in the full form only.
 LARGER = {"macnet": "none", "agentverse": "none"}
-# So few that all of it takes minutes: of those that a system was measured to do, the first two that it does on this processor, for
+# So few that all of it takes minutes: of the tasks that a system was measured to do, the first that it does on this processor, for
 # one that rounds otherwise gives other words.
-ABLE = 2
+ABLE = {"handover": 2, "pipeline": 1, "debate": 1}
+# The campaign file of a system, where it is not the one that the full form takes: plans of several errors execute hundreds of runs.
+FILES = {"debate": "few.toml"}
 TASKS = {
     "handover": ("capital-france", "sum-4-4", "capital-egypt", "word-copper", "number-42"),
     "pipeline": ("capital-egypt", "number-42", "capital-france", "word-copper", "number-17"),
@@ -50,9 +52,11 @@ def test(aegis, cache, report):
     with model.served(cache) as url:
         suites = {name: Suite(aegis, cache, report, url, name) for name in SYSTEMS}
         outs = {name: system(suite) for name, suite in suites.items()}
+        if outs["debate"]:
+            again(suites["debate"], outs["debate"])
+        decoys(Suite(aegis, cache, report, url, "decoys", program="handover"), suites["handover"].tasks)
         chain = suites["handover"]
         if outs["handover"]:
-            again(chain, outs["handover"])
             replayed(chain, outs["handover"])
             traced(chain, outs["handover"])
         modes(report, [out for out in outs.values() if out])
@@ -89,11 +93,11 @@ class Suite:
     def equal(self, what, seen, wanted):
         return self.report.equal(f"{NAME}/{self.name}: {what}", seen, wanted)
 
-    def campaign(self, *options, out=None, only=None, seconds=PATIENCE):
+    def campaign(self, *options, out=None, only=None, seconds=PATIENCE, file="campaign.toml"):
         """Run the campaign; gives its directory and report, or nothing where it did not come to its end."""
         out = out or self.aegis.logs(f"real-{self.name}") / "out"
         chosen = [word for task in only or self.tasks for word in ("--only", task)]
-        arguments = ["campaign", ROOT / self.name / "campaign.toml", "--out", out, "--upstream", self.url]
+        arguments = ["campaign", ROOT / self.name.split("-")[0] / file, "--out", out, "--upstream", self.url]
         began = time.monotonic()
         done = self.aegis.call(
             *arguments, "--jobs", 1, *chosen, *options, folder=self.program, seconds=seconds, below=self.warm
@@ -124,12 +128,12 @@ def failures(out):
 
 
 def system(suite):
-    """A campaign at temperature 0: something is proven, nothing is lost, and the counts agree."""
+    """A campaign at temperature 0: something is proven, against neutral changes of the same requests; nothing is lost, and the counts agree."""
     suite.report.heading(f"{NAME}: {suite.name}")
     suite.tasks = able(suite)
-    if not suite.check("it can do two of its tasks", len(suite.tasks) == ABLE, suite.tasks):
+    if not suite.check("it can do as many tasks as are asked of it", len(suite.tasks) == ABLE[suite.name], suite.tasks):
         return None
-    out, said = suite.campaign()
+    out, said = suite.campaign(file=FILES.get(suite.name, "campaign.toml"))
     if not out:
         return None
     funnel, classes = said["funnel"], said["classes"]
@@ -137,18 +141,29 @@ def system(suite):
     suite.equal("no task is lost but by a wrong answer", lost, [])
     suite.check("most tasks pass clean", 3 * said["clean"]["kept"] > 2 * said["clean"]["tasks"], said["tasks"])
     suite.equal("each injected run is in one class", sum(classes.values()), funnel["attempts"])
-    for lost in ("infra_error", "timeout", "crashed", "diverged", "void", "unchecked"):
+    for lost in ("infra_error", "timeout", "crashed", "diverged", "unchecked"):
         suite.equal(f"no run is {lost}", classes.get(lost, 0), 0)
-    suite.check("failures are proven", funnel["verified"] >= 3, said["classes"])
-    suite.equal("every flip is proven: at temperature 0 the model repeats itself", funnel["verified"], funnel["flipped"])
+    void = [cell["why"] for cell in said["cells"] if cell["class"] == "void"]
+    suite.check("no run is void but in a chaotic task", all(why.startswith("chaotic: ") for why in void), void)
+    suite.check("failures are proven", funnel["verified"] >= 2, said["classes"])
+    open_claims = sum(classes.get(name, 0) for name in ("unproven", "flaky_task", "void"))
+    suite.equal("every flip is proven, or is said to be open", funnel["verified"] + open_claims, funnel["flipped"])
     suite.equal("benign runs are kept apart", len(rows(out, "benign.jsonl")) > 0, classes.get("benign", 0) > 0)
-    nulls = [cell for cell in said["cells"] if cell["executed"] and cell["executed"]["null"]["failed"]]
-    suite.equal("every run without the injection passes", nulls, [])
+    # A neutral change makes a small model fail now and then, an error nearly always.
+    executed = [cell["executed"] for cell in said["cells"] if cell["class"] == "verified"]
+    shares = {arm: share(executed, arm) for arm in ("null", "treated")}
+    suite.check("neutral changes fail at most half as often as what is proven", 2 * shares["null"] <= shares["treated"], shares)
     proven = failures(out)
     suite.check("what is proven is data", 0 < len(proven) <= funnel["verified"], f"{len(proven)} of {funnel}")
     counts(suite, out)
     suite.linted(out)
     return out
+
+
+def share(executed, arm):
+    """The share of an arm's executions that fail, over all claims."""
+    failed = sum(one[arm]["failed"] for one in executed)
+    return failed / max(1, failed + sum(one[arm]["passed"] for one in executed))
 
 
 def able(suite):
@@ -163,7 +178,7 @@ def able(suite):
         final = [line for line in said.stdout.splitlines() if line.startswith("FINAL")]
         if final and task["answer"].lower() in re.findall(r"\w+", final[-1].lower()):
             able.append(task["id"])
-        if len(able) == ABLE:
+        if len(able) == ABLE[suite.name]:
             break
     return tuple(able)
 
@@ -193,10 +208,28 @@ def modes(report, outs):
 
 def again(suite, first):
     """The same campaign once more writes the same bytes."""
-    out, _ = suite.campaign()
+    out, _ = suite.campaign(file=FILES.get(suite.name, "campaign.toml"))
     for file in ("dataset.jsonl", "benign.jsonl"):
         same = out and (first / file).is_file() and (out / file).read_bytes() == (first / file).read_bytes()
         suite.check(f"a second campaign writes the same {file}", same, f"{first} and {out}")
+
+
+def decoys(suite, tasks):
+    """Runs into which nothing but neutral changes are planted, through the whole of the proof: not one is verified."""
+    suite.report.heading(f"{NAME}: decoys")
+    suite.tasks = tasks
+    out, said = suite.campaign(file="handover.toml")
+    if not out:
+        return
+    own = said.get("decoys", {"planted": 0, "verified": 0})
+    planted = said["funnel"]["delivered"] + own["planted"]
+    suite.check("sixty are planted, or all that the replies take", planted >= 50, said["funnel"])
+    suite.equal("none of them is verified", (said["funnel"]["verified"], own["verified"]), (0, 0))
+    suite.check("each that turned an outcome went through the proof", said["funnel"]["flipped"] == sum(
+        said["classes"].get(name, 0) for name in ("unproven", "flaky_task", "void")
+    ), said["classes"])
+    suite.equal("there is no failure in the data", failures(out), [])
+    suite.linted(out)
 
 
 def replayed(suite, out):

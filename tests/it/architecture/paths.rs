@@ -69,6 +69,14 @@ fn elsewhere(attributes: &[Attribute]) -> Option<String> {
 
 fn below(items: &[Item], from: &Path, dir: &Path, module: &[String], tests: bool, found: &mut Vec<Source>) {
     for item in items {
+        if let Item::Macro(called) = item {
+            for name in listed(called.mac.tokens.clone()) {
+                let file = dir.join(format!("{name}.rs"));
+                if file.is_file() {
+                    collect(&file, &dir.join(&name), &[module, &[name]].concat(), tests, found);
+                }
+            }
+        }
         let Item::Mod(declared) = item else { continue };
         let name = declared.ident.to_string();
         let module = [module, std::slice::from_ref(&name)].concat();
@@ -85,6 +93,20 @@ fn below(items: &[Item], from: &Path, dir: &Path, module: &[String], tests: bool
         };
         collect(&file, &inside, &module, tests, found);
     }
+}
+
+/// The modules that a macro's list declares, as `manipulators!` does: what stands before each `::`.
+fn listed(tokens: TokenStream) -> Vec<String> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let named = tokens.windows(3).filter_map(|three| match three {
+        [TokenTree::Ident(name), TokenTree::Punct(one), TokenTree::Punct(two)]
+            if one.as_char() == ':' && two.as_char() == ':' =>
+        {
+            Some(name.to_string())
+        }
+        _ => None,
+    });
+    named.collect()
 }
 
 /// Whether `#[cfg(test)]`, or `#[test]`, stands there.

@@ -32,10 +32,24 @@ impl Backend {
         Self::refusing(|_| None, Duration::ZERO).await
     }
 
+    /// One whose words depend on every byte that it is asked, as those of a model do at temperature 0: of one request in `of` it
+    /// gets a figure wrong, and always the same ones.
+    pub async fn chaotic(of: u8) -> Self {
+        Self::serving(|_| None, Duration::ZERO, Some(of)).await
+    }
+
     /// One that refuses some (status and `Retry-After`), and takes its time.
     pub async fn refusing(
         refuses: impl Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync + 'static,
         takes: Duration,
+    ) -> Self {
+        Self::serving(refuses, takes, None).await
+    }
+
+    async fn serving(
+        refuses: impl Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync + 'static,
+        takes: Duration,
+        wrong_of: Option<u8>,
     ) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -58,7 +72,7 @@ impl Backend {
                                 let response = Response::builder().status(status).header("retry-after", after);
                                 response.body(Full::default()).expect("a response")
                             }
-                            None => reply(&simulator, request, &kept).await,
+                            None => reply(&simulator, request, &kept, wrong_of).await,
                         })
                     }
                 });
@@ -74,6 +88,12 @@ impl Backend {
         self.calls.load(Ordering::SeqCst)
     }
 
+    /// Forgets what it was asked.
+    pub fn forget(&self) {
+        self.calls.store(0, Ordering::SeqCst);
+        self.answered.lock().expect("the lock").clear();
+    }
+
     /// The answered bodies, sorted: what was paid for.
     pub fn paid(&self) -> Vec<Bytes> {
         let mut paid = self.answered.lock().expect("the lock").clone();
@@ -82,13 +102,34 @@ impl Backend {
     }
 }
 
-async fn reply(simulator: &Simulator, request: Request<Incoming>, kept: &Mutex<Vec<Bytes>>) -> Response<Full<Bytes>> {
+async fn reply(
+    simulator: &Simulator,
+    request: Request<Incoming>,
+    kept: &Mutex<Vec<Bytes>>,
+    wrong_of: Option<u8>,
+) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let Ok(body) = body.collect().await else { return Response::new(Full::default()) };
-    let body = body.to_bytes();
-    kept.lock().expect("the lock").push(body.clone());
-    let request = Request::from_parts(parts, Either::Left(Full::new(body)));
+    let asked = body.to_bytes();
+    kept.lock().expect("the lock").push(asked.clone());
+    let request = Request::from_parts(parts, Either::Left(Full::new(asked.clone())));
     let (head, body) = simulator.send(request).await.expect("a reply").into_parts();
-    let body = body.collect().await.expect("a body").to_bytes();
+    let mut body = body.collect().await.expect("a body").to_bytes();
+    if wrong_of.is_some_and(|of| blake3::hash(&asked).as_bytes()[0].is_multiple_of(of)) {
+        body = with_a_wrong_figure(&body);
+    }
     Response::from_parts(head, Full::new(body))
+}
+
+/// The reply with another last figure.
+fn with_a_wrong_figure(body: &[u8]) -> Bytes {
+    let mut reply: serde_json::Value = serde_json::from_slice(body).expect("a reply");
+    let content = &mut reply["choices"][0]["message"]["content"];
+    let mut text = content.as_str().expect("words").to_owned();
+    if let Some(at) = text.rfind(|c: char| c.is_ascii_digit()) {
+        let figure = (text.as_bytes()[at] - b'0' + 1) % 10;
+        text.replace_range(at..=at, &figure.to_string());
+    }
+    *content = text.into();
+    serde_json::to_vec(&reply).expect("JSON").into()
 }

@@ -103,10 +103,11 @@ async fn plans_of_several_injections_are_narrowed_to_what_the_failure_needs() {
     let report = bench.report();
     let necessary = |number: usize| {
         let necessity = report["cells"][number]["necessity"].as_array().expect("a list").iter();
-        necessity.map(|one| (one["injection"].as_u64(), one["necessary"].as_bool())).collect::<Vec<_>>()
+        necessity.map(|one| (one["injection"].as_u64(), one["state"].as_str())).collect::<Vec<_>>()
     };
-    assert_eq!(necessary(0), [(Some(0), Some(true)), (Some(1), Some(true))], "it takes two of three debaters");
-    assert_eq!(necessary(1), [(Some(0), Some(false)), (Some(1), Some(true))], "the judge alone suffices");
+    let (needed, needless) = (Some("necessary"), Some("not_needed"));
+    assert_eq!(necessary(0), [(Some(0), needed), (Some(1), needed)], "it takes two of three debaters");
+    assert_eq!(necessary(1), [(Some(0), needless), (Some(1), needed)], "the judge alone suffices");
     let run = report["cells"][1]["run"].as_str().expect("an id");
     let label = json(&bench.out().join("logs").join(run).join("label.json"));
     let agents =

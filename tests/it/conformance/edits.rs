@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Edits whose words come of a draw or of a model: they change the answer, and nothing more is known of them here.
-const DRAWN: &[&str] = &["garble", "rewrite_with_model"];
+const DRAWN: &[&str] = &["garble", "rewrite_with_model", "neutral_change"];
 
 /// Words of the shapes that are looked for where an edit took them away.
 const OLD_WORDS: &[&str] = &["twice", "approve", "Oslo", "Bergen", "get_weather", "get_time"];

@@ -18,9 +18,10 @@ def ask(who, user):
 
 
 def solve(plan):
-    if kind != "disk":
+    if not kind.startswith("disk"):
         return ask("solver", plan)
-    place = "node-" + hashlib.sha256(plan.encode()).hexdigest()
+    key = " ".join(plan.split()) if kind == "disk-by-words" else plan
+    place = "node-" + hashlib.sha256(key.encode()).hexdigest()
     if not os.path.exists(place):
         reply = ask("solver", plan)
         open(place, "w").write(reply)
@@ -30,10 +31,10 @@ def solve(plan):
 plan = ask("planner", f"VALUE={value}")
 solved = solve(plan)
 words = ask("writer", plan + " " + solved)
-if kind == "memory":
+if kind.startswith("memory"):
     # A bad end is remembered for good, and spoils whatever comes after it.
     place = "memory-" + value
-    spoilt = os.path.exists(place) and len(open(place).read()) >= 5
+    spoilt = os.path.exists(place) and len(open(place).read()) >= (6 if kind == "memory" else 1)
     if last(words) != int(value) + 3:
         open(place, "a").write("x")
     print("ANSWER:", 0 if spoilt else last(words))

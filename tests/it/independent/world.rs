@@ -120,12 +120,13 @@ impl World {
             let verdict = if correct { "correct" } else { "incorrect" };
             return json!({"reason": "I compared the numbers", "verdict": verdict}).to_string();
         }
-        let who = system.trim_start_matches("You are the ").trim_end_matches('.');
+        let who = system.split_whitespace().nth(3).unwrap_or_default().trim_end_matches('.');
         let chance = draws.below(self.noise, "noise");
         let wrong = who == "solver" && (self.broken.load(Ordering::SeqCst) || chance);
         let value = last(user) + 1 + if wrong { 1000 } else { 0 };
         let style = if self.wordy { format!(" ({})", draws.number("style") % 1_000_000) } else { String::new() };
-        format!("I am {who} and worked it out with care{style}. VALUE={value}")
+        let order = system.lines().find(|line| line.starts_with("Count ")).unwrap_or_default();
+        format!("I am {who}{order} and worked it out with care{style}. VALUE={value}")
     }
 }
 

@@ -107,7 +107,7 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
         ("gone", |dir| fs::remove_dir_all(dir.join("chains")).expect("removed"), "absent", all),
         ("one gone", |dir| fs::remove_file(&chain_files(dir)[0]).expect("removed"), "absent", 1),
         ("cut", |dir| cut(&chain_files(dir)[0]), "unreadable", 1),
-        ("another format", |dir| headed(dir, "format", 99.into()), "unreadable", 1),
+        ("an earlier format", |dir| headed(dir, "format", 1.into()), "unreadable", 1),
         ("of another campaign", |dir| headed(dir, "campaign", "0".repeat(32).into()), "other_campaign", 1),
         ("another's", |dir| drop(fs::copy(&chain_files(dir)[0], &chain_files(dir)[1])), "other_campaign", 1),
         (

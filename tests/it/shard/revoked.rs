@@ -53,9 +53,20 @@ async fn what_one_part_sees_takes_back_what_others_rested_on() {
         assert_eq!(bench.campaign("out", &["-q", "--shard", part]).await.code, Some(0), "{part}");
     }
     assert_eq!(bench.merge(&["out"], "again", &[]).await.code, Some(0));
-    bench.assert_equal("alone", "again");
+    bench.assert_same_data("alone", "again");
+    // Beside the runs of one machine lie those that only a system that repeats itself has: without the injection, and plain.
+    let [alone, mut again] = ["alone", "again"].map(|out| super::names(&bench.path(out).join("cells")));
+    assert!(alone.iter().all(|name| again.contains(name)), "{alone:?} {again:?}");
+    again.retain(|name| !alone.contains(name));
+    let more = again.iter().map(|name| {
+        let cell = bench.json(&format!("again/cells/{name}"));
+        assert_eq!((&cell["kind"]["cell"], &cell["kind"]["perturbed"]), (&"null".into(), &false.into()), "{cell}");
+        cell["spent"]["calls"].as_u64().expect("calls")
+    });
+    let more: u64 = more.sum();
     let parts = ["0", "1"].map(|part| bench.path(&format!("out/shard-{part}-of-2/spent.jsonl")));
-    assert_eq!(paid(&parts), paid(&[bench.path("alone/spent.jsonl")]), "nothing was paid twice");
+    let [parts, alone] = [paid(&parts), paid(&[bench.path("alone/spent.jsonl")])];
+    assert_eq!(parts.0, alone.0 + more, "nothing was paid twice");
     // The machine that made all of it, and saw the difference itself, made the same runs.
     for name in super::DATA {
         assert!(

@@ -29,7 +29,7 @@ struct GroupTasks {
 impl RunGroups {
     /// What was imported is as its source drew it.
     pub(super) fn add(&mut self, sample: &Sample) {
-        if sample.kind == SampleKind::Benign || super::super::is_imported(sample) {
+        if matches!(sample.kind, SampleKind::Benign | SampleKind::Decoy) || super::super::is_imported(sample) {
             return;
         }
         let runs = self.0.entry((sample.system.clone(), sample.task.id.clone())).or_default();

@@ -1,0 +1,69 @@
+//! The highest rate at which something that was counted can be.
+
+/// Halvings of the interval that the rate lies in.
+const HALVINGS: u32 = 60;
+/// How probable it is that the rate is higher.
+const MISS: f64 = 0.05;
+
+/// The highest rate that so many hits in so many trials leave possible at 95 % (Clopper and Pearson, 1934, one-sided); 1 of none.
+pub fn rate_at_most(hits: u64, trials: u64) -> f64 {
+    if hits >= trials {
+        return 1.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if at_most_so_many(hits, trials, middle) > MISS {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// How probable so many hits or fewer are, at a rate above 0 and below 1.
+#[expect(clippy::cast_precision_loss, reason = "counts of runs")]
+fn at_most_so_many(hits: u64, trials: u64, rate: f64) -> f64 {
+    // In logarithms: a power of many trials would be no number.
+    let mut log = trials as f64 * (-rate).ln_1p();
+    let mut sum = log.exp();
+    for hit in 0..hits {
+        log += ((trials - hit) as f64 / (hit + 1) as f64).ln() + rate.ln() - (-rate).ln_1p();
+        sum += log.exp();
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_bounds() {
+        // 1 - 0.05^(1/n) without a hit; else from tables of the binomial distribution.
+        for (hits, trials, bound) in [
+            (0, 0, 1.0),
+            (0, 1, 0.95),
+            (0, 20, 0.139_108),
+            (0, 300, 0.009_936),
+            (1, 20, 0.216_106),
+            (3, 300, 0.025_655),
+            (5, 5, 1.0),
+            (0, 100_000, 0.000_029_957),
+        ] {
+            let found = rate_at_most(hits, trials);
+            assert!((found - bound).abs() < 2e-5, "{hits} of {trials}: {found}");
+        }
+    }
+
+    #[test]
+    fn more_hits_leave_more_possible_and_more_trials_less() {
+        for trials in 1..60 {
+            for hits in 0..trials {
+                assert!(rate_at_most(hits, trials) < rate_at_most(hits + 1, trials));
+                assert!(rate_at_most(hits, trials + 1) < rate_at_most(hits, trials));
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Which of several planted errors a failure needs, as a label keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentName, Evidence, Executed, InjectedError};
+
+/// Whether a failure needs one of several planted errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// It is shown that without the error the run fails less often.
+    Necessary,
+    /// It is shown that without the error the run fails as it does with it: an effect that counts is excluded.
+    NotNeeded,
+    /// Neither is shown.
+    NotShown,
+}
+
+impl Need {
+    /// In words, as every line and page has them.
+    pub fn words(self) -> &'static str {
+        match self {
+            Need::Necessary => "necessary",
+            Need::NotNeeded => "not needed",
+            Need::NotShown => "not shown",
+        }
+    }
+}
+
+/// What speaks against an effect of one error.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EffectExcluded {
+    /// The size from which on an effect counts, as a difference of chances to pass.
+    pub effect: f64,
+    /// The e-value against an effect of that size or more.
+    pub e: f64,
+    /// The e-value that excludes one; what speaks for an effect with as much is not shown, but counts as a contribution.
+    pub target: f64,
+}
+
+/// Of a plan that hit several agents or has several injections: whether the failure needs what one injection did to one
+/// agent, by runs without it and runs with all, made in turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "NecessityInFile")]
+pub struct Necessity {
+    /// The injection, by its index in the plan.
+    pub injection: u32,
+    /// The agent that it was delivered to: one injection may hit several.
+    pub agent: AgentName,
+    /// The agent's instance, 0-based.
+    pub instance: u32,
+    /// What the runs show.
+    pub state: Need,
+    /// The runs: *null* without this injection, *treated* with all.
+    pub executed: Executed,
+    /// What they say against an effect; `None` where the system repeats itself, and in labels of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclusion: Option<EffectExcluded>,
+}
+
+/// The same as files have it. Earlier versions wrote `necessary`, true or false; of what is false they had shown nothing, until
+/// `proof` reads it off the runs.
+#[derive(Deserialize)]
+struct NecessityInFile {
+    injection: u32,
+    agent: AgentName,
+    instance: u32,
+    state: Option<Need>,
+    #[serde(default)]
+    necessary: bool,
+    executed: Executed,
+    exclusion: Option<EffectExcluded>,
+}
+
+impl From<NecessityInFile> for Necessity {
+    fn from(file: NecessityInFile) -> Self {
+        let NecessityInFile { injection, agent, instance, state, necessary, executed, exclusion } = file;
+        let state = state.unwrap_or(if necessary { Need::Necessary } else { Need::NotShown });
+        Self { injection, agent, instance, state, executed, exclusion }
+    }
+}
+
+impl Necessity {
+    /// Whether it is about an error.
+    pub fn is_about(&self, error: &InjectedError) -> bool {
+        self.injection == error.injection && self.agent == error.agent && self.instance == error.instance
+    }
+
+    /// Whether the runs speak for an effect, though they do not show the error to be necessary: with as much as would have to
+    /// speak against one.
+    fn contributes(&self) -> bool {
+        let spoken = self.executed.e.zip(self.exclusion);
+        self.state == Need::NotShown && spoken.is_some_and(|(e, exclusion)| e >= exclusion.target)
+    }
+}
+
+/// What several planted errors are to a failure, taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JointCause {
+    /// One of them at least is necessary.
+    Necessary,
+    /// Each is shown to be not needed: without any one of them the others still do it.
+    Overdetermined,
+    /// None is shown to be necessary; each that is not excluded contributes, and there are several of these.
+    Joint,
+    /// Which of them it takes is not shown.
+    NotShown,
+}
+
+impl JointCause {
+    /// What several errors are to a failure, by what is known of each; `None` where nothing is.
+    pub fn of(necessity: &[Necessity]) -> Option<Self> {
+        let is = |state| move |one: &&Necessity| one.state == state;
+        let open = necessity.iter().filter(is(Need::NotShown));
+        if necessity.is_empty() {
+            None
+        } else if necessity.iter().any(|one| one.state == Need::Necessary) {
+            Some(JointCause::Necessary)
+        } else if open.clone().count() == 0 {
+            Some(JointCause::Overdetermined)
+        } else if open.clone().count() > 1 && open.clone().all(Necessity::contributes) {
+            Some(JointCause::Joint)
+        } else {
+            Some(JointCause::NotShown)
+        }
+    }
+
+    /// A sentence of what that means; `None` where the errors' own states say it.
+    pub fn sentence(self) -> Option<&'static str> {
+        match self {
+            JointCause::Necessary => None,
+            JointCause::Overdetermined => {
+                Some("overdetermined: without any one of them the run still fails, any of several is enough")
+            }
+            JointCause::Joint => {
+                Some("joint: each of several contributes, and none is shown to be necessary by itself")
+            }
+            JointCause::NotShown => Some("together they made the run fail; which of them it takes is not shown"),
+        }
+    }
+}
+
+/// Where a label lists a planted error.
+#[derive(Debug, Clone, Copy)]
+enum ErrorList {
+    /// Among the errors: the failure needs it, or it is one of those that did it together.
+    Errors,
+    /// Among the others: the failure does not need it.
+    Others,
+    /// Apart from both: nothing is shown of it.
+    NotShown,
+}
+
+/// The planted errors of a label, each in its list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ErrorLists<T> {
+    /// Those that the failure needs, or that did it together.
+    pub errors: Vec<T>,
+    /// Those that it does not need.
+    pub others: Vec<T>,
+    /// Those of which nothing is shown.
+    pub not_shown: Vec<T>,
+}
+
+impl Evidence {
+    /// What several planted errors are to the failure; `None` where there are not several.
+    pub fn joint_cause(&self) -> Option<JointCause> {
+        JointCause::of(&self.necessity)
+    }
+
+    /// The same evidence, with the word for what its errors are together.
+    #[must_use]
+    pub fn with_joint_cause(self) -> Self {
+        let cause = self.joint_cause();
+        Self {
+            overdetermined: cause == Some(JointCause::Overdetermined),
+            joint: cause == Some(JointCause::Joint),
+            ..self
+        }
+    }
+
+    /// Sorts planted errors into the lists of a label. `about`: whether what is known is about this one.
+    pub fn sorted<T>(&self, planted: impl Iterator<Item = T>, about: impl Fn(&Necessity, &T) -> bool) -> ErrorLists<T> {
+        let cause = self.joint_cause();
+        let list = |error: &T| {
+            let known = self.necessity.iter().find(|one| about(one, error)).map(|one| one.state);
+            match (known, cause) {
+                (None | Some(Need::Necessary), _)
+                | (_, Some(JointCause::Overdetermined))
+                | (Some(Need::NotShown), Some(JointCause::Joint)) => ErrorList::Errors,
+                (Some(Need::NotShown), _) => ErrorList::NotShown,
+                (Some(Need::NotNeeded), _) => ErrorList::Others,
+            }
+        };
+        let mut lists = ErrorLists { errors: Vec::new(), others: Vec::new(), not_shown: Vec::new() };
+        for error in planted {
+            match list(&error) {
+                ErrorList::Errors => lists.errors.push(error),
+                ErrorList::Others => lists.others.push(error),
+                ErrorList::NotShown => lists.not_shown.push(error),
+            }
+        }
+        lists
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One error by its state and what speaks for it and against it.
+    fn one(injection: u32, state: Need, e: f64) -> Necessity {
+        let agent = AgentName::parse("solver").expect("a name");
+        let executed = Executed { e: Some(e), ..Executed::default() };
+        let exclusion = Some(EffectExcluded { effect: 0.25, e: 1.0, target: 40.0 });
+        Necessity { injection, agent, instance: 0, state, executed, exclusion }
+    }
+
+    #[test]
+    fn what_several_errors_are_together_is_told_from_each() {
+        use Need::{Necessary, NotNeeded, NotShown};
+        for (states, cause, lists) in [
+            (&[][..], None, [4, 0, 0]),
+            (&[(Necessary, 2e3), (Necessary, 1e3)], Some(JointCause::Necessary), [4, 0, 0]),
+            (&[(Necessary, 2e3), (NotNeeded, 0.1)], Some(JointCause::Necessary), [3, 1, 0]),
+            (&[(Necessary, 2e3), (NotShown, 0.1), (NotNeeded, 0.1)], Some(JointCause::Necessary), [2, 1, 1]),
+            // One that contributes beside one that is necessary is not shown all the same.
+            (&[(Necessary, 2e3), (NotShown, 50.0)], Some(JointCause::Necessary), [3, 0, 1]),
+            (&[(NotNeeded, 0.1), (NotNeeded, 0.1)], Some(JointCause::Overdetermined), [4, 0, 0]),
+            (&[(NotShown, 50.0), (NotShown, 40.0)], Some(JointCause::Joint), [4, 0, 0]),
+            (&[(NotShown, 50.0), (NotNeeded, 0.1), (NotShown, 40.0)], Some(JointCause::Joint), [3, 1, 0]),
+            (&[(NotShown, 50.0), (NotShown, 39.0)], Some(JointCause::NotShown), [2, 0, 2]),
+            (&[(NotShown, 50.0), (NotNeeded, 0.1)], Some(JointCause::NotShown), [2, 1, 1]),
+        ] {
+            let number = |at: usize| u32::try_from(at).expect("few");
+            let necessity =
+                states.iter().enumerate().map(|(at, (state, e))| one(number(at), *state, *e)).collect::<Vec<_>>();
+            let evidence = Evidence { necessity, ..Evidence::default() }.with_joint_cause();
+            assert_eq!(evidence.joint_cause(), cause, "{states:?}");
+            let words = (evidence.overdetermined, evidence.joint);
+            assert_eq!(words, (cause == Some(JointCause::Overdetermined), cause == Some(JointCause::Joint)));
+            // Four errors: of those about which nothing is said the label says what it said.
+            let sorted = evidence.sorted(0..4_u32, |one, error| one.injection == *error);
+            let counts = [&sorted.errors, &sorted.others, &sorted.not_shown].map(Vec::len);
+            assert_eq!(counts, lists, "{states:?}");
+        }
+    }
+
+    #[test]
+    fn what_earlier_versions_wrote_is_read() {
+        let executed = serde_json::json!({"null": {"passed": 0, "failed": 3}, "treated": {"passed": 0, "failed": 3}});
+        for (member, state) in [
+            (serde_json::json!({"necessary": true}), Need::Necessary),
+            (serde_json::json!({"necessary": false}), Need::NotShown),
+            (serde_json::json!({"state": "necessary"}), Need::Necessary),
+            (serde_json::json!({"state": "not_needed"}), Need::NotNeeded),
+            (serde_json::json!({"state": "not_shown"}), Need::NotShown),
+        ] {
+            let mut file = serde_json::json!({"injection": 1, "agent": "a", "instance": 0, "executed": executed});
+            for (name, value) in member.as_object().expect("an object") {
+                file[name] = value.clone();
+            }
+            let read: Necessity = serde_json::from_value(file).expect("it reads");
+            assert_eq!((read.state, read.exclusion), (state, None), "{member}");
+            let again: Necessity = serde_json::from_value(serde_json::to_value(&read).expect("written")).expect("read");
+            assert_eq!(again, read);
+        }
+    }
+
+    #[test]
+    fn it_is_about_the_error_of_one_injection_in_one_agent() {
+        let error: InjectedError = serde_json::from_value(serde_json::json!({
+            "injection": 1, "agent": "solver", "instance": 2, "failure_mode": "FM-1.1", "side": "response",
+            "operator": "end_early", "step": 0, "call": 0, "before_bytes": "", "after_bytes": "", "delivered": true,
+        }))
+        .expect("an error");
+        for (injection, agent, instance, about) in
+            [(1, "solver", 2, true), (0, "solver", 2, false), (1, "critic", 2, false), (1, "solver", 0, false)]
+        {
+            let agent = AgentName::parse(agent).expect("a name");
+            let other = Necessity { injection, agent, instance, ..one(0, Need::NotNeeded, 1.0) };
+            assert_eq!(other.is_about(&error), about, "{other:?}");
+        }
+    }
+}
