@@ -351,6 +351,6 @@ def placebo(suite):
     suite.equal("no placebo is verified", labels, [])
     shown = [row["id"] for row in failures(out) if row["label"]["errors"][0]["failure_mode"]["code"] == "FM-1.1" and row["label"]["errors"][0]["side"] == "response"]
     suite.equal("no placebo is data", shown, [])
-    told = [name for name in ("verified", "benign", "flaky_task", "unproven") if said["classes"].get(name)]
+    told = [name for name in ("verified", "benign", "flaky_task", "unproven", "void") if said["classes"].get(name)]
     suite.check("its runs are counted", told, said["classes"])
     suite.linted(out)
