@@ -50,6 +50,8 @@ async fn decoys_are_planted_proven_like_errors_counted_and_no_data() {
     assert_eq!((&manifest["decoys"]["planted"], &manifest["kinds"]["decoy"]), (planted, planted));
     let (code, linted, _) = verb(bench.dir.path(), &["lint", "out"]).await;
     assert_eq!(code, Some(0), "{linted}");
+    let (code, linted, _) = verb(bench.dir.path(), &["lint", "out/decoys.jsonl"]).await;
+    assert_eq!(code, Some(0), "{linted}");
     let before = rows(&bench, "decoys.jsonl");
     let (code, _, again) = bench.run(&["--resume", "--upstream", &backend.url]).await;
     assert_eq!(code, Some(0), "{again}");
