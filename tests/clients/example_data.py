@@ -52,7 +52,7 @@ Made by `scripts/slow/example-data`, which makes it anew; this page too.
 
 def main():
     options = arguments()
-    aegis = Aegis(options.binary, options.cache / "logs-example", environments.quiet(options.cache))
+    aegis = Aegis(options.binary, options.cache / "logs-example", environments.quiet(options.cache, "example"))
     report = Report()
     made = {}
     if options.made:

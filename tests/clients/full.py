@@ -36,7 +36,7 @@ def main():
     if unknown:
         sys.exit(f"no system is called {sorted(unknown)}: expected {', '.join(known)}")
     options.out.mkdir(parents=True, exist_ok=True)
-    aegis = Aegis(options.binary, options.cache / "logs-full", environments.quiet(options.cache))
+    aegis = Aegis(options.binary, options.cache / "logs-full", environments.quiet(options.cache, "full"))
     report = Report()
     for name in names if not options.table else ():
         seed = -1 if name == "placebo" else 1

@@ -1,11 +1,18 @@
 """Runs real SDKs and real multi-agent programs against the built binary. Started by `scripts/test-clients`.
 
-    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all
+    run.py --binary PATH --cache DIR [--list] [--lanes N] [NAME …]      NAME: part of a suite's name; none means all
+
+Suites run side by side, each in a process with a home of its own; what one prints is shown when it has ended.
 """
 
 import argparse
+import contextlib
+import io
+import multiprocessing
+import os
 import shutil
 import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, scale, sdks, shapes, training, verdicts, warm
@@ -15,8 +22,8 @@ from runner.report import Report
 ROOT = Path(__file__).resolve().parent
 
 
-def main():
-    options = arguments()
+def suites():
+    """Each suite's function and its first arguments, by name."""
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
     suites |= {name: (sdks.surfaces, name, ROOT) for name in sdks.SURFACES}
     suites[shapes.NAME] = (shapes.test, ROOT)
@@ -36,24 +43,53 @@ def main():
     suites[real_model.NAME] = (real_model.test,)
     suites[training.NAME] = (training.test, ROOT)
     suites[scale.NAME] = (scale.test, ROOT)
+    return suites
+
+
+def main():
+    options, names = arguments(), list(suites())
     if options.list:
-        print("\n".join(suites))
+        print("\n".join(names))
         return 0
-    chosen = [name for name in suites if not options.names or any(part in name for part in options.names)]
+    chosen = [name for name in names if not options.names or any(part in name for part in options.names)]
     if not chosen:
-        print(f"no suite is called like {options.names}; there are: {', '.join(suites)}", file=sys.stderr)
+        print(f"no suite is called like {options.names}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
-    scratch = options.cache / "logs"
-    shutil.rmtree(scratch, ignore_errors=True)
-    aegis = Aegis(options.binary, scratch, environments.quiet(options.cache))
+    shutil.rmtree(options.cache / "logs", ignore_errors=True)
     report = Report()
-    for name in chosen:
-        test, *rest = suites[name]
-        try:
-            test(*rest, aegis, options.cache, report)
-        except Exception as error:
-            report.check(f"{name}: the suite ends", False, f"{type(error).__name__}: {error}")
+    if options.lanes == 1 or len(chosen) == 1:
+        for name in chosen:
+            report.add(suite(name, options))
+        return report.finish()
+    # The longest first, so that no lane is left with it at the end.
+    chosen.sort(key=lambda name: name != real_model.NAME)
+    with ProcessPoolExecutor(options.lanes, multiprocessing.get_context("fork")) as lanes:
+        ended = {lanes.submit(printed, name, options): name for name in chosen}
+        for one in as_completed(ended):
+            text, part = one.result()
+            print(text, end="", flush=True)
+            report.add(part)
     return report.finish()
+
+
+def suite(name, options):
+    """Run one suite; gives its report."""
+    test, *rest = suites()[name]
+    report = Report()
+    aegis = Aegis(options.binary, options.cache / "logs", environments.quiet(options.cache, name))
+    try:
+        test(*rest, aegis, options.cache, report)
+    except Exception as error:
+        report.check(f"{name}: the suite ends", False, f"{type(error).__name__}: {error}")
+    print(f"   {name}: {report.seconds():.0f} s", flush=True)
+    return report
+
+
+def printed(name, options):
+    """Run one suite; gives what it printed, and its report."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        report = suite(name, options)
+    return text.getvalue(), report
 
 
 def arguments():
@@ -61,6 +97,7 @@ def arguments():
     parser.add_argument("--binary", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--cache", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--list", action="store_true", help="only list the suites")
+    parser.add_argument("--lanes", type=int, default=min(2, os.cpu_count() or 1), help="suites at one time")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if not options.binary.is_file():

@@ -5,11 +5,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .environments import InstallError, call, digest, stamped, write_stamp
+from .environments import InstallError, alone, call, digest, stamped, write_stamp
 
 
 def unpacked(packages, cache):
     """The folder that the packages lie in, fetched and unpacked if one is not there or another is asked for."""
+    with alone(cache, "debian"):
+        return fetched_and_unpacked(packages, cache)
+
+
+def fetched_and_unpacked(packages, cache):
     folder = cache / "debian" / digest(*(name.encode() for name in packages))[:16]
     stamp = digest(*(name.encode() for name in packages))
     if stamped(folder, stamp):

@@ -3,11 +3,13 @@
 One virtual environment per requirements file, one folder of node modules; all under one cache directory.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -17,8 +19,23 @@ class InstallError(Exception):
     """An environment could not be made; says which and what the installer said."""
 
 
+@contextmanager
+def alone(cache, name):
+    """No other process makes what is called so at the same time."""
+    locks = cache / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with open(locks / name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def python(name, cache):
     """The interpreter of the environment `requirements/<name>.txt`, made if it is missing or out of date."""
+    with alone(cache, f"python-{name}"):
+        return made(name, cache)
+
+
+def made(name, cache):
     requirements = HERE / "requirements" / f"{name}.txt"
     folder = cache / "python" / name
     interpreter = folder / "bin" / "python"
@@ -37,7 +54,11 @@ def python(name, cache):
 
 def node(cache, source="sdk_node"):
     """The folder that holds the node programs beside their modules, made if it is missing or out of date."""
-    source = HERE / source
+    with alone(cache, f"node-{source}".replace("/", "-")):
+        return modules(cache, HERE / source)
+
+
+def modules(cache, source):
     folder = cache / "node" if source.name == "sdk_node" else cache / source.relative_to(HERE)
     locked = [source / "package.json", source / "package-lock.json", source / ".npmrc"]
     version = call(["node", "--version"], "node").encode()
@@ -50,8 +71,14 @@ def node(cache, source="sdk_node"):
         call(["npm", "ci", "--ignore-scripts", "--loglevel=error"], "node modules", folder)
         write_stamp(folder, stamp)
     for program in source.glob("*.mjs"):
-        shutil.copy(program, folder)
+        copied(program, folder / program.name)
     return folder
+
+
+def copied(source, copy):
+    """A program that is there already is left alone: another suite may just be starting it."""
+    if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+        shutil.copy(source, copy)
 
 
 def command(folder, name, cache):
@@ -62,13 +89,13 @@ def command(folder, name, cache):
         return [str(python(name, cache)), "main.py"]
     # Modules are looked up from where the program lies, so a copy of it lies beside them.
     copy = node(cache, name) / f"{folder.name}.mjs"
-    shutil.copy(program, copy)
+    copied(program, copy)
     return ["node", str(copy)]
 
 
-def quiet(cache):
-    """The environment variables of every client: no telemetry, no proxy variables, a home of its own, no key."""
-    home = cache / "home"
+def quiet(cache, name):
+    """The environment variables of a suite's clients: no telemetry, no proxy variables, a home of its own, no key."""
+    home = cache / "home" / name
     home.mkdir(parents=True, exist_ok=True)
     kept = {key: os.environ[key] for key in ("PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE") if key in os.environ}
     return kept | {

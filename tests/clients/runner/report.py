@@ -31,14 +31,21 @@ class Report:
     def equal(self, name, seen, wanted):
         return self.check(name, seen == wanted, f"saw      {seen!r}\nexpected {wanted!r}")
 
+    def add(self, other):
+        """Count another report's checks too."""
+        self.passed += other.passed
+        self.failed += other.failed
+
+    def seconds(self):
+        return time.monotonic() - self.started
+
     def finish(self):
         """Print the summary; gives the exit code."""
         if self.failed:
             print("\nfailed:")
             for name in self.failed:
                 print(f"  {name}")
-        seconds = time.monotonic() - self.started
-        print(f"\n{self.passed} passed, {len(self.failed)} failed ({seconds:.0f} s)", flush=True)
+        print(f"\n{self.passed} passed, {len(self.failed)} failed ({self.seconds():.0f} s)", flush=True)
         return 1 if self.failed or not self.passed else 0
 
     def paint(self, text, code):
