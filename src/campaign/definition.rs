@@ -140,9 +140,11 @@ pub struct SampleSpace {
     pub templates: Vec<Planting>,
     /// Agents to hit; every agent if none.
     pub agents: Vec<AgentPattern>,
-    /// How many agents a plan hits, each number in turn.
+    /// Agents to hit with a mode, in place of `agents`.
+    pub mode_agents: BTreeMap<FailureMode, Vec<AgentPattern>>,
+    /// How many agents a plan hits, each number equally often.
     pub targets: Vec<u32>,
-    /// Which of an agent's calls, each in turn.
+    /// Which of an agent's calls, each equally often.
     pub positions: Vec<CallPosition>,
     /// How many plans a task gets.
     pub per_task: u32,

@@ -168,7 +168,7 @@ pub(super) struct PlanEntry {
     pub(super) repeats: Option<Spanned<u32>>,
 }
 
-/// `[sample]`: injections drawn from templates, stratified.
+/// `[sample]`: injections drawn from templates, one full cross of templates, agents, positions and counts of targets.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SampleEntry {
@@ -178,15 +178,18 @@ pub(super) struct SampleEntry {
     /// Agents to hit, or globs; every agent of the reference run if none.
     #[schemars(with = "Option<Vec<String>>")]
     pub(super) agents: Option<Vec<Spanned<String>>>,
+    /// Agents to hit with a failure mode, in place of `agents`: a list for a mode's code.
+    #[schemars(with = "Option<BTreeMap<String, Vec<String>>>")]
+    pub(super) mode_agents: Option<BTreeMap<String, Vec<Spanned<String>>>>,
     /// Failure modes, by code; those of the templates if none.
     #[schemars(with = "Option<Vec<String>>")]
     pub(super) modes: Option<Vec<Spanned<String>>>,
     /// Sides; both if none.
     pub(super) sides: Option<Vec<Side>>,
-    /// How many agents a plan hits; each number in turn.
+    /// How many agents a plan hits; each number equally often.
     #[schemars(with = "Option<Vec<std::num::NonZeroU32>>")]
     pub(super) targets: Option<Vec<Spanned<u32>>>,
-    /// Which of the agent's calls; each in turn.
+    /// Which of the agent's calls; each equally often.
     pub(super) positions: Option<Vec<CallPosition>>,
     /// How many plans a task gets.
     #[schemars(with = "Option<std::num::NonZeroU32>")]

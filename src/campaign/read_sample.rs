@@ -1,5 +1,7 @@
 //! `[sample]` checked: templates read, narrowed to the modes and sides that are asked for.
 
+use std::collections::BTreeMap;
+
 use toml::Spanned;
 
 use super::{
@@ -22,11 +24,14 @@ pub(super) fn check(
     let span = entry.span();
     let entry = entry.get_ref();
     let modes = modes(entry.modes.as_deref(), problems);
-    let agents = entry.agents.iter().flatten().filter_map(|agent| {
-        let read = AgentPattern::parse(agent.get_ref());
-        read.map_err(|error| problems.push(Problem::new(agent.span(), error.to_string()))).ok()
-    });
-    let agents = agents.collect();
+    let agents = patterns(entry.agents.as_deref().unwrap_or_default(), problems);
+    let mut mode_agents = BTreeMap::new();
+    for (code, agents) in entry.mode_agents.iter().flatten() {
+        match FailureMode::parse(code) {
+            Ok(mode) => drop(mode_agents.insert(mode, patterns(agents, problems))),
+            Err(error) => problems.push(Problem::new(span.clone(), format!("`mode_agents`: {error}"))),
+        }
+    }
     let mut targets = Vec::new();
     for count in entry.targets.iter().flatten() {
         targets.push(at_least_one(Some(count), 1, "targets", problems));
@@ -54,7 +59,16 @@ pub(super) fn check(
     }
     let positions = entry.positions.clone().filter(|list| !list.is_empty()).unwrap_or(vec![CallPosition::First]);
     let targets = if targets.is_empty() { vec![1] } else { targets };
-    Some(SampleSpace { templates, agents, targets, positions, per_task, systems })
+    Some(SampleSpace { templates, agents, mode_agents, targets, positions, per_task, systems })
+}
+
+/// Agents as they are named.
+fn patterns(names: &[Spanned<String>], problems: &mut Vec<Problem>) -> Vec<AgentPattern> {
+    let pattern = |name: &Spanned<String>| {
+        let read = AgentPattern::parse(name.get_ref());
+        read.map_err(|error| problems.push(Problem::new(name.span(), error.to_string()))).ok()
+    };
+    names.iter().filter_map(pattern).collect()
 }
 
 fn modes(entry: Option<&[Spanned<String>]>, problems: &mut Vec<Problem>) -> Option<Vec<FailureMode>> {

@@ -1,8 +1,15 @@
 //! The sampler: which error is planted in which agent at which call. Each plan is a function of the campaign's seed,
-//! the task's place in the file and the reference run, so every process draws the same; and whatever the count, each
-//! template, agent and position comes as often as any other, one more at most.
+//! the task's place in the file and the reference run, so every process draws the same. What is drawn is one full cross of templates,
+//! agents, positions and counts of targets: each template comes as often as any other, one more at most, and so does each
+//! combination of a template.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::{
+    RngExt, SeedableRng,
+    rngs::ChaCha8Rng,
+    seq::{IndexedRandom, SliceRandom},
+};
 
 use super::{
     definition::{Planting, SampleSpace},
@@ -58,6 +65,14 @@ pub(super) fn called(reference: &[Step]) -> Vec<RecordedCall> {
     reference.iter().map(called).collect()
 }
 
+impl SampleSpace {
+    /// Whether a template may be planted in the agent of this name. A helper is hit only where it is named.
+    fn hits(&self, planting: &Planting, agent: &str) -> bool {
+        let named = self.mode_agents.get(&planting.mode).unwrap_or(&self.agents);
+        (named.is_empty() && !agent.contains('/')) || named.iter().any(|pattern| pattern.matches(agent))
+    }
+}
+
 /// The agents that may be hit, in the order in which they first speak. A helper is one only where it is named exactly.
 fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
     let mut order: Vec<&str> = Vec::new();
@@ -69,10 +84,6 @@ fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
         }
         calls.entry(who).or_default().push(step);
     }
-    let wanted = |name: &str| {
-        let any = sample.agents.is_empty() && !name.contains('/');
-        any || sample.agents.iter().any(|pattern| pattern.matches(name))
-    };
     let sure =
         |step: &&Step| !step.attribution.ambiguous && step.attribution.confidence >= CONFIDENCE && !step.overlapping;
     let candidate = |name: &&str| {
@@ -81,10 +92,36 @@ fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
         let calls: Vec<_> = steps.iter().copied().filter(sure).map(|step| (step.call, step.step)).collect();
         (!calls.is_empty()).then(|| Candidate { name: (*name).to_owned(), calls, single })
     };
-    order.iter().filter(|name| wanted(name)).filter_map(candidate).collect()
+    let is_hit = |name: &&&str| sample.templates.iter().any(|planting| sample.hits(planting, name));
+    order.iter().filter(is_hit).filter_map(candidate).collect()
 }
 
-/// The plan at a place of the stratified sequence.
+/// The lead of a drawn plan: which template is planted in whom at which call, and in how many agents something is planted.
+#[derive(Debug, Clone, Copy)]
+struct Stratum<'a> {
+    planting: &'a Planting,
+    agent: &'a Candidate,
+    position: CallPosition,
+    targets: usize,
+}
+
+/// The strata of a template among these agents, all of them: the full cross of agents, positions and counts of targets.
+fn strata<'a>(sample: &'a SampleSpace, planting: &'a Planting, candidates: &'a [Candidate]) -> Vec<Stratum<'a>> {
+    let counts: BTreeSet<usize> = sample.targets.iter().map(|count| (*count as usize).min(candidates.len())).collect();
+    let agents = candidates.iter().filter(|agent| sample.hits(planting, &agent.name));
+    let of_agent = |agent: &'a Candidate| {
+        let counts = counts.clone();
+        let of_position = move |position: &CallPosition| {
+            let position = *position;
+            counts.clone().into_iter().map(move |targets| Stratum { planting, agent, position, targets })
+        };
+        sample.positions.iter().flat_map(of_position)
+    };
+    agents.flat_map(of_agent).collect()
+}
+
+/// The plan at a place of the sequence. Each round of templates is an order of its own; each template goes through its strata
+/// in orders of their own, so no axis keeps step with another. Who else is hit and with what is drawn freely.
 fn aim(
     sample: &SampleSpace,
     seed: u64,
@@ -92,36 +129,38 @@ fn aim(
     candidates: &[Candidate],
     called: &[RecordedCall],
 ) -> Result<Aimed, String> {
-    if candidates.is_empty() {
+    let of_templates = sample.templates.iter().map(|planting| strata(sample, planting, candidates));
+    let of_templates: Vec<_> = of_templates.filter(|strata| !strata.is_empty()).collect();
+    if of_templates.is_empty() {
         return Err("no agent of the reference run may be hit".to_owned());
     }
-    let (templates, agents, positions) = (sample.templates.len(), candidates.len(), sample.positions.len());
-    // One template after the other; each round of them moves the agents and, more slowly, the positions on.
-    let round = place / templates.max(1);
-    let template = place % templates.max(1);
-    let agent = (round + template) % agents;
-    let position = (round / agents + template) % positions.max(1);
-    let targets = sample.targets.get(place % sample.targets.len().max(1)).copied().unwrap_or(1);
-    let targets = usize::try_from(targets).unwrap_or(1).min(agents);
-    let shuffled = |name: &str, length: usize, at: usize| shuffle(seed, name, length).get(at).copied();
-    let position = sample.positions.get(position).copied().unwrap_or(CallPosition::First);
-    let mut injections = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for target in 0..targets {
-        let template = shuffled("template", templates, (template + target) % templates.max(1));
-        let agent = shuffled("agent", agents, (agent + target) % agents);
-        let (Some(planting), Some(agent)) =
-            (template.and_then(|at| sample.templates.get(at)), agent.and_then(|at| candidates.get(at)))
-        else {
-            return Err("nothing is left to draw".to_owned());
-        };
-        injections.push(injection(planting, agent, position, draw_of(seed, place, target), called));
-        names.push(&planting.name);
+    let round = place / of_templates.len();
+    let template = nth_of_order(seed, "templates", round, of_templates.len(), place % of_templates.len());
+    let strata = of_templates.get(template).map(Vec::as_slice).unwrap_or_default();
+    let order = format!("strata of {template}");
+    let stratum = nth_of_order(seed, &order, round / strata.len().max(1), strata.len(), round % strata.len().max(1));
+    let Some(lead) = strata.get(stratum) else { return Err("nothing is left to draw".to_owned()) };
+    let mut draws = draws(seed, &format!("plan {place}"));
+    let mut aims = vec![(lead.planting, lead.agent)];
+    let mut others: Vec<&Candidate> = candidates.iter().filter(|agent| agent.name != lead.agent.name).collect();
+    others.shuffle(&mut draws);
+    for agent in others {
+        let fitting: Vec<&Planting> =
+            sample.templates.iter().filter(|planting| sample.hits(planting, &agent.name)).collect();
+        if aims.len() < lead.targets
+            && let Some(planting) = fitting.choose(&mut draws)
+        {
+            aims.push((planting, agent));
+        }
     }
-    let name = names.join("+");
-    let plan = written(&name, injections, draw_of(seed, place, usize::MAX) >> 1)?;
+    let name = aims.iter().map(|(planting, _)| planting.name.as_str()).collect::<Vec<_>>().join("+");
+    let planted =
+        |(planting, agent): (&Planting, &Candidate)| injection(planting, agent, lead.position, &mut draws, called);
+    let injections = aims.into_iter().map(planted).collect();
+    // TOML has no integer above `i64::MAX`.
+    let plan = written(&name, injections, draws.random::<u64>() >> 1)?;
     let plan = plan::resolve(&plan, called).map_err(|Unresolvable { reason, .. }| reason)?;
-    Ok(Aimed { name, plan, position: Some(position) })
+    Ok(Aimed { name, plan, position: Some(lead.position) })
 }
 
 /// An injection of a template, aimed.
@@ -129,17 +168,14 @@ fn injection(
     planting: &Planting,
     agent: &Candidate,
     position: CallPosition,
-    draw: u64,
+    draws: &mut ChaCha8Rng,
     called: &[RecordedCall],
 ) -> toml::Table {
     let mut when = toml::Table::new();
     let chosen = match position {
         CallPosition::Every => None,
         CallPosition::First => agent.calls.first(),
-        CallPosition::Uniform => {
-            let count = u64::try_from(agent.calls.len()).unwrap_or(1).max(1);
-            agent.calls.get(usize::try_from(draw % count).unwrap_or_default())
-        }
+        CallPosition::Uniform => agent.calls.choose(draws),
     };
     match chosen {
         None => when.insert("always".to_owned(), true.into()),
@@ -183,17 +219,16 @@ fn written(name: &str, injections: Vec<toml::Table>, seed: u64) -> Result<plan::
     plan::parse(&text, name).map_err(|error| error.to_string())
 }
 
-/// A permutation of `0..length` that depends on the seed and the name alone.
-fn shuffle(seed: u64, name: &str, length: usize) -> Vec<usize> {
-    let key = |at: &usize| *blake3::hash(format!("aegis sample 1 {seed} {name} {at}").as_bytes()).as_bytes();
+/// What stands at this place of a drawn order of `0..length`; each round has an order of its own.
+fn nth_of_order(seed: u64, name: &str, round: usize, length: usize, place: usize) -> usize {
     let mut order: Vec<usize> = (0..length).collect();
-    order.sort_by_cached_key(key);
-    order
+    order.shuffle(&mut draws(seed, &format!("order {round} of {length} {name}")));
+    order.get(place).copied().unwrap_or_default()
 }
 
-fn draw_of(seed: u64, place: usize, target: usize) -> u64 {
-    let hash = blake3::hash(format!("aegis sample draw 1 {seed} {place} {target}").as_bytes());
-    hash.as_bytes().iter().take(8).fold(0, |draw, byte| (draw << 8) | u64::from(*byte))
+/// Draws that depend on the campaign's seed and a name alone.
+fn draws(seed: u64, name: &str) -> ChaCha8Rng {
+    ChaCha8Rng::from_seed(blake3::derive_key("aegis sample 2", format!("{seed} {name}").as_bytes()))
 }
 
 #[cfg(test)]

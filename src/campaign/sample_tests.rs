@@ -1,11 +1,11 @@
-//! Draws: stratified, seeded, the same in every process.
+//! Draws: a full cross, seeded, the same in every process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::{
     campaign::{definition::Files, read},
-    trajectory::{AgentName, Attribution, Source},
+    trajectory::{AgentName, Attribution, FailureMode, Source},
 };
 
 fn step(number: u32, agent: &str, instance: u32, call: u32) -> Step {
@@ -98,6 +98,74 @@ fn each_stratum_comes_as_often_as_any_other() {
     assert_eq!(counts(&plans, |plan| (agent(plan), mode(plan), plan.position)), [5; 24]);
 }
 
+/// What a plan is, as a cell of the cross: the lead's mode and agent, the position, all agents that are hit.
+fn cell(plan: &Aimed) -> (Option<FailureMode>, String, CallPosition, BTreeSet<String>) {
+    let agents = plan.plan.injections.iter().map(|one| one.agents.to_string());
+    let lead = &plan.plan.injections[0];
+    (lead.failure_mode, lead.agents.to_string(), plan.position.expect("drawn"), agents.collect())
+}
+
+/// Whether counts are what equal chances make of them; the bound is that of chi-square at 0.001, by Wilson and Hilferty.
+fn are_even(counts: &[usize]) -> bool {
+    let freedom = (counts.len() - 1) as f64;
+    let expected = counts.iter().sum::<usize>() as f64 / counts.len() as f64;
+    let statistic: f64 = counts.iter().map(|count| (*count as f64 - expected).powi(2) / expected).sum();
+    let spread = 2.0 / (9.0 * freedom);
+    statistic < freedom * (1.0 - spread + 3.09 * spread.sqrt()).powi(3)
+}
+
+#[test]
+fn all_cells_of_the_cross_come_equally_often_at_any_number_of_plans_a_task() {
+    let keys = "positions = [\"every\", \"first\", \"uniform\"]\ntargets = [1, 2]\n";
+    for per_task in [1, 3, 4, 7] {
+        let mut sample = sample(keys);
+        sample.per_task = per_task;
+        let plans = drawn(&sample, 5, 2_520 / per_task as usize);
+        let of_count = |count: usize| {
+            let plans: Vec<_> = plans.iter().filter(|plan| plan.plan.injections.len() == count).cloned().collect();
+            counts(&plans, cell)
+        };
+        let (ones, twos) = (of_count(1), of_count(2));
+        // Three agents in four modes at three positions; the second agent is one of two.
+        assert_eq!((ones.len(), twos.len()), (36, 72), "{per_task} a task");
+        assert!(are_even(&ones) && are_even(&twos), "{per_task} a task: {ones:?} {twos:?}");
+        let seconds: Vec<_> = plans.iter().filter(|plan| plan.plan.injections.len() == 2).cloned().collect();
+        let modes = counts(&seconds, |plan| {
+            let modes = plan.plan.injections.iter().map(|one| one.failure_mode);
+            modes.collect::<Vec<_>>()
+        });
+        assert!(modes.len() == 16 && are_even(&modes), "the second's mode is drawn apart from the first's: {modes:?}");
+    }
+}
+
+#[test]
+fn a_campaign_of_few_tasks_has_no_template_twice_before_it_has_each_once() {
+    let sample = sample("positions = [\"first\", \"uniform\"]\ntargets = [1, 2, 3]\nper_task = 2\n");
+    for seed in 0..20 {
+        let modes = |tasks| counts(&drawn(&sample, seed, tasks), |plan| plan.plan.injections[0].failure_mode);
+        assert_eq!(modes(2), [1; 4]);
+        assert_eq!(modes(6), [3; 4]);
+    }
+}
+
+#[test]
+fn agents_are_given_for_a_mode() {
+    let sample = sample(
+        "agents = [\"planner\", \"solver\"]\nmode_agents = { \"FM-3.3\" = [\"critic\"] }\ntargets = [1, 2]\nper_task = 3\n",
+    );
+    let plans = drawn(&sample, 3, 200);
+    let planted: BTreeSet<_> = plans
+        .iter()
+        .flat_map(|plan| &plan.plan.injections)
+        .map(|one| (one.failure_mode.map(FailureMode::code), one.agents.to_string()))
+        .collect();
+    let expected =
+        ["FM-1.2", "FM-2.6", "FM-3.1"].into_iter().flat_map(|mode| ["planner", "solver"].map(|agent| (mode, agent)));
+    let expected =
+        expected.chain([("FM-3.3", "critic")]).map(|(mode, agent)| (Some(mode), format!("`{agent}`"))).collect();
+    assert_eq!(planted, expected);
+}
+
 #[test]
 fn the_seed_and_the_place_decide_and_nothing_else() {
     let sample = sample("positions = [\"uniform\"]\nper_task = 3\n");
@@ -121,13 +189,12 @@ fn positions_are_calls_of_the_reference() {
 #[test]
 fn several_targets_are_different_agents() {
     let sample = sample("targets = [1, 2, 9]\nper_task = 3\n");
-    for (number, plan) in drawn(&sample, 3, 20).iter().enumerate() {
-        let agents: Vec<_> = plan.plan.injections.iter().map(|one| one.agents.to_string()).collect();
-        let mut distinct = agents.clone();
-        distinct.sort();
-        distinct.dedup();
-        assert_eq!((distinct.len(), agents.len()), ([1, 2, 3][number % 3], [1, 2, 3][number % 3]), "{agents:?}");
+    let plans = drawn(&sample, 3, 24);
+    for plan in &plans {
+        let agents: BTreeSet<_> = plan.plan.injections.iter().map(|one| one.agents.to_string()).collect();
+        assert_eq!(agents.len(), plan.plan.injections.len(), "{agents:?}");
     }
+    assert_eq!(counts(&plans, |plan| plan.plan.injections.len()), [24; 3], "nine are as many as there are");
 }
 
 #[test]
@@ -149,7 +216,7 @@ fn words_are_taken_from_who_spoke_last_before_the_hit() {
         let reference = reference();
         let candidates = candidates(&self::sample("per_task = 1"), &reference);
         let hit = candidates.iter().find(|one| one.name == agent).expect("speaks");
-        let aimed = injection(&planting, hit, position, 1, &called(&reference));
+        let aimed = injection(&planting, hit, position, &mut draws(1, ""), &called(&reference));
         let edit = aimed["manipulator"].as_table().expect("a table").values().next().expect("an edit").clone();
         edit["from"].as_str().expect("a name").to_owned()
     };

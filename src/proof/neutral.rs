@@ -11,13 +11,14 @@ const PROSE: usize = 4;
 
 const POLITE_WORDS: &[&str] = &["Please.", "Thank you.", "Thanks.", "Good luck.", "Many thanks.", "Best regards."];
 
+/// None says anything of the task, of what is known or of the text itself: a small model takes such a sentence for the matter.
 const SENTENCES: &[&str] = &[
-    "This is one of several requests.",
     "There is no hurry.",
     "Take the time that you need.",
-    "The text above is complete.",
-    "Nothing else is attached.",
-    "This is all that is known here.",
+    "Take your time.",
+    "Have a nice day.",
+    "Thank you in advance.",
+    "Your help is welcome.",
 ];
 
 /// Most blanks of a text that are doubled.

@@ -1,19 +1,21 @@
 //! `choice`: the same letter of a multiple-choice question.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Case, UnnamedVerdict,
     answer::{self, GivenAnswer},
-    latex,
+    excerpt, latex,
     normalised::words,
 };
 use crate::trajectory::patterns;
 
 /// Compares choice letters, A to J. The output's is the one in its last `\boxed{…}`, else after its last `answer:` or
-/// `answer is`, else alone on its last line, else the only one that it names as `(C)` or `option C`; a denied letter
-/// is none, and two letters are no answer. The words of a choice do for its letter.
+/// `answer is`, else alone on its last line, else the only one that its prose names and does not deny: `(C)`, `option C`, `it's C`, or the
+/// words of the choice. An output that names none, or several, is unknown; one that denies the expected letter, or is empty, is wrong.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Choice {
@@ -31,13 +33,50 @@ patterns! {
     /// Two letters in a row: `A or B`.
     SEVERAL = r"^\W*[A-Ja-j]\W*(?:,|/|or|and|&)\W*[A-Ja-j]\b";
 
-    /// A letter that is named in prose: `(C)`, `option C`, `choice C`.
-    NAMED = r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b";
+    /// A letter that is named in prose: `(C)`, `option C`, `it's C`, `choose C`, `C is right`. Only at the end of a clause where
+    /// the letter may be a word.
+    NAMED = {
+    let chosen = r"(?i:not|is|it's|that's|be|choose|chose|pick|select|say|prefer|with|answer|option|choice|letter)";
+    let right = r"(?i:is|was|seems|looks|must\s+be|has\s+to\s+be)\s+(?i:the\s+)?(?i:right|correct|best|true|only|answer|one\b)";
+    format!(
+        r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b|\b{chosen}:?\s+[*`]*(?P<chosen>[A-J])[*`]*(?:[).,;:!]|$|\s+(?:because|since|as|\())|\b(?P<right>[A-J])\)?\s+{right}"
+    )
+};
 
-    /// Words that deny what follows or precedes them.
-    DENIAL_BEFORE = r"(?i)\b(?:not|isn't|never|neither|nor|rule out|ruled out|eliminate|exclude|reject|rather than|instead of|unlike)\s+(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?$";
+    /// Words that deny what follows them, within a clause.
+    DENIAL_BEFORE = {
+    let denial = r"(?:not|\w+n't|cannot|never|neither|nor|rule\w* out|eliminat\w+|exclud\w+|reject\w*|rather than|instead of|unlike|other than)";
+    let between = r"(?:say|choose|pick|select|be|the|a|an|option|choice|answer|letter|in|it's|it|is|go|with|to|either|even)";
+    format!(r"(?i)\b{denial}\s+(?:{between}\s+)*[(*`]*$")
+};
 
-    DENIAL_AFTER = r"(?i)^\)?\s*(?:is|are|was|seems|must be|can be)?\s*(?:not\b|n't\b|wrong|incorrect|false|ruled out|excluded|eliminated|impossible|out\b)";
+    /// Words that deny what precedes them.
+    DENIAL_AFTER = r"(?i)^[)*`]*\s*(?:is|are|was|seems|must be|can be|would be|could be|can)?\s*(?:clearly |certainly |definitely )?(?:not\b|n't\b|isn't\b|wasn't\b|cannot\b|can't\b|wrong|incorrect|false|ruled out|excluded|eliminated|impossible|out\b)";
+
+    /// A sentence that concludes.
+    CONCLUDES = r"(?i)^\W*(?:so|therefore|thus|hence|finally|in conclusion|consequently|overall)\b";
+
+    /// Where a sentence ends.
+    SENTENCE_END = r"[.!?](?:\s+|$)|\n+";
+}
+
+/// What an output gives as its choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GivenChoice {
+    /// This letter.
+    Letter(char),
+    /// None but that it denies this one.
+    Not(char),
+    /// None, or one of several.
+    Open,
+}
+
+/// A choice that prose names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mention {
+    letter: char,
+    span: std::ops::Range<usize>,
+    denied: bool,
 }
 
 impl Choice {
@@ -47,8 +86,12 @@ impl Choice {
         let expected = stated_letter(stated).or_else(|| by_words(stated, &listed));
         let Some(expected) = expected else { return UnnamedVerdict::unreadable("choice", case) };
         match given(case.output, &listed) {
-            Some(got) => UnnamedVerdict::of(got == expected, format!("expected `{expected}`, got `{got}`")),
-            None => UnnamedVerdict::no_answer("single choice", case),
+            GivenChoice::Letter(got) => UnnamedVerdict::of(got == expected, format!("expected `{expected}`, got `{got}`")),
+            GivenChoice::Not(denied) if denied == expected => {
+                UnnamedVerdict::of(false, format!("expected `{expected}`, which the output denies"))
+            }
+            _ if case.output.trim().is_empty() => UnnamedVerdict::no_answer("choice", case),
+            _ => UnnamedVerdict::unknown(format!("no single choice can be read in the output {}", excerpt(case.output))),
         }
     }
 
@@ -57,7 +100,7 @@ impl Choice {
         letter_in(case.expected).is_some()
             && self.listed(case.question).is_empty()
             && !case.output.trim().is_empty()
-            && given(case.output, &[]).is_none()
+            && !matches!(given(case.output, &[]), GivenChoice::Letter(_))
     }
 
     fn listed(&self, question: &str) -> Vec<(char, String)> {
@@ -73,18 +116,25 @@ impl Choice {
     }
 }
 
-/// The letter that the output gives.
-fn given(output: &str, listed: &[(char, String)]) -> Option<char> {
+/// What the output gives.
+fn given(output: &str, listed: &[(char, String)]) -> GivenChoice {
+    let letter = |letter: Option<char>| letter.map_or(GivenChoice::Open, GivenChoice::Letter);
     match answer::given(output) {
         GivenAnswer::Boxed(boxed) => {
             let plain = latex::plain(boxed);
-            letter_in(&plain).or_else(|| by_words(&plain, listed))
+            letter(letter_in(&plain).or_else(|| by_words(&plain, listed)))
         }
-        GivenAnswer::Stated(stated) => stated_letter(stated).or_else(|| by_words(stated, listed)),
-        GivenAnswer::Denied => None,
+        GivenAnswer::Stated(stated) => match letter_in(stated).or_else(|| by_words(stated, listed)) {
+            Some(stated) => GivenChoice::Letter(stated),
+            None => in_prose(stated, listed),
+        },
+        GivenAnswer::Denied => in_prose(output, listed),
         GivenAnswer::Open => {
-            let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
-            letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
+            let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            match letter_in(last.trim()).or_else(|| by_words(last, listed)) {
+                Some(alone) => GivenChoice::Letter(alone),
+                None => in_prose(output, listed),
+            }
         }
     }
 }
@@ -99,27 +149,76 @@ fn letter_in(text: &str) -> Option<char> {
 
 /// The letter of what an announcement says; `C or D` is none.
 fn stated_letter(stated: &str) -> Option<char> {
-    letter_in(stated).or_else(|| only_named(stated))
+    let named = || match in_prose(stated, &[]) {
+        GivenChoice::Letter(letter) => Some(letter),
+        _ => None,
+    };
+    letter_in(stated).or_else(named)
 }
 
-/// The only letter that a text names and does not deny.
-fn only_named(text: &str) -> Option<char> {
-    let mut letters = Vec::new();
-    for found in NAMED.captures_iter(text) {
-        let whole = found.get(0)?;
-        let letter = found.name("bracketed").or_else(|| found.name("named"))?.as_str().chars().next()?;
-        let (before, after) = (text.get(..whole.start())?, text.get(whole.end()..)?);
+/// The only choice that prose names and does not deny; that of its last conclusion, where it names several.
+fn in_prose(text: &str, listed: &[(char, String)]) -> GivenChoice {
+    let mentions = mentions(text, listed);
+    let all = single(&mentions);
+    let ends: Vec<usize> = SENTENCE_END.find_iter(text).map(|end| end.end()).chain([text.len()]).collect();
+    let begins = [0].into_iter().chain(ends.iter().copied());
+    let concluding = begins.zip(ends.iter().copied()).filter_map(|(begin, end)| {
+        let sentence = text.get(begin..end).filter(|sentence| CONCLUDES.is_match(sentence))?;
+        let within: Vec<_> = mentions.iter().filter(|one| begin <= one.span.start && one.span.end <= end).cloned().collect();
+        (!sentence.is_empty() && !within.is_empty()).then(|| single(&within))
+    });
+    match (all, concluding.last()) {
+        (GivenChoice::Open, Some(concluded)) => concluded,
+        (all, _) => all,
+    }
+}
+
+fn single(mentions: &[Mention]) -> GivenChoice {
+    let letters = |denied: bool| {
+        let letters = mentions.iter().filter(|one| one.denied == denied).map(|one| one.letter);
+        letters.collect::<BTreeSet<char>>()
+    };
+    let only = |letters: BTreeSet<char>| letters.first().copied().filter(|_| letters.len() == 1);
+    match (letters(false).is_empty(), only(letters(false)), only(letters(true))) {
+        (false, Some(named), _) => GivenChoice::Letter(named),
+        (true, _, Some(denied)) => GivenChoice::Not(denied),
+        _ => GivenChoice::Open,
+    }
+}
+
+/// The choices that prose names, by letter or by words.
+fn mentions(text: &str, listed: &[(char, String)]) -> Vec<Mention> {
+    let letters = NAMED.captures_iter(text).filter_map(|found| {
+        let names = ["bracketed", "named", "chosen", "right"];
+        let letter = names.into_iter().find_map(|name| found.name(name))?;
+        Some((letter.as_str().chars().next()?, letter.range()))
+    });
+    let worded = listed.iter().flat_map(|(letter, choice)| {
+        worded(choice).into_iter().flat_map(|pattern| {
+            pattern.find_iter(text).map(|found| (*letter, found.range())).collect::<Vec<_>>()
+        })
+    });
+    let mut found: Vec<(char, std::ops::Range<usize>)> = letters.chain(worded).collect();
+    let whole = found.clone();
+    // `Paris` in `Paris, Texas` names the longer of two choices.
+    found.retain(|(_, span)| {
+        whole.iter().all(|(_, other)| other == span || !(other.start <= span.start && span.end <= other.end))
+    });
+    let mention = |(letter, span): (char, std::ops::Range<usize>)| {
+        let before = text.get(..span.start).unwrap_or_default().trim_end_matches('(');
+        let after = text.get(span.end..).unwrap_or_default();
         let denied = DENIAL_BEFORE.is_match(before) || DENIAL_AFTER.is_match(after);
-        if !denied {
-            letters.push(letter);
-        }
-    }
-    letters.sort_unstable();
-    letters.dedup();
-    match letters.as_slice() {
-        [only] => Some(*only),
-        _ => None,
-    }
+        Mention { letter, span, denied }
+    };
+    found.into_iter().map(mention).collect()
+}
+
+/// What finds the words of a choice in prose. Numbers are none: prose has them for other reasons.
+fn worded(choice: &str) -> Option<regex::Regex> {
+    let words: Vec<String> = words(choice).iter().map(|word| regex::escape(word)).collect();
+    let has_word = words.iter().any(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 2);
+    let pattern = || regex::Regex::new(&format!(r"(?i)\b{}\b", words.join(r"\W+(?:(?:a|an|the)\W+)?"))).ok();
+    has_word.then(pattern).flatten()
 }
 
 /// The letter of the only choice whose words the text is.
@@ -154,16 +253,16 @@ mod tests {
             ("C", r"$\boxed{C}$", Success),
             ("C", r"\boxed{\text{(C)}}", Success),
             ("B", "A good choice would be hard; (B) fits best.", Success),
-            ("A", "A good start is to look at the units.", Failure),
-            ("I", "I think that I am lost.", Failure),
+            ("A", "A good start is to look at the units.", Unknown),
+            ("I", "I think that I am lost.", Unknown),
             ("A", "It is not (A), so it must be (B).", Failure),
             ("B", "It is not (A), so it must be (B).", Success),
             ("B", "Option A is wrong, so option B.", Success),
             ("B", "Rather than option A, take option B", Success),
-            ("A", "Answer: A or B", Failure),
+            ("A", "Answer: A or B", Unknown),
             ("A", "The answer is not A.", Failure),
             ("B", "First I thought the answer is A. But the answer is B.", Success),
-            ("A", "(A) or (B), hard to say", Failure),
+            ("A", "(A) or (B), hard to say", Unknown),
             ("A", "", Failure),
             ("B", "Answer: b", Success),
             ("42", "B", Unknown),
@@ -178,6 +277,45 @@ mod tests {
         check_table(
             |case| capitals.compare(case),
             &[("C", "The answer is Paris.", Success), ("Paris", "C", Success), ("C", "Oslo", Failure)],
+        );
+        let cities = Choice { choices: ["Rome", "Oslo", "Athens", "Cairo", "Cairo, Illinois"].map(str::to_owned).to_vec() };
+        for right in [
+            "The capital of Egypt is Cairo.",
+            "Cairo is the capital of Egypt.",
+            "I think it's D",
+            "It is not Rome; it is Cairo.",
+            "Of the options, D is right because the others are in Europe.",
+            "I would go with D.",
+            "D seems correct to me.",
+            "It cannot be Athens, so Cairo.",
+            "Rome and Athens are in Europe. Therefore it is Cairo.",
+            "Neither Rome nor Oslo nor Athens is in Africa, but Cairo is.",
+            "My pick: D) Cairo",
+            "Egypt's capital, Cairo, lies on the Nile.",
+            "Oslo isn't in Africa. Cairo is.",
+            "I'd choose D, as it is on the Nile.",
+            "Rather than Rome, take Cairo",
+            "Option C is wrong. The right one is D.",
+        ] {
+            let case = Case { question: "", expected: "D", output: right };
+            assert_eq!(cities.compare(&case).verdict, Success, "{right}");
+            let case = Case { question: "", expected: "B", output: right };
+            assert_eq!(cities.compare(&case).verdict, Failure, "{right}");
+        }
+        for open in [
+            "Rome or Cairo, who knows.",
+            "It is not Rome.",
+            "A city in Africa is what I would look for.",
+            "Either B or D.",
+            "I have no idea.",
+            "Rome is the capital of Italy, and Cairo is that of Egypt.",
+        ] {
+            let case = Case { question: "", expected: "D", output: open };
+            assert_eq!(cities.compare(&case).verdict, Unknown, "{open}");
+        }
+        check_table(
+            |case| cities.compare(case),
+            &[("A", "It is not Rome.", Failure), ("E", "It is Cairo, Illinois.", Success), ("A", "It's not A.", Failure)],
         );
         let question = "Which is a capital of France?\nA) Rome\nB) Oslo\nC) Paris";
         let case = Case { question, expected: "C", output: "Paris" };
