@@ -211,6 +211,17 @@ pub enum CallPosition {
     Uniform,
 }
 
+impl CallPosition {
+    /// Its name in files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Every => "every",
+            Self::First => "first",
+            Self::Uniform => "uniform",
+        }
+    }
+}
+
 /// `[budget]`: what the campaign may spend at most, calls served from a recording not counted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

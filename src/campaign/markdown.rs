@@ -1,9 +1,9 @@
 //! The report as Markdown.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    report::{CampaignReport, Expense, Stratum},
+    report::{CampaignReport, ErrorFunnel, Expense, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},
     report_rows::{LISTED, ReportRows},
     rewriting::Rewriting,
 };
@@ -50,19 +50,7 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
             decoys.in_words()
         )?;
     }
-    writeln!(page, "\n## Yield\n\nVerified of attempts, with Wilson's 95 % interval.\n")?;
-    writeln!(
-        page,
-        "| system | agent | mode | side | manipulator | attempts | delivered | flipped | verified | yield |"
-    )?;
-    writeln!(page, "|---|---|---|---|---|--:|--:|--:|--:|--:|")?;
-    for stratum in &report.strata {
-        row(page, stratum)?;
-    }
-    writeln!(page, "\n## Failure modes\n\n| mode | name | attempts | verified |\n|---|---|--:|--:|")?;
-    for mode in &report.modes {
-        writeln!(page, "| {} | {} | {} | {} |", mode.mode, mode.name, mode.funnel.attempts, mode.funnel.verified)?;
-    }
+    yields(page, report)?;
     unmade(page, report)?;
     cost(page, report)?;
     tasks(page, report)?;
@@ -96,23 +84,79 @@ fn named(backend: &str) -> String {
     }
 }
 
-fn row(page: &mut String, stratum: &Stratum) -> std::fmt::Result {
-    let Stratum { system, agent, mode, side, manipulator, funnel, share } = stratum;
+/// The funnel per mode, system, agent and position, then per combination.
+fn yields(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     writeln!(
         page,
-        "| {} | {} | {} | {} | {manipulator} | {} | {} | {} | {} | {:.0} % ({:.0} to {:.0}) |",
-        cell(system),
-        cell(agent),
-        mode.unwrap_or("fault"),
-        side.unwrap_or("–"),
-        funnel.attempts,
-        funnel.delivered,
-        funnel.flipped,
-        funnel.verified,
-        100.0 * share.value,
-        100.0 * share.low,
-        100.0 * share.high
+        "\n## Yield\n\nIn errors: a run with several counts for each. *Necessary* are those that a proven failure needs. The yield is \
+         necessary of planted, with Wilson's 95 % interval."
+    )?;
+    let titles = "planted | delivered | flipped | necessary | yield |";
+    writeln!(page, "\n| mode | name | {titles}\n|---|---|--:|--:|--:|--:|--:|")?;
+    for ModeBalance { mode, name, funnel, share } in &report.modes {
+        writeln!(page, "| {mode} | {name} | {} |", figures(funnel, share))?;
+    }
+    for (title, rows) in [("system", &report.systems), ("agent", &report.agents), ("position", &report.positions)] {
+        if rows.is_empty() {
+            continue;
+        }
+        writeln!(page, "\n| {title} | {titles}\n|---|--:|--:|--:|--:|--:|")?;
+        for YieldRow { name, funnel, share } in rows {
+            writeln!(page, "| {} | {} |", cell(name), figures(funnel, share))?;
+        }
+    }
+    writeln!(
+        page,
+        "\n| system | agent | mode | side | manipulator | {titles}\n|---|---|---|---|---|--:|--:|--:|--:|--:|"
+    )?;
+    for Stratum { system, agent, mode, side, manipulator, funnel, share } in &report.strata {
+        let (system, agent) = (cell(system), cell(agent));
+        let (mode, side) = (mode.unwrap_or("fault"), side.unwrap_or("–"));
+        writeln!(page, "| {system} | {agent} | {mode} | {side} | {manipulator} | {} |", figures(funnel, share))?;
+    }
+    design(page, report)
+}
+
+fn figures(funnel: &ErrorFunnel, share: &ReportedShare) -> String {
+    let ErrorFunnel { planted, delivered, flipped, necessary } = funnel;
+    let ReportedShare { value, low, high } = share;
+    if *planted == 0 {
+        return "0 | 0 | 0 | 0 | –".to_owned();
+    }
+    format!(
+        "{planted} | {delivered} | {flipped} | {necessary} | {:.0} % ({:.0} to {:.0})",
+        100.0 * value,
+        100.0 * low,
+        100.0 * high
     )
+}
+
+/// How often each mode was planted beside so many others, and at which position: whether either tells the mode.
+fn design(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    let drawn = || report.design.iter().filter(|row| row.position.is_some());
+    let counts: BTreeSet<usize> = drawn().map(|row| row.targets).collect();
+    let positions: BTreeSet<_> = drawn().filter_map(|row| row.position).collect();
+    let modes: BTreeSet<_> = drawn().map(|row| row.mode).collect();
+    if positions.is_empty() {
+        return Ok(());
+    }
+    let targets = counts.iter().map(|count| format!(" of {count} |")).collect::<String>();
+    let places = positions.iter().map(|position| format!(" {} |", position.name())).collect::<String>();
+    writeln!(
+        page,
+        "\n## What was drawn\n\nErrors planted, by how many a plan has and by position; `report.json` has each agent too (`design`).\n"
+    )?;
+    writeln!(page, "| mode |{targets}{places}\n|---|{}", "--:|".repeat(counts.len() + positions.len()))?;
+    for mode in modes {
+        let planted = |holds: &dyn Fn(&PlantedCount) -> bool| {
+            let rows = drawn().filter(|row| row.mode == mode && holds(row));
+            format!(" {} |", rows.map(|row| row.planted).sum::<usize>())
+        };
+        let by_count = counts.iter().map(|count| planted(&|row| row.targets == *count)).collect::<String>();
+        let by_place = positions.iter().map(|place| planted(&|row| row.position == Some(*place))).collect::<String>();
+        writeln!(page, "| {} |{by_count}{by_place}", mode.unwrap_or("fault"))?;
+    }
+    Ok(())
 }
 
 fn cost(page: &mut String, report: &CampaignReport) -> std::fmt::Result {

@@ -37,6 +37,7 @@ mod read_system;
 mod report;
 mod report_rows;
 mod report_sums;
+mod report_yields;
 mod rows_before;
 mod read_sample;
 mod rewriting;

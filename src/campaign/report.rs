@@ -16,7 +16,7 @@ use crate::{
 /// What a campaign reports.
 #[derive(Debug, Serialize)]
 pub struct CampaignReport {
-    /// Format of the report; 1.
+    /// Format of the report; 2.
     pub format: u32,
     /// The campaign.
     pub campaign: String,
@@ -49,6 +49,14 @@ pub struct CampaignReport {
     pub strata: Vec<Stratum>,
     /// Yield per failure mode, all 14, hit or not.
     pub modes: Vec<ModeBalance>,
+    /// Yield per system.
+    pub systems: Vec<YieldRow>,
+    /// Yield per agent of a system.
+    pub agents: Vec<YieldRow>,
+    /// Yield per position; empty where nothing was drawn.
+    pub positions: Vec<YieldRow>,
+    /// How often each combination was planted.
+    pub design: Vec<PlantedCount>,
     /// Why edits could not be made, the most frequent reason first.
     pub unmade: Vec<Unmade>,
     /// What a model was asked for edits, and what came of it.
@@ -110,7 +118,20 @@ pub struct ReportedShare {
     pub high: f64,
 }
 
-/// One combination of system, agent, mode, side and manipulator. An attempt with several injections counts in each.
+/// From planting to proof, in errors: a run with several of them counts for each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ErrorFunnel {
+    /// Errors that were planned.
+    pub planted: usize,
+    /// Those in whose runs altered bytes were delivered.
+    pub delivered: usize,
+    /// Those whose runs failed for what was planted, proven or not.
+    pub flipped: usize,
+    /// Those that a proven failure needs: the only error of its run, or one that was shown to be necessary.
+    pub necessary: usize,
+}
+
+/// One combination of system, agent, mode, side and manipulator.
 #[derive(Debug, Serialize)]
 pub struct Stratum {
     /// The system.
@@ -123,10 +144,10 @@ pub struct Stratum {
     pub side: Option<&'static str>,
     /// The manipulator or fault.
     pub manipulator: String,
-    /// From attempts to proof.
+    /// From planting to proof.
     #[serde(flatten)]
-    pub funnel: Funnel,
-    /// Verified of attempts.
+    pub funnel: ErrorFunnel,
+    /// Necessary of planted.
     #[serde(rename = "yield")]
     pub share: ReportedShare,
 }
@@ -138,9 +159,40 @@ pub struct ModeBalance {
     pub mode: &'static str,
     /// MAST's name of it.
     pub name: &'static str,
-    /// From attempts to proof.
+    /// From planting to proof.
     #[serde(flatten)]
-    pub funnel: Funnel,
+    pub funnel: ErrorFunnel,
+    /// Necessary of planted.
+    #[serde(rename = "yield")]
+    pub share: ReportedShare,
+}
+
+/// The yield of all errors that share something.
+#[derive(Debug, Serialize)]
+pub struct YieldRow {
+    /// What they share: a system, an agent, a position.
+    pub name: String,
+    /// From planting to proof.
+    #[serde(flatten)]
+    pub funnel: ErrorFunnel,
+    /// Necessary of planted.
+    #[serde(rename = "yield")]
+    pub share: ReportedShare,
+}
+
+/// How often errors of a mode were planted in an agent at a position beside so many others.
+#[derive(Debug, Serialize)]
+pub struct PlantedCount {
+    /// The failure mode's code; `null` for a fault.
+    pub mode: Option<&'static str>,
+    /// The agent, as plans write it.
+    pub agent: String,
+    /// Where a drawn plan aims.
+    pub position: Option<CallPosition>,
+    /// Injections of the plan.
+    pub targets: usize,
+    /// Errors that were planned.
+    pub planted: usize,
 }
 
 /// What a campaign cost.

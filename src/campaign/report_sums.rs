@@ -11,15 +11,16 @@ use super::{
     definition::Campaign,
     ended::{Class, EndedCell},
     error::CampaignError,
-    funnel::{Aim, ConcludedChain, InjectedRun, TaskState},
-    report::{CampaignReport, CellRow, Clean, Costs, Expense, Funnel, ModeBalance, ReportedShare, Stratum, TaskRow},
+    funnel::{ConcludedChain, InjectedRun, TaskState},
+    report::{CampaignReport, CellRow, Clean, Costs, Expense, Funnel, TaskRow},
     report_rows::RowsWriter,
+    report_yields::YieldSums,
     unmade::{self, UnmadeSums},
 };
 use crate::{
     budget::Cost,
     proof::{in_words, need_in_words},
-    trajectory::{FailureMode, JointCause, Necessity, Side, TAXONOMY, Tally},
+    trajectory::{JointCause, Necessity, TAXONOMY, Tally},
 };
 
 /// What a report says beside what the chains came to.
@@ -37,8 +38,7 @@ pub(super) struct ReportSums {
     dir: PathBuf,
     funnel: Funnel,
     classes: BTreeMap<&'static str, usize>,
-    strata: BTreeMap<(String, Aim), Funnel>,
-    modes: BTreeMap<&'static str, Funnel>,
+    yields: YieldSums,
     unmade: UnmadeSums,
     cells: RowsWriter<CellRow>,
     decoys: RowsWriter<CellRow>,
@@ -53,8 +53,7 @@ impl ReportSums {
             dir: dir.to_owned(),
             funnel: Funnel::default(),
             classes: BTreeMap::new(),
-            strata: BTreeMap::new(),
-            modes: BTreeMap::new(),
+            yields: YieldSums::default(),
             unmade: UnmadeSums::default(),
             cells: RowsWriter::begin(dir).map_err(cannot)?,
             decoys: RowsWriter::begin(dir).map_err(cannot)?,
@@ -70,14 +69,7 @@ impl ReportSums {
         for attempt in &chain.attempts {
             self.funnel.add(attempt);
             *self.classes.entry(class_name(attempt)).or_default() += 1;
-            for aim in &attempt.aims {
-                let key = (attempt.system.clone(), aim.clone());
-                self.strata.entry(key).or_default().add(attempt);
-            }
-            let aimed = |mode: FailureMode| attempt.aims.iter().any(|aim| aim.mode == Some(mode));
-            for mode in FailureMode::ALL.iter().filter(|mode| aimed(**mode)) {
-                self.modes.entry(mode.code()).or_default().add(attempt);
-            }
+            self.yields.add(attempt);
         }
         Ok(())
     }
@@ -102,13 +94,8 @@ impl ReportSums {
         told: ReportTold<'_>,
     ) -> Result<CampaignReport, CampaignError> {
         let cannot = |source| CampaignError::Directory { path: self.dir.clone(), source };
-        let balance = |mode: &FailureMode| ModeBalance {
-            mode: mode.code(),
-            name: mode.name(),
-            funnel: self.modes.get(mode.code()).copied().unwrap_or_default(),
-        };
         Ok(CampaignReport {
-            format: 1,
+            format: 2,
             campaign: campaign.name.clone(),
             backend: told.backend.to_owned(),
             seed: campaign.seed,
@@ -127,8 +114,12 @@ impl ReportSums {
             verified_failures: concluded.verified(),
             classes: self.classes,
             decoys: concluded.decoys_if_any(),
-            strata: self.strata.into_iter().map(stratum).collect(),
-            modes: FailureMode::ALL.iter().map(balance).collect(),
+            modes: self.yields.modes(),
+            systems: self.yields.systems(),
+            agents: self.yields.agents(),
+            positions: self.yields.positions(),
+            design: self.yields.design(),
+            strata: self.yields.strata(),
             rewriting: self.unmade.rewriting,
             unmade: self.unmade.rows(),
             cost: costs(concluded, !campaign.prices.is_empty()),
@@ -147,13 +138,6 @@ impl Funnel {
         self.flipped += usize::from(attempt.flipped);
         self.verified += usize::from(attempt.class == Some(Class::Verified));
     }
-
-    fn share(&self) -> ReportedShare {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let tally = Tally::of(number(self.verified), number(self.attempts));
-        let (low, high) = tally.interval();
-        ReportedShare { value: tally.share().unwrap_or_default(), low, high }
-    }
 }
 
 impl Expense {
@@ -171,22 +155,6 @@ impl Expense {
 
 fn class_name(attempt: &InjectedRun) -> &'static str {
     attempt.class.map_or("unfinished", Class::name)
-}
-
-fn stratum(((system, aim), funnel): ((String, Aim), Funnel)) -> Stratum {
-    let side = |side| match side {
-        Side::Request => "request",
-        Side::Response => "response",
-    };
-    Stratum {
-        system,
-        agent: aim.agent,
-        mode: aim.mode.map(FailureMode::code),
-        side: aim.side.map(side),
-        manipulator: aim.operator,
-        share: funnel.share(),
-        funnel,
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share that is shown to people")]

@@ -98,29 +98,29 @@ fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
 
 /// The lead of a drawn plan: which template is planted in whom at which call, and in how many agents something is planted.
 #[derive(Debug, Clone, Copy)]
-struct Stratum<'a> {
+struct DrawnLead<'a> {
     planting: &'a Planting,
     agent: &'a Candidate,
     position: CallPosition,
     targets: usize,
 }
 
-/// The strata of a template among these agents, all of them: the full cross of agents, positions and counts of targets.
-fn strata<'a>(sample: &'a SampleSpace, planting: &'a Planting, candidates: &'a [Candidate]) -> Vec<Stratum<'a>> {
+/// The leads of a template among these agents, all of them: the full cross of agents, positions and counts of targets.
+fn leads<'a>(sample: &'a SampleSpace, planting: &'a Planting, candidates: &'a [Candidate]) -> Vec<DrawnLead<'a>> {
     let counts: BTreeSet<usize> = sample.targets.iter().map(|count| (*count as usize).min(candidates.len())).collect();
     let agents = candidates.iter().filter(|agent| sample.hits(planting, &agent.name));
     let of_agent = |agent: &'a Candidate| {
         let counts = counts.clone();
         let of_position = move |position: &CallPosition| {
             let position = *position;
-            counts.clone().into_iter().map(move |targets| Stratum { planting, agent, position, targets })
+            counts.clone().into_iter().map(move |targets| DrawnLead { planting, agent, position, targets })
         };
         sample.positions.iter().flat_map(of_position)
     };
     agents.flat_map(of_agent).collect()
 }
 
-/// The plan at a place of the sequence. Each round of templates is an order of its own; each template goes through its strata
+/// The plan at a place of the sequence. Each round of templates is an order of its own; each template goes through its leads
 /// in orders of their own, so no axis keeps step with another. Who else is hit and with what is drawn freely.
 fn aim(
     sample: &SampleSpace,
@@ -129,17 +129,17 @@ fn aim(
     candidates: &[Candidate],
     called: &[RecordedCall],
 ) -> Result<Aimed, String> {
-    let of_templates = sample.templates.iter().map(|planting| strata(sample, planting, candidates));
-    let of_templates: Vec<_> = of_templates.filter(|strata| !strata.is_empty()).collect();
+    let of_templates = sample.templates.iter().map(|planting| leads(sample, planting, candidates));
+    let of_templates: Vec<_> = of_templates.filter(|leads| !leads.is_empty()).collect();
     if of_templates.is_empty() {
         return Err("no agent of the reference run may be hit".to_owned());
     }
     let round = place / of_templates.len();
     let template = nth_of_order(seed, "templates", round, of_templates.len(), place % of_templates.len());
-    let strata = of_templates.get(template).map(Vec::as_slice).unwrap_or_default();
-    let order = format!("strata of {template}");
-    let stratum = nth_of_order(seed, &order, round / strata.len().max(1), strata.len(), round % strata.len().max(1));
-    let Some(lead) = strata.get(stratum) else { return Err("nothing is left to draw".to_owned()) };
+    let leads = of_templates.get(template).map(Vec::as_slice).unwrap_or_default();
+    let order = format!("leads of {template}");
+    let nth_lead = nth_of_order(seed, &order, round / leads.len().max(1), leads.len(), round % leads.len().max(1));
+    let Some(lead) = leads.get(nth_lead) else { return Err("nothing is left to draw".to_owned()) };
     let mut draws = draws(seed, &format!("plan {place}"));
     let mut aims = vec![(lead.planting, lead.agent)];
     let mut others: Vec<&Candidate> = candidates.iter().filter(|agent| agent.name != lead.agent.name).collect();

@@ -66,9 +66,9 @@ export async function a_report_on_paper_tells_all_that_is_reported({ browser }) 
   for (const one of report.strata) {
     const { value, low, high } = one.yield;
     tells(`${one.system}: ${one.agent} ${one.mode} · ${one.side} · ${one.manipulator.replaceAll('_', ' ')}`, `${Math.round(100 * value)} % (${Math.round(100 * low)} to ${Math.round(100 * high)})`);
-    tells([one.attempts, one.delivered, one.flipped, one.verified].join(' '));
+    tells([one.planted, one.delivered, one.flipped, one.necessary].join(' '));
   }
-  for (const one of report.modes) tells(`${one.mode} ${one.name} ${one.verified} of ${one.attempts}`);
+  for (const one of report.modes) tells(`${one.mode} ${one.name} ${one.necessary} of ${one.planted}`);
   const money = (expense) => [expense.calls, expense.input_tokens, expense.output_tokens].map((number) => (Math.round(10 * number) / 10).toLocaleString('en')).join(' ') + ` ${expense.money === null ? 'unknown' : expense.money.toFixed(6)}`;
   for (const expense of [report.cost.spent, report.cost.by_cells, report.cost.per_verified, report.cost.saved_by_prefix]) tells(money(expense));
   for (const cell of report.cells) tells(`${cell.run} ${cell.plan} · ${cell.system} · ${cell.task} ${cell.class} ${cell.why ?? cell.evidence}${cell.proof ? ` · ${cell.proof}` : ''}`);
@@ -90,7 +90,7 @@ export async function each_figure_of_a_report_leads_to_its_runs({ browser }) {
     await shown(page, '.matrix');
     const cells = await page.locator('.matrix td a').evaluateAll((links) => links.map((link) => [link.getAttribute('href'), Number(link.querySelector('small').textContent.slice(1)), link.title]));
     const sum = (words) => cells.reduce((all, cell) => all + Number(new RegExp(`(\\d+) ${words}`).exec(cell[2])[1]), 0);
-    check(sum('verified') === report.funnel.verified && sum('flipped') === report.funnel.flipped, `${by}: sums of the matrix`);
+    check(sum(by === 'mode' ? 'necessary' : 'verified') === report.funnel.verified && sum('flipped') === report.funnel.flipped, `${by}: sums of the matrix`);
     for (const [href, attempts] of cells) {
       await page.evaluate((href) => (location.hash = href), href);
       await arrived(page, href);
