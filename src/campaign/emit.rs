@@ -189,10 +189,12 @@ impl CellBench {
             0 => String::new(),
             benign => format!(", {benign} benign apart"),
         };
+        let parts = self.context.campaign.splits.empty_parts(&manifest.splits);
+        let parts = parts.map(|empty| format!("\n          {empty}")).unwrap_or_default();
         let rows = failures + twins;
         let path = path.display();
         Ok(format!(
-            "dataset   {path}   {}, {rows} rows with their clean twins{benign}{repeating}\n          {said}",
+            "dataset   {path}   {}, {rows} rows with their clean twins{benign}{repeating}\n          {said}{parts}",
             dataset::failures(failures)
         ))
     }

@@ -1,5 +1,7 @@
 //! Which part of a dataset a task belongs to: drawn by the task alone, so that no task is in two parts.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Split, Task};
@@ -40,6 +42,27 @@ impl Splits {
             Split::Train
         }
     }
+
+    /// What is to be said of parts that were asked for and got no row; `rows` are there by part. Nothing of the shares that hold where
+    /// nobody gave any.
+    pub fn empty_parts(&self, rows: &BTreeMap<Split, u64>) -> Option<String> {
+        let train = 1.0 - self.validation - self.test;
+        let parts = [(Split::Train, train), (Split::Validation, self.validation), (Split::Test, self.test)];
+        let is_empty = |(part, share): &(Split, f64)| *share > 0.0 && rows.get(part).is_none_or(|rows| *rows == 0);
+        let empty: Vec<String> = parts
+            .iter()
+            .filter(|part| is_empty(part))
+            .map(|(part, share)| format!("`{}` ({:.0} %)", part.name(), 100.0 * share))
+            .collect();
+        let is_asked = *self != Self::default() && !rows.is_empty() && !empty.is_empty();
+        is_asked.then(|| {
+            format!(
+                "no row is in {}: parts are drawn task by task, and these are few; more tasks, or another seed in \
+                 `dataset.splits`, give some",
+                empty.join(" and ")
+            )
+        })
+    }
 }
 
 /// A question without what does not change it: case, blanks, punctuation.
@@ -74,6 +97,18 @@ mod tests {
             let (a, b) = (format!("How many are {n}, all told?"), format!("how many  are {n} all told"));
             assert_eq!(splits.of(&task(&a)), splits.of(&task(&b)));
         }
+    }
+
+    #[test]
+    fn parts_without_a_row_are_named() {
+        let splits = Splits { seed: 3, validation: 0.1, test: 0.3 };
+        let rows = |parts: &[(Split, u64)]| parts.iter().copied().collect::<BTreeMap<_, _>>();
+        let few = splits.empty_parts(&rows(&[(Split::Train, 24)])).expect("said");
+        assert!(few.starts_with("no row is in `validation` (10 %) and `test` (30 %): "), "{few}");
+        let all = rows(&[(Split::Train, 3), (Split::Validation, 1), (Split::Test, 1)]);
+        assert_eq!(splits.empty_parts(&all), None);
+        assert_eq!(splits.empty_parts(&rows(&[])), None, "an empty set has other troubles");
+        assert_eq!(Splits::default().empty_parts(&rows(&[(Split::Train, 24)])), None, "nobody asked");
     }
 
     #[test]

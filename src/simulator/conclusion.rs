@@ -4,7 +4,7 @@
 use super::{
     duty::Duty,
     function,
-    language::number_text,
+    language::{number_text, with_blanks_alike},
     plan,
     problem::{Operand, SolutionStep, solution},
     reading::{ReadConversation, SpokenBy},
@@ -206,17 +206,6 @@ fn understood(text: &str) -> String {
         _ => text,
     };
     with_blanks_alike(said)
-}
-
-/// A text without the blanks and empty lines that are one too many.
-fn with_blanks_alike(text: &str) -> String {
-    let mut alike = text.to_owned();
-    for (more, fewer) in [("  ", " "), (" \n", "\n"), ("\n\n\n", "\n\n")] {
-        while alike.contains(more) {
-            alike = alike.replace(more, fewer);
-        }
-    }
-    alike
 }
 
 /// The opinions in one message: several where it quotes several, else its last statement.

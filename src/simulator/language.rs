@@ -246,6 +246,17 @@ fn number_word(word: &str) -> Option<f64> {
     }
 }
 
+/// A text without the blanks and empty lines that are one too many.
+pub(super) fn with_blanks_alike(text: &str) -> String {
+    let mut alike = text.to_owned();
+    for (more, fewer) in [("  ", " "), (" \n", "\n"), ("\n\n\n", "\n\n")] {
+        while alike.contains(more) {
+            alike = alike.replace(more, fewer);
+        }
+    }
+    alike
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Plans: written from a solution, read from a message, followed with the values that the message gives.
 
 use super::{
-    language::{TextToken, number_text, same_number, tokens},
+    language::{TextToken, number_text, same_number, tokens, with_blanks_alike},
     problem::{Arithmetic, Operand, Solution, SolutionStep},
 };
 
@@ -128,6 +128,7 @@ fn written(todo: &str) -> Option<SolutionStep> {
 }
 
 fn goal(todo: &str) -> String {
+    let todo = with_blanks_alike(todo);
     let after = todo.split_once(" to get the ").map(|(_, after)| after).unwrap_or_default();
     after.split(['.', ',', ':', '\n']).next().unwrap_or_default().trim().to_owned()
 }
@@ -146,6 +147,7 @@ mod tests {
         ] {
             let solution = problem::solve(text).expect("can be solved");
             let steps = read(&write(&solution)).expect("can be read");
+            assert_eq!(Some(&steps), read(&write(&solution).replace(' ', "  ")).as_ref(), "blanks mean nothing");
             let results = solution::run(&steps).expect("can be run");
             assert_eq!(results.last(), Some(&solution.answer), "{}", write(&solution));
         }

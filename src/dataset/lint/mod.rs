@@ -124,6 +124,7 @@ rules! {
     ShortcutShape "shortcut-shape" "the outline of a log finds labelled steps far more often than trivial rules do";
     ShortcutTypography "shortcut-typography" "how replies are set (blanks, line ends, a small first letter) tells altered ones from the clean twins'";
     ShortcutEnd "shortcut-end" "logs end where the error is, though the clean runs go on";
+    ShortcutDesign "shortcut-design" "what was drawn (how many errors, which agent, which end of the log) tells the failure mode";
     ShortcutSystem "shortcut-system" "a system holds no failure, and others hold all: its name tells that nobody erred";
     ShortcutPart "shortcut-part" "a part of the data holds no failure, and others hold all: nothing can be measured in it";
     ShortcutCopies "shortcut-copies" "questions are near copies of questions in another part: names and numbers aside, the same";

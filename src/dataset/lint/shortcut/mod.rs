@@ -3,6 +3,7 @@
 //! `export` does not refuse it; figures measured on it say less than they seem to.
 
 mod copies;
+mod design;
 mod ending;
 mod figures;
 mod giveaway;
@@ -28,6 +29,7 @@ use crate::{
     score::Gold,
 };
 use copies::Questions;
+use design::PlantedModes;
 use ending::LogEnds;
 use giveaway::AlteredReplies;
 pub(in crate::dataset) use giveaway::giveaways;
@@ -44,13 +46,14 @@ impl Rule {
     /// Whether the rule is about what makes a dataset easy. What it finds is no defect of a sample.
     pub fn is_shortcut(self) -> bool {
         use Rule::{
-            GivesItselfAway, ShortcutCopies, ShortcutEnd, ShortcutFigures, ShortcutLength, ShortcutPart,
-            ShortcutPosition, ShortcutShape, ShortcutSystem, ShortcutTypography, ShortcutWords,
+            GivesItselfAway, ShortcutCopies, ShortcutDesign, ShortcutEnd, ShortcutFigures, ShortcutLength,
+            ShortcutPart, ShortcutPosition, ShortcutShape, ShortcutSystem, ShortcutTypography, ShortcutWords,
         };
         matches!(
             self,
             GivesItselfAway
                 | ShortcutCopies
+                | ShortcutDesign
                 | ShortcutEnd
                 | ShortcutFigures
                 | ShortcutLength
@@ -71,6 +74,7 @@ pub(super) struct Shortcuts {
     groups: RunGroups,
     questions: Questions,
     modes: Modes,
+    planted: PlantedModes,
     failures: BTreeMap<(u64, String), Gold>,
 }
 
@@ -80,6 +84,7 @@ impl Shortcuts {
         self.modes.add(placed, noted);
         let sample = &placed.sample;
         self.groups.add(sample);
+        self.planted.add(sample);
         self.questions.add(sample);
         if let Some(gold) = gold(sample).filter(|_| sample.kind == SampleKind::Failure) {
             self.failures.insert((XxHash3_64::oneshot(sample.id.as_bytes()), sample.id.clone()), gold);
@@ -115,6 +120,7 @@ impl Shortcuts {
         }
         found.extend(position.tells().map(|what| (Rule::ShortcutPosition, what)));
         found.extend(ends.tells().map(|what| (Rule::ShortcutEnd, what)));
+        found.extend(self.planted.tells().into_iter().map(|what| (Rule::ShortcutDesign, what)));
         found.extend(self.groups.system().map(|what| (Rule::ShortcutSystem, what)));
         found.extend(self.groups.part().map(|what| (Rule::ShortcutPart, what)));
         found.extend(self.questions.tells().map(|what| (Rule::ShortcutCopies, what)));

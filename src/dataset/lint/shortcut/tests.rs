@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::dataset::{
-    Sample, Split,
+    Mode, Sample, Split,
     lint::{
         defects::{Samples, answer, truth},
         tests::{lint_dir, shown, write},
@@ -89,6 +89,16 @@ pub(in crate::dataset::lint) const SEEDED: &[Seeded] = &[
     (Rule::ShortcutWords, "a word that only edits say", |set| {
         for (sample, at) in failures(set) {
             answer(sample, at as usize, "It hereby 44 pears.");
+        }
+    }),
+    (Rule::ShortcutDesign, "a mode that is planted at one end of the log alone", |set| {
+        for (sample, at) in failures(set) {
+            let code = match at {
+                0 => "FM-3.1",
+                4 => "FM-2.4",
+                _ => "FM-2.6",
+            };
+            truth(sample).errors[0].failure_mode = crate::trajectory::FailureMode::parse(code).ok().map(Mode::from);
         }
     }),
     (Rule::GivesItselfAway, "the few words that a manipulator writes", |set| {
