@@ -73,7 +73,7 @@ enum GivenChoice {
 
 /// A choice that prose names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Mention {
+struct ChoiceMention {
     letter: char,
     span: std::ops::Range<usize>,
     denied: bool,
@@ -173,7 +173,7 @@ fn in_prose(text: &str, listed: &[(char, String)]) -> GivenChoice {
     }
 }
 
-fn single(mentions: &[Mention]) -> GivenChoice {
+fn single(mentions: &[ChoiceMention]) -> GivenChoice {
     let letters = |denied: bool| {
         let letters = mentions.iter().filter(|one| one.denied == denied).map(|one| one.letter);
         letters.collect::<BTreeSet<char>>()
@@ -187,7 +187,7 @@ fn single(mentions: &[Mention]) -> GivenChoice {
 }
 
 /// The choices that prose names, by letter or by words.
-fn mentions(text: &str, listed: &[(char, String)]) -> Vec<Mention> {
+fn mentions(text: &str, listed: &[(char, String)]) -> Vec<ChoiceMention> {
     let letters = NAMED.captures_iter(text).filter_map(|found| {
         let names = ["bracketed", "named", "chosen", "right"];
         let letter = names.into_iter().find_map(|name| found.name(name))?;
@@ -208,7 +208,7 @@ fn mentions(text: &str, listed: &[(char, String)]) -> Vec<Mention> {
         let before = text.get(..span.start).unwrap_or_default().trim_end_matches('(');
         let after = text.get(span.end..).unwrap_or_default();
         let denied = DENIAL_BEFORE.is_match(before) || DENIAL_AFTER.is_match(after);
-        Mention { letter, span, denied }
+        ChoiceMention { letter, span, denied }
     };
     found.into_iter().map(mention).collect()
 }

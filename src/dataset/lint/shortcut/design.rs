@@ -14,7 +14,7 @@ const DEVIATIONS: f64 = 4.0;
 
 /// What is known of an error before a word is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Known {
+enum KnownAhead {
     Count,
     Agent,
     Place,
@@ -22,7 +22,7 @@ enum Known {
 
 /// Labels by what is known of them and by their mode.
 #[derive(Debug, Default)]
-pub(super) struct PlantedModes(BTreeMap<Known, BTreeMap<String, BTreeMap<String, u32>>>);
+pub(super) struct PlantedModes(BTreeMap<KnownAhead, BTreeMap<String, BTreeMap<String, u32>>>);
 
 impl PlantedModes {
     pub(super) fn add(&mut self, sample: &Sample) {
@@ -37,9 +37,9 @@ impl PlantedModes {
                 _ => "a step between",
             };
             let known = [
-                (Known::Count, format!("{count} of a run")),
-                (Known::Agent, format!("`{}`", error.agent)),
-                (Known::Place, place.to_owned()),
+                (KnownAhead::Count, format!("{count} of a run")),
+                (KnownAhead::Agent, format!("`{}`", error.agent)),
+                (KnownAhead::Place, place.to_owned()),
             ];
             for (known, value) in known {
                 let modes = self.0.entry(known).or_default().entry(value).or_default();
@@ -54,7 +54,7 @@ impl PlantedModes {
     }
 }
 
-fn tells(known: Known, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Option<String> {
+fn tells(known: KnownAhead, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Option<String> {
     let mut all: BTreeMap<String, u32> = BTreeMap::new();
     for (mode, count) in values.values().flatten() {
         *all.entry(mode.clone()).or_default() += count;
@@ -69,9 +69,9 @@ fn tells(known: Known, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Opti
         return None;
     }
     let what = match known {
-        Known::Count => "how many errors were planted in a run",
-        Known::Agent => "the agent",
-        Known::Place => "where in the log the error is",
+        KnownAhead::Count => "how many errors were planted in a run",
+        KnownAhead::Agent => "the agent",
+        KnownAhead::Place => "where in the log the error is",
     };
     let most = |(value, modes): (&String, &BTreeMap<String, u32>)| {
         let mode = modes.iter().max_by_key(|(mode, count)| (**count, std::cmp::Reverse(*mode)))?;
@@ -122,10 +122,10 @@ mod tests {
     fn a_draw_without_axes_in_step_tells_nothing() {
         let even = modes(&[("a", 20), ("b", 20), ("c", 20)]);
         let values: BTreeMap<_, _> = ["1 of a run", "2 of a run"].map(|value| (value.to_owned(), even.clone())).into();
-        assert_eq!(tells(Known::Count, &values), None);
+        assert_eq!(tells(KnownAhead::Count, &values), None);
         let step = [("1 of a run", modes(&[("a", 30)])), ("2 of a run", modes(&[("b", 30)]))];
         let step: BTreeMap<_, _> = step.map(|(value, modes)| (value.to_owned(), modes)).into();
-        let said = tells(Known::Count, &step).expect("told");
+        let said = tells(KnownAhead::Count, &step).expect("told");
         assert!(said.contains("right in 100 %") && said.contains("a at 1 of a run, b at 2 of a run"), "{said}");
     }
 }
