@@ -60,12 +60,15 @@ fn tells(known: KnownAhead, values: &BTreeMap<String, BTreeMap<String, u32>>) ->
         *all.entry(mode.clone()).or_default() += count;
     }
     let labels: u32 = all.values().sum();
+    if labels < FEWEST {
+        return None;
+    }
     let share = |count: u32| f64::from(count) / f64::from(labels);
     let (guessed, without) = (values.values().map(guessed).sum(), guessed(&all));
     let chance = share(without).clamp(share(1), 1.0 - share(1));
     let spread = (chance * (1.0 - chance) / f64::from(labels)).sqrt();
     let gain = share(guessed) - chance;
-    if labels < FEWEST || gain < GAIN || gain < DEVIATIONS * spread {
+    if gain < GAIN || gain < DEVIATIONS * spread {
         return None;
     }
     let what = match known {
@@ -126,6 +129,8 @@ mod tests {
         let step = [("1 of a run", modes(&[("a", 30)])), ("2 of a run", modes(&[("b", 30)]))];
         let step: BTreeMap<_, _> = step.map(|(value, modes)| (value.to_owned(), modes)).into();
         let said = tells(KnownAhead::Count, &step).expect("told");
+        let few: BTreeMap<_, _> = [("1 of a run".to_owned(), modes(&[("a", 1)]))].into();
+        assert_eq!(tells(KnownAhead::Count, &few), None, "one label says nothing");
         assert!(said.contains("right in 100 %") && said.contains("a at 1 of a run, b at 2 of a run"), "{said}");
     }
 }
