@@ -140,21 +140,23 @@ fn design(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     if positions.is_empty() {
         return Ok(());
     }
-    let targets = counts.iter().map(|count| format!(" of {count} |")).collect::<String>();
-    let places = positions.iter().map(|position| format!(" {} |", position.name())).collect::<String>();
+    let targets: Vec<String> = counts.iter().map(|count| format!("of {count}")).collect();
+    let titles: Vec<&str> =
+        targets.iter().map(String::as_str).chain(positions.iter().map(|place| place.name())).collect();
     writeln!(
         page,
         "\n## What was drawn\n\nErrors planted, by how many a plan has and by position; `report.json` has each agent too (`design`).\n"
     )?;
-    writeln!(page, "| mode |{targets}{places}\n|---|{}", "--:|".repeat(counts.len() + positions.len()))?;
+    writeln!(page, "| mode | {} |\n|---|{}", titles.join(" | "), "--:|".repeat(titles.len()))?;
     for mode in modes {
         let planted = |holds: &dyn Fn(&PlantedCount) -> bool| {
             let rows = drawn().filter(|row| row.mode == mode && holds(row));
-            format!(" {} |", rows.map(|row| row.planted).sum::<usize>())
+            rows.map(|row| row.planted).sum::<usize>().to_string()
         };
-        let by_count = counts.iter().map(|count| planted(&|row| row.targets == *count)).collect::<String>();
-        let by_place = positions.iter().map(|place| planted(&|row| row.position == Some(*place))).collect::<String>();
-        writeln!(page, "| {} |{by_count}{by_place}", mode.unwrap_or("fault"))?;
+        let by_count = counts.iter().map(|count| planted(&|row| row.targets == *count));
+        let by_place = positions.iter().map(|place| planted(&|row| row.position == Some(*place)));
+        let row: Vec<String> = by_count.chain(by_place).collect();
+        writeln!(page, "| {} | {} |", mode.unwrap_or("fault"), row.join(" | "))?;
     }
     Ok(())
 }
