@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::{Finding, LintReport, Noted, Rule, fold::folded, is_imported, quoted};
 use crate::{
     dataset::{Place, PlacedSample, Sample, SampleKind},
@@ -132,7 +134,22 @@ impl Answers {
 fn is_spoken(sample: &Sample) -> bool {
     let own = &sample.final_answer;
     let mut texts = sample.shown().filter(|(place, _)| matches!(place, Place::Input(_) | Place::Output(_)));
-    texts.any(|(_, text)| says(text, own))
+    texts.any(|(_, text)| says(text, own) || strings(text).iter().any(|inside| says(inside, own)))
+}
+
+/// The strings of a text that is JSON, as they read: a program that answers in JSON prints what they stand for.
+fn strings(text: &str) -> Vec<String> {
+    let Ok(whole) = serde_json::from_str::<Value>(text.trim()) else { return Vec::new() };
+    let (mut strings, mut left) = (Vec::new(), vec![whole]);
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(text) => strings.push(text),
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => left.extend(fields.into_iter().map(|(_, value)| value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    strings
 }
 
 /// Whether a text says an answer, as words of its own; a number however it is written.
@@ -162,4 +179,18 @@ fn given(sample: &Sample, gold: &str) -> Option<(u32, bool)> {
     let first = before.map(|step| step.step).find(|number| prompt_says(*number))?;
     let everywhere = sample.steps.len() > 1 && sample.steps.iter().all(|step| prompt_says(step.step));
     Some((first, everywhere))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_inside_json_is_said() {
+        let said = r#"{"answer":"```python\ndef f():\n    return 1\n```","steps":[{"why":"as asked"}]}"#;
+        let own = "```python\ndef f():\n    return 1\n```";
+        assert!(!says(said, own), "its line ends are written as two letters");
+        assert!(strings(said).iter().any(|inside| says(inside, own)));
+        assert_eq!((strings("no JSON"), strings("12")), (Vec::new(), Vec::new()));
+    }
 }
