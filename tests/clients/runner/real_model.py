@@ -54,7 +54,7 @@ def test(aegis, cache, report):
         outs = {name: system(suite) for name, suite in suites.items()}
         if outs["debate"]:
             again(suites["debate"], outs["debate"])
-        decoys(Suite(aegis, cache, report, url, "decoys", program="handover"), suites["handover"].tasks[:1])
+        decoys(Suite(aegis, cache, report, url, "decoys", program="handover"), suites["handover"].tasks)
         chain = suites["handover"]
         if outs["handover"]:
             replayed(chain, outs["handover"])
@@ -218,7 +218,7 @@ def decoys(suite, tasks):
     """Runs into which nothing but neutral changes are planted, through the whole of the proof: not one is verified."""
     suite.report.heading(f"{NAME}: decoys")
     suite.tasks = tasks
-    out, said = suite.campaign(file="few.toml")
+    out, said = suite.campaign(file="handover.toml")
     if not out:
         return
     own = said.get("decoys", {"planted": 0, "verified": 0})
