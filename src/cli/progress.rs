@@ -41,7 +41,7 @@ impl Far {
         }
         self.said = Instant::now();
         let Self { name, parts, done, shown, .. } = self;
-        let shown = if *shown > 0 { format!("   {shown} failures shown so far") } else { String::new() };
+        let shown = if *shown > 0 { format!("   {shown} shown so far") } else { String::new() };
         Some(format!("{name:<10}{done} of {parts}{shown}"))
     }
 }

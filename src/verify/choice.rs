@@ -33,13 +33,13 @@ patterns! {
     /// Two letters in a row: `A or B`.
     SEVERAL = r"^\W*[A-Ja-j]\W*(?:,|/|or|and|&)\W*[A-Ja-j]\b";
 
-    /// A letter that is named in prose: `(C)`, `option C`, `it's C`, `choose C`, `C is right`. Only at the end of a clause where
-    /// the letter may be a word.
+    /// A letter that is named in prose: `(C)`, `option C`, `it's C`, `choose C`, `C is right`. A bare letter
+    /// counts at the end of a clause alone, and `I was right` speaks of whoever says it.
     NAMED = {
     let chosen = r"(?i:not|is|it's|that's|be|choose|chose|pick|select|say|prefer|with|answer|option|choice|letter)";
     let right = r"(?i:is|was|seems|looks|must\s+be|has\s+to\s+be)\s+(?i:the\s+)?(?i:right|correct|best|true|only|answer|one\b)";
     format!(
-        r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b|\b{chosen}:?\s+[*`]*(?P<chosen>[A-J])[*`]*(?:[).,;:!]|$|\s+(?:because|since|as|\())|\b(?P<right>[A-J])\)?\s+{right}"
+        r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b|\b{chosen}:?\s+[*`]*(?P<chosen>[A-J])[*`]*(?:[).,;:!]|$|\s+(?:because|since|as|\())|\b(?P<right>[A-HJ])\)?\s+{right}"
     )
 };
 
@@ -308,6 +308,8 @@ mod tests {
             "A city in Africa is what I would look for.",
             "Either B or D.",
             "I have no idea.",
+            "I was right about the river.",
+            "I was the one who looked it up.",
             "Rome is the capital of Italy, and Cairo is that of Egypt.",
         ] {
             let case = Case { question: "", expected: "D", output: open };

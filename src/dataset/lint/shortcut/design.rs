@@ -12,17 +12,17 @@ const GAIN: f64 = 0.2;
 /// How many standard deviations of a guess at random that has to be.
 const DEVIATIONS: f64 = 4.0;
 
-/// What is known of an error before a word is read.
+/// What a campaign decides of an error before a word of it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum KnownAhead {
+enum DesignAxis {
     Count,
     Agent,
     Place,
 }
 
-/// Labels by what is known of them and by their mode.
+/// Labels by what was decided of them and by their mode.
 #[derive(Debug, Default)]
-pub(super) struct PlantedModes(BTreeMap<KnownAhead, BTreeMap<String, BTreeMap<String, u32>>>);
+pub(super) struct PlantedModes(BTreeMap<DesignAxis, BTreeMap<String, BTreeMap<String, u32>>>);
 
 impl PlantedModes {
     pub(super) fn add(&mut self, sample: &Sample) {
@@ -36,13 +36,13 @@ impl PlantedModes {
                 step if step == last => "the last step",
                 _ => "a step between",
             };
-            let known = [
-                (KnownAhead::Count, format!("{count} of a run")),
-                (KnownAhead::Agent, format!("`{}`", error.agent)),
-                (KnownAhead::Place, place.to_owned()),
+            let decided = [
+                (DesignAxis::Count, format!("{count} of a run")),
+                (DesignAxis::Agent, format!("`{}`", error.agent)),
+                (DesignAxis::Place, place.to_owned()),
             ];
-            for (known, value) in known {
-                let modes = self.0.entry(known).or_default().entry(value).or_default();
+            for (axis, value) in decided {
+                let modes = self.0.entry(axis).or_default().entry(value).or_default();
                 *modes.entry(mode.code.clone()).or_default() += 1;
             }
         }
@@ -50,11 +50,11 @@ impl PlantedModes {
 
     /// What tells the mode, in words.
     pub(super) fn tells(&self) -> Vec<String> {
-        self.0.iter().filter_map(|(known, values)| tells(*known, values)).collect()
+        self.0.iter().filter_map(|(axis, values)| tells(*axis, values)).collect()
     }
 }
 
-fn tells(known: KnownAhead, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Option<String> {
+fn tells(axis: DesignAxis, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Option<String> {
     let mut all: BTreeMap<String, u32> = BTreeMap::new();
     for (mode, count) in values.values().flatten() {
         *all.entry(mode.clone()).or_default() += count;
@@ -71,10 +71,10 @@ fn tells(known: KnownAhead, values: &BTreeMap<String, BTreeMap<String, u32>>) ->
     if gain < GAIN || gain < DEVIATIONS * spread {
         return None;
     }
-    let what = match known {
-        KnownAhead::Count => "how many errors were planted in a run",
-        KnownAhead::Agent => "the agent",
-        KnownAhead::Place => "where in the log the error is",
+    let what = match axis {
+        DesignAxis::Count => "how many errors were planted in a run",
+        DesignAxis::Agent => "the agent",
+        DesignAxis::Place => "where in the log the error is",
     };
     let most = |(value, modes): (&String, &BTreeMap<String, u32>)| {
         let mode = modes.iter().max_by_key(|(mode, count)| (**count, std::cmp::Reverse(*mode)))?;
@@ -125,12 +125,12 @@ mod tests {
     fn a_draw_without_axes_in_step_tells_nothing() {
         let even = modes(&[("a", 20), ("b", 20), ("c", 20)]);
         let values: BTreeMap<_, _> = ["1 of a run", "2 of a run"].map(|value| (value.to_owned(), even.clone())).into();
-        assert_eq!(tells(KnownAhead::Count, &values), None);
+        assert_eq!(tells(DesignAxis::Count, &values), None);
         let step = [("1 of a run", modes(&[("a", 30)])), ("2 of a run", modes(&[("b", 30)]))];
         let step: BTreeMap<_, _> = step.map(|(value, modes)| (value.to_owned(), modes)).into();
-        let said = tells(KnownAhead::Count, &step).expect("told");
+        let said = tells(DesignAxis::Count, &step).expect("told");
         let few: BTreeMap<_, _> = [("1 of a run".to_owned(), modes(&[("a", 1)]))].into();
-        assert_eq!(tells(KnownAhead::Count, &few), None, "one label says nothing");
+        assert_eq!(tells(DesignAxis::Count, &few), None, "one label says nothing");
         assert!(said.contains("right in 100 %") && said.contains("a at 1 of a run, b at 2 of a run"), "{said}");
     }
 }
