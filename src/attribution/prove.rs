@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use super::recorded_proof::{ExecutionSaid, KeptLeftOut, KeptProof, KeptSham, samples};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, LeaveOneOut, NeedTerms, Next, NextForNeed, ProofSample, Terms},
+    proof::{Arm, Claim, NeedTerms, Next, NextForNeed, ProofSample, Terms, is_fragile},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{Executed, Label, Necessity, Need, RunId, Side, Standing, Step, Verdict, Void},
 };
@@ -68,44 +69,6 @@ pub enum Unprovable {
     NoStep,
 }
 
-/// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct KeptProof {
-    /// What was executed and how it was judged.
-    pub of: ProofOf,
-    /// Executions that were begun: one that was ended before its end has a recording too.
-    pub begun: u32,
-    /// With the injection.
-    pub treated: Vec<ExecutionSaid>,
-    /// Without it.
-    pub null: Vec<ExecutionSaid>,
-    /// For each error of several, in their order. Earlier versions kept runs without one that were not made in turn with runs with
-    /// all: those are not gone on from.
-    #[serde(default)]
-    pub left_out: Vec<KeptLeftOut>,
-}
-
-/// What was executed for one of several errors, in turn.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct KeptLeftOut {
-    /// Without what one injection did to one agent.
-    pub without: Vec<ExecutionSaid>,
-    /// With all.
-    pub with_all: Vec<ExecutionSaid>,
-}
-
-/// What one execution said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExecutionSaid {
-    /// The task was solved.
-    Passed,
-    /// It was not.
-    Failed,
-    /// Nothing, and why.
-    Void(Void),
-}
-
 /// Where the claim stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proved {
@@ -123,26 +86,6 @@ pub struct Proved {
 struct RunTreatment {
     fork: ForkPoint,
     plan: Option<Arc<Plan>>,
-}
-
-impl From<ExecutionSaid> for ProofSample {
-    fn from(said: ExecutionSaid) -> Self {
-        match said {
-            ExecutionSaid::Passed => ProofSample::Passed,
-            ExecutionSaid::Failed => ProofSample::Failed,
-            ExecutionSaid::Void(why) => ProofSample::Void(why),
-        }
-    }
-}
-
-impl From<ProofSample> for ExecutionSaid {
-    fn from(sample: ProofSample) -> Self {
-        match sample {
-            ProofSample::Passed => ExecutionSaid::Passed,
-            ProofSample::Failed => ExecutionSaid::Failed,
-            ProofSample::Void(why) => ExecutionSaid::Void(why),
-        }
-    }
 }
 
 impl Proving {
@@ -202,10 +145,64 @@ impl Proving {
         let executed = self.claim(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
         let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
         let planted = self.planted();
-        if standing == Standing::Verified && planted.len() > 1 {
+        if standing == Standing::Verified {
+            self.against_shams(&null, &mut kept, keep, &mut proved).await?;
+        }
+        if proved.standing == Standing::Verified && planted.len() > 1 {
             self.narrow(&planted, kept, keep, &mut proved).await?;
         }
         Ok(proved)
+    }
+
+    /// Executes the neutral changes of runs without the injection that failed once more, as the injection is: where one fails each time,
+    /// the claim has no weight.
+    async fn against_shams(
+        &self,
+        null: &RunTreatment,
+        kept: &mut KeptProof,
+        keep: &mut (dyn FnMut(&KeptProof) + Send),
+        proved: &mut Proved,
+    ) -> Result<(), ExecutionError> {
+        let failed = kept.null.iter().zip(0..).filter(|(said, _)| **said == ExecutionSaid::Failed);
+        let controls: Vec<u32> = failed.map(|(_, number)| number).collect();
+        for control in controls {
+            let place = kept.shams.iter().position(|sham| sham.control == control).unwrap_or_else(|| {
+                kept.shams.push(KeptSham { control, executions: Vec::new() });
+                kept.shams.len() - 1
+            });
+            loop {
+                let Some(so_far) = kept.shams.get(place).map(KeptSham::sham) else { return Err(ExecutionError::Lost) };
+                let arm = so_far.is_open().then(|| self.sham(null, control, so_far.samples.len())).flatten();
+                let Some(arm) = arm else { break };
+                let said = self.execute(arm, kept, keep).await?;
+                kept.shams.get_mut(place).into_iter().for_each(|sham| sham.executions.push(said));
+                proved.runs += 1;
+                keep(kept);
+            }
+        }
+        let executed = kept.shams.iter().map(|sham| sham.sham().executions());
+        proved.executed.shams = executed.filter(|sham| sham.all() > 0).collect();
+        if is_fragile(&proved.executed) {
+            proved.standing = Standing::Void;
+        }
+        Ok(())
+    }
+
+    /// An execution of a sham, by its number; `None` where what stands there takes no neutral change, or none is left.
+    fn sham(&self, null: &RunTreatment, control: u32, number: usize) -> Option<ExecutionArm> {
+        let arm = ExecutionArm::forked(&self.cassette, null.fork.clone(), null.plan.clone());
+        if !arm.takes_changes() {
+            return None;
+        }
+        let of = arm.draw(&self.arm_name("null"), control)?;
+        let arm = arm.sham(&of);
+        let draw = arm.draw(&self.arm_name(&format!("sham {control}")), u32::try_from(number).ok()?)?;
+        Some(arm.perturbed(draw))
+    }
+
+    fn arm_name(&self, arm: &str) -> String {
+        let ProofOf { check, command, .. } = &self.of;
+        format!("{} {check} {command} {arm}", self.cassette.run())
     }
 
     fn claim<'a>(&self, terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Claim<'a> {
@@ -265,10 +262,8 @@ impl Proving {
 
     /// An execution of an arm, by its number there; `None` where no neutral change is left that none before it had.
     fn perturbed(&self, treatment: &RunTreatment, name: &str, number: usize) -> Option<ExecutionArm> {
-        let ProofOf { check, command, .. } = &self.of;
         let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
-        let name = format!("{} {check} {command} {name}", self.cassette.run());
-        let draw = arm.draw(&name, u32::try_from(number).ok()?)?;
+        let draw = arm.draw(&self.arm_name(name), u32::try_from(number).ok()?)?;
         Some(arm.perturbed(draw))
     }
 
@@ -350,23 +345,4 @@ impl Proving {
         });
         planted.collect::<BTreeSet<_>>().into_iter().collect()
     }
-}
-
-impl KeptLeftOut {
-    /// Asks what these runs say of the error.
-    fn asked<T>(&self, terms: NeedTerms, ask: impl FnOnce(LeaveOneOut<'_>) -> T) -> T {
-        let (without, with_all) = (samples(&self.without), samples(&self.with_all));
-        ask(LeaveOneOut { without: &without, with_all: &with_all, terms })
-    }
-
-    fn add(&mut self, arm: Arm, said: ExecutionSaid) {
-        match arm {
-            Arm::Null => self.without.push(said),
-            Arm::Treated => self.with_all.push(said),
-        }
-    }
-}
-
-fn samples(said: &[ExecutionSaid]) -> Vec<ProofSample> {
-    said.iter().copied().map(ProofSample::from).collect()
 }

@@ -16,6 +16,7 @@ use crate::{
 /// What perturbed cells are named by. Earlier versions named plain ones `null` and `again`: those are other executions.
 const PERTURBED_NULL: &str = "perturbed null";
 const PERTURBED_AGAIN: &str = "perturbed again";
+const SHAM: &str = "sham";
 
 /// One run to be made.
 #[derive(Debug, Clone)]
@@ -44,6 +45,9 @@ pub(super) enum CellKind {
     Again { of: RunId, arm: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
     /// The same prefix without the plan; `perturbed` with neutral changes of its own.
     Null { fork: Fork, arm: RunId, index: u32, perturbed: bool },
+    /// The neutral change of an earlier run without the plan once more, as if it were planted: the same bytes where it leaves the reference,
+    /// and further neutral changes of its own. `control_arm` and `control`: the arm of that run, and its number there.
+    Sham { fork: Fork, control_arm: RunId, control: u32, arm: RunId, index: u32 },
     /// An injected cell less what one injection did to one agent, left where that one left the reference.
     Without { of: RunId, planted: Planted, treatment: Arc<Treatment>, reference: RunId },
 }
@@ -80,11 +84,24 @@ impl Cell {
     /// A null execution, plain or perturbed.
     pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32, perturbed: bool) -> Self {
         let (step, number) = (fork.step.to_string(), index.to_string());
-        let own = if fork.replied { "after the reply" } else { "before the reply" };
+        let own = own(fork);
         let words = [if perturbed { PERTURBED_NULL } else { "null" }, fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
         let arm = key(campaign, of.system, of.task, &["null", &step, own]);
         Self { run, kind: CellKind::Null { fork: fork.clone(), arm, index, perturbed }, ..of.clone() }
+    }
+
+    /// The neutral change that the null execution of a number got, once more; 0 is the first repeat.
+    pub(super) fn sham(campaign: &Campaign, of: &Cell, fork: &Fork, control: u32, index: u32) -> Option<Self> {
+        let CellKind::Null { arm: control_arm, .. } = Self::null(campaign, of, fork, control, true).kind else {
+            return None;
+        };
+        let [step, control_number, number] = [fork.step, control, index].map(|number| number.to_string());
+        let own = own(fork);
+        let words = [SHAM, fork.reference.as_str(), &step, own, &control_number, &number];
+        let run = name(campaign, of.system, of.task, &words);
+        let arm = key(campaign, of.system, of.task, &[SHAM, &step, own, &control_number]);
+        Some(Self { run, kind: CellKind::Sham { fork: fork.clone(), control_arm, control, arm, index }, ..of.clone() })
     }
 
     /// The treatment of a cell once more; 0 is the first repeat.
@@ -144,9 +161,9 @@ impl Cell {
     /// The arm of which it is an execution with neutral changes, and its number there; `None` of runs without such changes.
     pub(super) fn perturbed(&self) -> Option<(&str, u32)> {
         match &self.kind {
-            CellKind::Again { arm, index, .. } | CellKind::Null { arm, index, perturbed: true, .. } => {
-                Some((arm.as_str(), *index))
-            }
+            CellKind::Again { arm, index, .. }
+            | CellKind::Sham { arm, index, .. }
+            | CellKind::Null { arm, index, perturbed: true, .. } => Some((arm.as_str(), *index)),
             _ => None,
         }
     }
@@ -156,7 +173,7 @@ impl Cell {
         match &self.kind {
             CellKind::Injected { aimed, .. } => Some(aimed),
             CellKind::Again { treatment, .. } | CellKind::Without { treatment, .. } => Some(&treatment.aimed),
-            CellKind::Clean { .. } | CellKind::Null { .. } => None,
+            CellKind::Clean { .. } | CellKind::Null { .. } | CellKind::Sham { .. } => None,
         }
     }
 
@@ -167,7 +184,7 @@ impl Cell {
             CellKind::Injected { reference, .. }
             | CellKind::Again { reference, .. }
             | CellKind::Without { reference, .. } => Some(reference),
-            CellKind::Null { fork, .. } => Some(&fork.reference),
+            CellKind::Null { fork, .. } | CellKind::Sham { fork, .. } => Some(&fork.reference),
         }
     }
 }
@@ -177,6 +194,11 @@ impl Fork {
     pub(super) fn of(reference: &RunId, planned: &ForkPoint) -> Self {
         Self { reference: reference.clone(), step: planned.step, replied: planned.at == AtFork::Recorded }
     }
+}
+
+/// How a place is named.
+fn own(fork: &Fork) -> &'static str {
+    if fork.replied { "after the reply" } else { "before the reply" }
 }
 
 /// Everything that a run depends on, hashed: program, task, seed, and which of the task's cells it is.

@@ -113,7 +113,7 @@ impl CellBench {
         let Some(reference) = cell.reference() else { return Ok(ExecutionArm { plan, ..ExecutionArm::default() }) };
         let cassette = self.references.open(&self.state, reference)?;
         let arm = match fork(cell, &cassette) {
-            Some(at) => ExecutionArm::forked(&cassette, at, plan),
+            Some(at) => sham(cell, ExecutionArm::forked(&cassette, at, plan)),
             None => ExecutionArm { plan, ..ExecutionArm::default() },
         };
         // Executions that only repeat what they are repeats of need no draw of their own.
@@ -130,7 +130,14 @@ impl CellBench {
         let (Some((name, number)), Some(reference)) = (cell.perturbed(), cell.reference()) else { return Ok(true) };
         let cassette = self.references.open(&self.state, reference)?;
         let Some(at) = fork(cell, &cassette) else { return Ok(true) };
-        Ok(ExecutionArm::forked(&cassette, at, None).draw(name, number).is_some())
+        Ok(sham(cell, ExecutionArm::forked(&cassette, at, None)).draw(name, number).is_some())
+    }
+
+    /// Whether what stands where a cell leaves its reference takes neutral changes.
+    pub(super) fn takes_changes(&self, cell: &Cell) -> Result<bool, CampaignError> {
+        let Some(reference) = cell.reference() else { return Ok(false) };
+        let cassette = self.references.open(&self.state, reference)?;
+        Ok(fork(cell, &cassette).is_some_and(|at| ExecutionArm::forked(&cassette, at, None).takes_changes()))
     }
 
     fn program(&self, cell: &Cell, system: &CampaignSystem, task: &Task) -> Result<Program, CampaignError> {
@@ -217,6 +224,14 @@ impl CellBench {
     }
 }
 
+/// An arm of a sham with the change that the run without the plan got; any other arm as it is.
+fn sham(cell: &Cell, arm: ExecutionArm) -> ExecutionArm {
+    let CellKind::Sham { control_arm, control, .. } = &cell.kind else { return arm };
+    let drawn = arm.draw(control_arm.as_str(), *control);
+    let perturbation = drawn.unwrap_or_else(|| Perturbation::drawn(control_arm.as_str(), *control));
+    arm.sham(&perturbation)
+}
+
 /// Whether a planted fault, which never makes a label, was delivered.
 fn faults(recording: &Recording) -> bool {
     let planted = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
@@ -236,6 +251,13 @@ fn ran(cell: &Cell) -> Ran {
             replied: fork.replied,
             index: *index,
             perturbed: *perturbed,
+        },
+        CellKind::Sham { fork, control, index, .. } => Ran::Sham {
+            reference: fork.reference.clone(),
+            step: fork.step,
+            replied: fork.replied,
+            control: *control,
+            index: *index,
         },
         CellKind::Without { of, planted, .. } => Ran::Without {
             of: of.clone(),

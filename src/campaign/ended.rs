@@ -120,6 +120,19 @@ pub enum Ran {
         #[serde(default)]
         perturbed: bool,
     },
+    /// The neutral change of a null execution once more, as if it were planted.
+    Sham {
+        /// The clean run that it begins like.
+        reference: RunId,
+        /// The step at which injected runs leave it.
+        step: StepIndex,
+        /// Whether that step's reply is the recorded one.
+        replied: bool,
+        /// Which of the null executions there, 0-based.
+        control: u32,
+        /// Which of the repeats, 0-based.
+        index: u32,
+    },
     /// An injected run less one injection.
     Without {
         /// That run.
@@ -233,6 +246,11 @@ fn read_label<'de, D: Deserializer<'de>>(file: D) -> Result<Option<Label>, D::Er
 }
 
 impl EndedCell {
+    /// The number of a null execution at its place.
+    pub(super) fn null_number(&self) -> Option<u32> {
+        if let Ran::Null { index, .. } = self.kind { Some(index) } else { None }
+    }
+
     /// What the run came to, in words: how it ended where that says more than the checker's word. `wanted` is how its
     /// answer was looked for.
     pub(super) fn in_words(&self, wanted: Option<&Pattern>) -> String {

@@ -44,6 +44,7 @@ mod rewriting;
 mod salvage;
 mod sample;
 mod shard;
+mod sham;
 mod sitting;
 mod stages;
 mod start;

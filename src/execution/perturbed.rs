@@ -33,6 +33,22 @@ impl ExecutionArm {
         )
     }
 
+    /// The same arm with the neutral change that an execution of it got where it leaves the record, as if that had been planted: what
+    /// the program asks there is set, too. A place that takes none stays as it is.
+    #[must_use]
+    pub fn sham(mut self, of: &Perturbation) -> Self {
+        if let ReplySource::Forked(fork) = &mut self.replies {
+            fork.set_request();
+            fork.perturb(of);
+        }
+        self
+    }
+
+    /// Whether the place where an arm leaves the record takes neutral changes.
+    pub fn takes_changes(&self) -> bool {
+        matches!(&self.replies, ReplySource::Forked(fork) if fork.text().is_some())
+    }
+
     /// The same arm with the neutral changes of an execution. A place that takes none stays as it is.
     #[must_use]
     pub fn perturbed(mut self, perturbation: Perturbation) -> Self {
@@ -84,6 +100,16 @@ impl ForkedReplies {
             AtFork::Recorded => reply(&attempt.reply),
             AtFork::Delivered => reply(attempt.delivered()),
             AtFork::Instead(body) => reply(body),
+        }
+    }
+
+    /// Sets the request at the fork point to the recorded one, where the program would make its own.
+    fn set_request(&mut self) {
+        let steps = &self.cassette.recording().trajectory.steps;
+        if let Some(step) = steps.iter().find(|step| step.step == self.at.step)
+            && self.at.at == AtFork::Live
+        {
+            self.at.at = AtFork::Asked(step.request.clone());
         }
     }
 

@@ -130,6 +130,7 @@ impl<'a> Claim<'a> {
             dependent: None,
             chaotic: false,
             perturbed: self.perturbed,
+            shams: Vec::new(),
         }
     }
 

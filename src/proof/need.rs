@@ -137,6 +137,7 @@ impl LeaveOneOut<'_> {
             target: Some(self.terms.target),
             repeatable: false,
             perturbed: true,
+            shams: Vec::new(),
             dependent: None,
             chaotic: false,
         }

@@ -1,12 +1,22 @@
 //! A claim in words, as every page and line shows it.
 
+use super::is_steady;
 use crate::trajectory::{Executed, Executions, Necessity, Need};
 
 /// One line: how sure, and on what executions. `null` and `treated` say what the arms are, for example `without` and `with`.
 pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
     let dependent = executed.dependent.as_ref().map(|dependence| format!("; dependent: {}", dependence.words()));
     let chaotic = executed.chaotic.then_some("; chaotic: neutral changes alone turn the task's outcome too often");
-    evidence(executed, null, treated) + &dependent.unwrap_or_default() + chaotic.unwrap_or_default()
+    let fragile = executed.shams.iter().find(|sham| is_steady(sham)).map(|sham| format!("; {}", fragile(sham)));
+    [Some(evidence(executed, null, treated)), dependent, chaotic.map(str::to_owned), fragile]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// One line on a place where a neutral change alone does what the treatment did.
+pub fn fragile(sham: &Executions) -> String {
+    format!("fragile: a neutral change alone failed in each of {} executions", sham.failed)
 }
 
 fn evidence(executed: &Executed, null: &str, treated: &str) -> String {
@@ -161,6 +171,7 @@ mod tests {
             dependent: None,
             chaotic: false,
             perturbed: false,
+            shams: Vec::new(),
         };
         assert_eq!(
             in_words(&executed, "without", "with"),

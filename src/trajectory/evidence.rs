@@ -105,6 +105,10 @@ pub struct Executed {
     /// executed, it is shown that bytes decide, and not that these do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub perturbed: bool,
+    /// Of runs without the treatment that failed, in order: what their own neutral change came to when it was executed again as the
+    /// treatment is. Where one [fails each time](crate::proof::is_fragile), the claim amounts to nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shams: Vec<Executions>,
 }
 
 /// Where a claim stands.
@@ -117,8 +121,8 @@ pub enum Standing {
     Contradicted,
     /// It is not shown, or not yet.
     Unproven,
-    /// Too many executions say nothing, or they depend on each other ([`Executed::dependent`] says how), or the task is
-    /// [chaotic](Executed::chaotic).
+    /// Too many executions say nothing, or they depend on each other ([`Executed::dependent`] says how), the task is
+    /// [chaotic](Executed::chaotic), or the place is fragile ([`Executed::shams`]).
     Void,
 }
 

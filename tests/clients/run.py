@@ -41,6 +41,7 @@ def suites():
     suites[foreign.NAME] = (foreign.test, ROOT)
     suites[formats.NAME] = (formats.test, ROOT)
     suites[real_model.NAME] = (real_model.test,)
+    suites[f"{real_model.NAME}-decoys"] = (real_model.test_decoys,)
     suites[training.NAME] = (training.test, ROOT)
     suites[scale.NAME] = (scale.test, ROOT)
     return suites
@@ -61,8 +62,8 @@ def main():
         for name in chosen:
             report.add(suite(name, options))
         return report.finish()
-    # The longest first, so that no lane is left with it at the end.
-    chosen.sort(key=lambda name: name != real_model.NAME)
+    # The longest first, so that no lane is left with one at the end.
+    chosen.sort(key=lambda name: not name.startswith(real_model.NAME))
     with ProcessPoolExecutor(options.lanes, multiprocessing.get_context("fork")) as lanes:
         ended = {lanes.submit(printed, name, options): name for name in chosen}
         for one in as_completed(ended):

@@ -111,6 +111,7 @@ impl<'a> ChainNames<'a> {
                 Ran::Clean { .. } => return None,
                 Ran::Injected { reference: of, .. }
                 | Ran::Null { reference: of, .. }
+                | Ran::Sham { reference: of, .. }
                 | Ran::Again { of, .. }
                 | Ran::Without { of, .. } => of,
             };

@@ -153,6 +153,7 @@ const EXECUTED: Type = Type::Record(&[
     May("dependent", Type::Json),
     May("chaotic", Type::Flag),
     May("perturbed", Type::Flag),
+    May("shams", Type::List(&EXECUTIONS)),
 ]);
 
 const EXECUTIONS: Type =

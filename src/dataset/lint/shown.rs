@@ -82,7 +82,7 @@ fn former(evidence: &Evidence, injected: bool, unproven: &mut dyn FnMut(String))
 /// What a claim lacks that is said to be shown; `None` of one that has it.
 fn wanting(executed: &Executed) -> Option<String> {
     let words = || proof::in_words(executed, "without", "with");
-    if executed.dependent.is_some() || executed.chaotic {
+    if executed.dependent.is_some() || executed.chaotic || proof::is_fragile(executed) {
         return Some(format!("its executions have no weight: {}", words()));
     }
     let has = executed.repeatable || (executed.e.is_some() && executed.target.is_some());

@@ -6,6 +6,7 @@ and with one slot it repeats itself, so a campaign of it is reproducible; at 0.7
 """
 
 import json
+import math
 import re
 import resource
 import shlex
@@ -34,6 +35,8 @@ TASKS = {
     "debate": ("capital-egypt", "number-42", "capital-spain", "word-copper", "number-17"),
     "rewriting": ("capital-france", "capital-egypt"),
     "placebo": ("capital-france",),
+    # None in which any words turn the outcome: what is void there says nothing of the proof.
+    "decoys": ("capital-france", "capital-egypt", "word-copper"),
 }
 
 # The first of the placebo's draws, found by trying: its task passes, and fails after the placebo. A processor that rounds otherwise draws
@@ -54,7 +57,6 @@ def test(aegis, cache, report):
         outs = {name: system(suite) for name, suite in suites.items()}
         if outs["debate"]:
             again(suites["debate"], outs["debate"])
-        decoys(Suite(aegis, cache, report, url, "decoys", program="handover"), suites["handover"].tasks)
         chain = suites["handover"]
         if outs["handover"]:
             replayed(chain, outs["handover"])
@@ -65,6 +67,12 @@ def test(aegis, cache, report):
     with model.served(cache, "--draws", "--seed", SEED, "--port", PORT) as url:
         placebo(Suite(aegis, cache, report, url, "placebo", program="handover"))
     print(f"   {time.monotonic() - began:.0f} s, {spent() - before:.0f} s of them on a processor")
+
+
+def test_decoys(aegis, cache, report):
+    """The decoys, as a suite of their own: they take as long as all the rest."""
+    with model.served(cache) as url:
+        decoys(Suite(aegis, cache, report, url, "decoys", program="handover"))
 
 
 def spent():
@@ -144,7 +152,8 @@ def system(suite):
     for lost in ("infra_error", "timeout", "crashed", "diverged", "unchecked"):
         suite.equal(f"no run is {lost}", classes.get(lost, 0), 0)
     void = [cell["why"] for cell in said["cells"] if cell["class"] == "void"]
-    suite.check("no run is void but in a chaotic task", all(why.startswith("chaotic: ") for why in void), void)
+    explained = all(why.startswith(("chaotic: ", "fragile: ")) for why in void)
+    suite.check("no run is void but where neutral changes alone turn the outcome", explained, void)
     suite.check("failures are proven", funnel["verified"] >= ABLE[suite.name], said["classes"])
     open_claims = sum(classes.get(name, 0) for name in ("unproven", "flaky_task", "void"))
     suite.equal("every flip is proven, or is said to be open", funnel["verified"] + open_claims, funnel["flipped"])
@@ -214,22 +223,28 @@ def again(suite, first):
         suite.check(f"a second campaign writes the same {file}", same, f"{first} and {out}")
 
 
-def decoys(suite, tasks):
-    """Runs into which nothing but neutral changes are planted, through the whole of the proof: not one is verified."""
+def decoys(suite):
+    """Runs into which nothing but neutral changes are planted, through the whole of the proof: not more are verified than it promises."""
     suite.report.heading(f"{NAME}: decoys")
-    suite.tasks = tasks
     out, said = suite.campaign(file="handover.toml")
     if not out:
         return
     own = said.get("decoys", {"planted": 0, "verified": 0})
     planted = said["funnel"]["delivered"] + own["planted"]
-    suite.check("sixty are planted, or all that the replies take", planted >= 50, said["funnel"])
-    suite.equal("none of them is verified", (said["funnel"]["verified"], own["verified"]), (0, 0))
+    verified = said["funnel"]["verified"] + own["verified"]
+    suite.check("fifty are planted at least", planted >= 50, said["funnel"])
+    # The promise is one in a hundred. So few decoys cannot show that it is kept; they show where it is not.
+    suite.check("no more are verified than one in a hundred explains", at_least(verified, planted, 0.01) > 0.05, (verified, planted))
     suite.check("each that turned an outcome went through the proof", said["funnel"]["flipped"] == sum(
-        said["classes"].get(name, 0) for name in ("unproven", "flaky_task", "void")
+        said["classes"].get(name, 0) for name in ("verified", "unproven", "flaky_task", "void")
     ), said["classes"])
-    suite.equal("there is no failure in the data", failures(out), [])
+    suite.equal("what is verified is data, and nothing else is", len(failures(out)), said["funnel"]["verified"])
     suite.linted(out)
+
+
+def at_least(many, of, rate):
+    """The chance that so many of so many come at a rate, or more."""
+    return 1 - sum(math.comb(of, number) * rate**number * (1 - rate) ** (of - number) for number in range(many))
 
 
 def replayed(suite, out):

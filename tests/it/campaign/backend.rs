@@ -18,6 +18,9 @@ use hyper_util::rt::TokioIo;
 /// What becomes of a request, by its number.
 pub type Refuses = dyn Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync;
 
+/// Which requests get a wrong figure.
+type Wrong = dyn Fn(&[u8]) -> bool + Send + Sync;
+
 /// A backend that counts.
 pub struct Backend {
     pub url: String,
@@ -35,7 +38,17 @@ impl Backend {
     /// One whose words depend on every byte that it is asked, as those of a model do at temperature 0: of one request in `of` it
     /// gets a figure wrong, and always the same ones.
     pub async fn chaotic(of: u8) -> Self {
-        Self::serving(|_| None, Duration::ZERO, Some(of)).await
+        let wrong = move |asked: &[u8]| blake3::hash(asked).as_bytes()[0].is_multiple_of(of);
+        Self::serving(|_| None, Duration::ZERO, Arc::new(wrong)).await
+    }
+
+    /// One that stumbles over some words, as a small model does: where the critic is asked with one of them, it gets a figure wrong.
+    pub async fn stumbling(words: &'static [&'static str]) -> Self {
+        let wrong = |asked: &[u8]| {
+            let asked = String::from_utf8_lossy(asked);
+            asked.contains("You are the critic.") && words.iter().any(|word| asked.contains(word))
+        };
+        Self::serving(|_| None, Duration::ZERO, Arc::new(wrong)).await
     }
 
     /// One that refuses some (status and `Retry-After`), and takes its time.
@@ -43,13 +56,13 @@ impl Backend {
         refuses: impl Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync + 'static,
         takes: Duration,
     ) -> Self {
-        Self::serving(refuses, takes, None).await
+        Self::serving(refuses, takes, Arc::new(|_: &[u8]| false)).await
     }
 
     async fn serving(
         refuses: impl Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync + 'static,
         takes: Duration,
-        wrong_of: Option<u8>,
+        wrong: Arc<Wrong>,
     ) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -60,9 +73,9 @@ impl Backend {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (simulator, refuses) = (Arc::clone(&simulator), Arc::clone(&refuses));
-                let (counted, kept) = (Arc::clone(&counted), Arc::clone(&kept));
+                let (counted, kept, wrong) = (Arc::clone(&counted), Arc::clone(&kept), Arc::clone(&wrong));
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let (simulator, kept) = (Arc::clone(&simulator), Arc::clone(&kept));
+                    let (simulator, kept, wrong) = (Arc::clone(&simulator), Arc::clone(&kept), Arc::clone(&wrong));
                     let call = counted.fetch_add(1, Ordering::SeqCst);
                     let refusal = refuses(call);
                     async move {
@@ -72,7 +85,7 @@ impl Backend {
                                 let response = Response::builder().status(status).header("retry-after", after);
                                 response.body(Full::default()).expect("a response")
                             }
-                            None => reply(&simulator, request, &kept, wrong_of).await,
+                            None => reply(&simulator, request, &kept, &*wrong).await,
                         })
                     }
                 });
@@ -106,7 +119,7 @@ async fn reply(
     simulator: &Simulator,
     request: Request<Incoming>,
     kept: &Mutex<Vec<Bytes>>,
-    wrong_of: Option<u8>,
+    wrong: &Wrong,
 ) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let Ok(body) = body.collect().await else { return Response::new(Full::default()) };
@@ -115,7 +128,7 @@ async fn reply(
     let request = Request::from_parts(parts, Either::Left(Full::new(asked.clone())));
     let (head, body) = simulator.send(request).await.expect("a reply").into_parts();
     let mut body = body.collect().await.expect("a body").to_bytes();
-    if wrong_of.is_some_and(|of| blake3::hash(&asked).as_bytes()[0].is_multiple_of(of)) {
+    if wrong(&asked) {
         body = with_a_wrong_figure(&body);
     }
     Response::from_parts(head, Full::new(body))

@@ -4,6 +4,7 @@
 use std::fs;
 
 use super::{Bench, PIPELINE, backend::Backend, plans, tasks};
+use crate::program::verb;
 
 /// Polite words to each agent: nothing that an agent could be blamed for.
 const POLITE: &[(&str, &str)] = &[
@@ -50,4 +51,44 @@ async fn where_any_change_turns_outcomes_an_error_is_verified_and_a_polite_word_
     let shown = errors.iter().filter(|cell| verified(cell)).count();
     assert!(!errors.is_empty() && 10 * shown >= 8 * errors.len(), "{shown} of {}: {errors:#?}", errors.len());
     assert!(said.contains("does not repeat itself"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_neutral_words_do_what_the_planted_ones_did_the_place_is_fragile_and_nothing_is_verified() {
+    let backend = Backend::stumbling(&["advance", "nice day", "no hurry", "welcome"]).await;
+    let bench = Bench::new(&format!("{}{PIPELINE}[[plan]]\nfile = \"polite.toml\"\n", tasks(12)));
+    fs::write(bench.dir.path().join("polite.toml"), polite("critic", "Have a nice day.")).expect("written");
+    let (code, _, said) = bench.run(&["--upstream", &backend.url]).await;
+    assert!(code.is_some_and(|code| code < 2), "{said}");
+    let report = bench.report();
+    let cells = report["cells"].as_array().expect("cells");
+    assert_eq!(report["funnel"]["flipped"], 12, "these words turn each outcome: {said}");
+    let fragile: Vec<_> = cells.iter().filter(|cell| cell["class"] == "void").collect();
+    let verified = cells.iter().filter(|cell| cell["class"] == "verified");
+    // A control gets such words about once in seven times; where none of about seven did, nothing tells the planted ones apart.
+    assert!(fragile.len() >= 8, "{} of 12: {said}", fragile.len());
+    for cell in verified {
+        assert_eq!(cell["executed"]["null"]["failed"], 0, "{cell:#}");
+    }
+    let why = "fragile: a neutral change alone failed in each of 4 executions";
+    for cell in &fragile {
+        assert_eq!(cell["why"], why, "{cell:#}");
+        let label = bench.out().join("logs").join(cell["run"].as_str().expect("a run")).join("label.json");
+        let label: serde_json::Value = serde_json::from_slice(&fs::read(label).expect("a label")).expect("JSON");
+        assert_eq!(label["status"], "void", "{label:#}");
+        let shams = label["evidence"]["executed"]["shams"].as_array().expect("shams");
+        assert_eq!(shams.last().expect("a sham")["failed"], 4, "{label:#}");
+    }
+    let calls = backend.calls();
+    let (code, _, again) = bench.run(&["--resume", "--upstream", &backend.url]).await;
+    assert!(code.is_some_and(|code| code < 2), "{again}");
+    assert_eq!((bench.report()["classes"].clone(), backend.calls()), (report["classes"].clone(), calls), "{again}");
+    // `prove` asks the same.
+    let mut proven = String::new();
+    for cell in fragile.iter().take(4) {
+        let run = format!("out/logs/{}", cell["run"].as_str().expect("a run"));
+        let (_, said, error) = verb(bench.dir.path(), &["prove", &run, "--again", "--upstream", &backend.url]).await;
+        proven.extend([said, error]);
+    }
+    assert!(proven.matches("label void").count() >= 2 && proven.contains(why), "{proven}");
 }
