@@ -232,7 +232,9 @@ const WORDS: [(&str, &str); 4] = [("planner", "great"), ("planner", "much"), ("p
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_errs_by_chance_in_few_words_is_no_cache() {
-    let lab = Lab::new(World { noise: 0.2, wordy: false, ..World::plain(11) }, "pipe", 4).await;
+    let mut lab = Lab::new(World { noise: 0.2, wordy: false, ..World::plain(11) }, "pipe", 4).await;
+    // About a third of the runs fails by chance: no task is to be chaotic by a draw, so that what is void depends on each other.
+    "proof.chaotic = 0.9\n".clone_into(&mut lab.more);
     lab.plans(&WORDS);
     let said = lab.run(&["--jobs", "2"]).await;
     assert_eq!((lab.count(false, "verified"), lab.count(false, "void")), (0, 0), "{said}");
