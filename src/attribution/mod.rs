@@ -43,7 +43,7 @@ pub use kept_answers::KeptAnswers;
 pub use label::{is_contradicted, label_of};
 pub use prior::{Prior, PriorSaid, RankedStep};
 pub use prove::{ProofOf, Proved, Proving, Unprovable};
-pub use recorded_proof::KeptProof;
+pub use recorded_proof::RecordedProof;
 pub use retried::{RetryArm, RetryArmFinding, RetryExecution, RetryGain, RetryRound};
 pub use retry::{RetrySettings, RetrySpent, RetrySubject, foretell_round};
 pub use rounds::{FailedRun, RetryConductor, RetryRounds};

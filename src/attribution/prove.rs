@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::recorded_proof::{ExecutionSaid, KeptLeftOut, KeptProof, KeptSham, samples};
+use super::recorded_proof::{LeaveOneOutRuns, RecordedProof};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, NeedTerms, Next, NextForNeed, ProofSample, Terms, is_fragile},
+    proof::{Arm, Claim, NeedTerms, Next, NextForNeed, ProofSample, ShamDraw, Terms, is_fragile},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{Executed, Label, Necessity, Need, RunId, Side, Standing, Step, Verdict, Void},
 };
@@ -113,16 +113,15 @@ impl Proving {
     /// [`ExecutionError`] when the program cannot be executed; what it comes to is no error.
     pub async fn run(
         &self,
-        mut kept: KeptProof,
-        keep: &mut (dyn FnMut(&KeptProof) + Send),
+        mut kept: RecordedProof,
+        keep: &mut (dyn FnMut(&RecordedProof) + Send),
     ) -> Result<Proved, ExecutionError> {
         kept.of = self.of.clone();
         let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let mut runs = 0;
         let standing = loop {
-            let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
-            match self.claim(&terms, &nulls, &treateds).next() {
+            match self.claim(&terms, &kept.null, &kept.treated).next() {
                 Next::Stop(standing) => break standing,
                 Next::Execute(arm) => {
                     let (treatment, name, number) = match arm {
@@ -130,7 +129,7 @@ impl Proving {
                         Arm::Treated => (&treated, "treated", kept.treated.len()),
                     };
                     let Some(arm_of_execution) = self.perturbed(treatment, name, number) else {
-                        break self.claim(&terms, &nulls, &treateds).given_up();
+                        break self.claim(&terms, &kept.null, &kept.treated).given_up();
                     };
                     let said = self.execute(arm_of_execution, &mut kept, keep).await?;
                     match arm {
@@ -142,7 +141,7 @@ impl Proving {
             runs += 1;
             keep(&kept);
         };
-        let executed = self.claim(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
+        let executed = self.claim(&self.terms, &kept.null, &kept.treated).executed();
         let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
         let planted = self.planted();
         if standing == Standing::Verified {
@@ -159,29 +158,24 @@ impl Proving {
     async fn against_shams(
         &self,
         null: &RunTreatment,
-        kept: &mut KeptProof,
-        keep: &mut (dyn FnMut(&KeptProof) + Send),
+        kept: &mut RecordedProof,
+        keep: &mut (dyn FnMut(&RecordedProof) + Send),
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
-        let failed = kept.null.iter().zip(0..).filter(|(said, _)| **said == ExecutionSaid::Failed);
-        let controls: Vec<u32> = failed.map(|(_, number)| number).collect();
-        for control in controls {
-            let place = kept.shams.iter().position(|sham| sham.control == control).unwrap_or_else(|| {
-                kept.shams.push(KeptSham { control, executions: Vec::new() });
-                kept.shams.len() - 1
-            });
-            loop {
-                let Some(so_far) = kept.shams.get(place).map(KeptSham::sham) else { return Err(ExecutionError::Lost) };
-                let arm = so_far.is_open().then(|| self.sham(null, control, so_far.samples.len())).flatten();
-                let Some(arm) = arm else { break };
-                let said = self.execute(arm, kept, keep).await?;
-                kept.shams.get_mut(place).into_iter().for_each(|sham| sham.executions.push(said));
-                proved.runs += 1;
-                keep(kept);
-            }
+        let failed = kept.null.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
+        let failed: Vec<u32> = failed.map(|(_, number)| number).collect();
+        while let Some(draw) = kept.shams.next(&failed) {
+            let sample = match self.sham(null, draw) {
+                Some(arm) => {
+                    proved.runs += 1;
+                    Some(self.execute(arm, kept, keep).await?)
+                }
+                None => None,
+            };
+            kept.shams.add(draw.control, sample);
+            keep(kept);
         }
-        let executed = kept.shams.iter().map(|sham| sham.sham().executions());
-        proved.executed.shams = executed.filter(|sham| sham.all() > 0).collect();
+        proved.executed.shams = kept.shams.executions();
         if is_fragile(&proved.executed) {
             proved.standing = Standing::Void;
         }
@@ -189,17 +183,18 @@ impl Proving {
     }
 
     /// An execution of a sham, by its number; `None` where what stands there takes no neutral change, or none is left.
-    fn sham(&self, null: &RunTreatment, control: u32, number: usize) -> Option<ExecutionArm> {
+    fn sham(&self, null: &RunTreatment, ShamDraw { control, number }: ShamDraw) -> Option<ExecutionArm> {
         let arm = ExecutionArm::forked(&self.cassette, null.fork.clone(), null.plan.clone());
         if !arm.takes_changes() {
             return None;
         }
         let of = arm.draw(&self.arm_name("null"), control)?;
         let arm = arm.sham(&of);
-        let draw = arm.draw(&self.arm_name(&format!("sham {control}")), u32::try_from(number).ok()?)?;
+        let draw = arm.draw(&self.arm_name(&format!("sham {control}")), number)?;
         Some(arm.perturbed(draw))
     }
 
+    /// What an arm of this proof is named by.
     fn arm_name(&self, arm: &str) -> String {
         let ProofOf { check, command, .. } = &self.of;
         format!("{} {check} {command} {arm}", self.cassette.run())
@@ -214,12 +209,12 @@ impl Proving {
     async fn narrow(
         &self,
         planted: &[Planted],
-        mut kept: KeptProof,
-        keep: &mut (dyn FnMut(&KeptProof) + Send),
+        mut kept: RecordedProof,
+        keep: &mut (dyn FnMut(&RecordedProof) + Send),
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
         let Ok(treated) = self.treated() else { return Err(ExecutionError::Lost) };
-        kept.left_out.resize(planted.len(), KeptLeftOut::default());
+        kept.left_out.resize(planted.len(), LeaveOneOutRuns::default());
         let of_each = NeedTerms::of(&self.terms, &proved.executed, planted.len());
         let terms =
             |number: usize| of_each.drawn_for(&self.terms, &format!("{} without {number}", self.cassette.run()));
@@ -270,9 +265,9 @@ impl Proving {
     async fn execute(
         &self,
         arm: ExecutionArm,
-        kept: &mut KeptProof,
-        keep: &mut (dyn FnMut(&KeptProof) + Send),
-    ) -> Result<ExecutionSaid, ExecutionError> {
+        kept: &mut RecordedProof,
+        keep: &mut (dyn FnMut(&RecordedProof) + Send),
+    ) -> Result<ProofSample, ExecutionError> {
         if self.meter.is_spent() {
             return Err(ExecutionError::Budget);
         }
@@ -284,7 +279,7 @@ impl Proving {
         keep(kept);
         let sample = self.system.execute(&run, arm, &self.meter).await?.uninterrupted()?.sample();
         // It says nothing of the claim, and what is executed with a larger budget goes on from here.
-        if sample == ProofSample::Void(Void::Budget) { Err(ExecutionError::Budget) } else { Ok(sample.into()) }
+        if sample == ProofSample::Void(Void::Budget) { Err(ExecutionError::Budget) } else { Ok(sample) }
     }
 
     /// The injection again: the bytes of the first edit, the plan's draws of then behind it.

@@ -21,7 +21,7 @@ use super::{
     trial::{ExecuteArgs, failed, live},
 };
 use crate::{
-    attribution::{KeptProof, ProofOf, Proved, Proving},
+    attribution::{ProofOf, Proved, Proving, RecordedProof},
     capability::RunVerb,
     dataset::Dataset,
     execution::{Console, Judge, Meter, Program},
@@ -106,7 +106,7 @@ fn prove(
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
         let mut said = (kept.treated.len(), kept.null.len());
-        let mut keep = |kept: &KeptProof| {
+        let mut keep = |kept: &RecordedProof| {
             unwritten = write(dir, &others, kept).err().or(unwritten.take());
             let arms = (kept.treated.len(), kept.null.len());
             if !quiet && std::mem::replace(&mut said, arms) != arms {
@@ -182,8 +182,8 @@ fn proof_of(judge: &Judge, command: &[OsString], upstream: Option<&str>) -> Proo
 }
 
 /// Says why what lies there does not count: by what is most like what is asked now.
-fn tell_anew(dir: &Path, of: &ProofOf, others: &[KeptProof]) {
-    let differs = |other: &KeptProof| {
+fn tell_anew(dir: &Path, of: &ProofOf, others: &[RecordedProof]) {
+    let differs = |other: &RecordedProof| {
         let ProofOf { check, command, upstream, perturbed } = &other.of;
         let parts = [
             ("check", *check != of.check),
@@ -202,12 +202,12 @@ fn tell_anew(dir: &Path, of: &ProofOf, others: &[KeptProof]) {
 }
 
 /// What was executed of just this before, and what of something else.
-fn kept(dir: &Path, of: &ProofOf) -> Result<(KeptProof, Vec<KeptProof>), Failure> {
+fn kept(dir: &Path, of: &ProofOf) -> Result<(RecordedProof, Vec<RecordedProof>), Failure> {
     let path = dir.join(KEPT);
     let unread = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))
     };
-    let mut all: Vec<KeptProof> = match std::fs::read(&path) {
+    let mut all: Vec<RecordedProof> = match std::fs::read(&path) {
         // One object is what earlier versions wrote: it does not say what was executed, so nothing goes on from it.
         Ok(text) if text.trim_ascii_start().starts_with(b"{") => Vec::new(),
         Ok(text) => serde_json::from_slice(&text).map_err(|error| unread(&error))?,
@@ -218,8 +218,8 @@ fn kept(dir: &Path, of: &ProofOf) -> Result<(KeptProof, Vec<KeptProof>), Failure
     Ok((same.map(|at| all.remove(at)).unwrap_or_default(), all))
 }
 
-fn write(dir: &Path, others: &[KeptProof], kept: &KeptProof) -> Result<(), Failure> {
-    let all: Vec<&KeptProof> = others.iter().chain([kept]).collect();
+fn write(dir: &Path, others: &[RecordedProof], kept: &RecordedProof) -> Result<(), Failure> {
+    let all: Vec<&RecordedProof> = others.iter().chain([kept]).collect();
     let text = serde_json::to_vec_pretty(&all).map_err(|error| Failure::new(Exit::Recording, error))?;
     let (new, path) = (dir.join(format!("{KEPT}.new")), dir.join(KEPT));
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));

@@ -11,7 +11,7 @@
 //!   executions do not depend on each other. Against those that do, for they follow a rhythm, the order of the arms in a
 //!   pair is [drawn](Terms::drawn_for); that is no bound, and measured in `systems_tests`.
 //! - [`SeenArms`] looks for what makes executions depend on each other: caches, programs that remember, an order in time.
-//! - [`Sham`] is a neutral change executed again the way an edit is: where one fails each time, the place [is fragile](is_fragile).
+//! - [`Shams`] are neutral changes executed again the way an edit is: where one fails each time, the place [is fragile](is_fragile).
 //! - [`is_chaotic`] tells tasks in which neutral changes alone turn the outcome too often.
 //! - [`Claim::next`] says what to execute next, or where the claim stands.
 //! - [`Exclusion`] is the reverse question, whether an effect of a size can be excluded, with the same guarantee.
@@ -59,7 +59,7 @@ pub use perturbation::Perturbation;
 pub use rate::rate_at_most;
 pub use repeated::Repetition;
 pub use sample::{ProofSample, counted};
-pub use sham::{Sham, is_fragile, is_steady};
+pub use sham::{ShamDraw, Shams, is_fragile};
 pub use terms::{BadTerms, Terms};
 pub use words::{figure, fragile, in_words, need_in_words};
 

@@ -1,9 +1,12 @@
 //! What one execution says of a claim.
 
+use serde::{Deserialize, Serialize};
+
 use crate::trajectory::{Executions, Void};
 
 /// What one execution says of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProofSample {
     /// The task was solved.
     Passed,

@@ -9,6 +9,8 @@
 //! Let a share c of all neutral wordings fail steadily at a place. A neutral edit comes through n runs without it with a chance of
 //! c·(1 − c)ⁿ. From six runs on that is less than 0.4/(n + 1), whatever c is.
 
+use serde::{Deserialize, Serialize};
+
 use super::{ProofSample, counted};
 use crate::trajectory::{Executed, Executions};
 
@@ -16,26 +18,77 @@ use crate::trajectory::{Executed, Executions};
 /// once in 120.
 const STEADY: u32 = 4;
 
-/// A run without the planted edit, by its number in its arm, 0-based, and what its neutral change came to when it was
-/// executed again.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sham {
-    /// The run's number.
-    pub control: u32,
+/// The shams of one claim, each of a run without the planted edit that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shams(Vec<Sham>);
+
+/// The neutral change of a run without the planted edit, and what it came to when it was executed again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Sham {
+    /// The run's number in its arm, 0-based.
+    control: u32,
     /// What each further execution says, in order.
-    pub samples: Vec<ProofSample>,
+    samples: Vec<ProofSample>,
+    /// Whether no further execution can be made: what stands there takes no neutral change, or none is left.
+    #[serde(skip)]
+    exhausted: bool,
+}
+
+/// A further execution of a sham.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShamDraw {
+    /// The run without the edit, by its number in its arm, 0-based.
+    pub control: u32,
+    /// The number of the execution, 0-based.
+    pub number: u32,
+}
+
+impl Shams {
+    /// What to execute next, of the neutral changes of these failed runs in order; `None` where nothing more is to be learned.
+    pub fn next(&self, failed: &[u32]) -> Option<ShamDraw> {
+        if self.0.iter().any(|sham| is_steady(&sham.executions())) {
+            return None;
+        }
+        failed.iter().find_map(|control| {
+            let known = self.0.iter().find(|sham| sham.control == *control);
+            let number = known.map_or(Some(0), Sham::next)?;
+            Some(ShamDraw { control: *control, number })
+        })
+    }
+
+    /// Adds what an execution says; `None` where none can be made.
+    pub fn add(&mut self, control: u32, sample: Option<ProofSample>) {
+        let place = self.0.iter().position(|sham| sham.control == control).unwrap_or_else(|| {
+            self.0.push(Sham { control, ..Sham::default() });
+            self.0.len() - 1
+        });
+        let Some(sham) = self.0.get_mut(place) else { return };
+        match sample {
+            Some(sample) => sham.samples.push(sample),
+            None => sham.exhausted = true,
+        }
+    }
+
+    /// What each came to that was executed.
+    pub fn executions(&self) -> Vec<Executions> {
+        self.0.iter().map(Sham::executions).filter(|executions| executions.all() > 0).collect()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl Sham {
-    /// Whether a further execution of it would say more: it neither passed yet nor failed often enough. Those that say nothing
-    /// are not made again for ever.
-    pub fn is_open(&self) -> bool {
+    /// The number of its next execution: until it passed, or failed often enough. Executions that say nothing are not made for ever.
+    fn next(&self) -> Option<u32> {
         let executions = self.executions();
-        executions.passed == 0 && executions.failed < STEADY && executions.voids() < STEADY
+        let is_open = executions.passed == 0 && executions.failed < STEADY && executions.voids() < STEADY;
+        (is_open && !self.exhausted).then(|| executions.all())
     }
 
-    /// What it came to.
-    pub fn executions(&self) -> Executions {
+    fn executions(&self) -> Executions {
         counted(&self.samples)
     }
 }
@@ -46,7 +99,7 @@ pub fn is_fragile(executed: &Executed) -> bool {
 }
 
 /// Whether a sham fails each time.
-pub fn is_steady(sham: &Executions) -> bool {
+pub(super) fn is_steady(sham: &Executions) -> bool {
     sham.passed == 0 && sham.failed >= STEADY
 }
 
@@ -90,16 +143,32 @@ mod tests {
                 }
             };
             let by_pairs = standing == Standing::Verified;
-            let failed = null.iter().zip(wordings).filter(|(sample, _)| **sample == ProofSample::Failed);
-            let is_steady = failed.map(|(_, wording)| {
-                let mut sham = Sham::default();
-                while sham.is_open() {
-                    sham.samples.push(self.sample(wording, draws));
-                }
-                is_steady(&sham.executions())
-            });
-            (by_pairs, by_pairs && !is_steady.fold(false, |any, one| any | one))
+            let failed = null.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
+            let failed: Vec<u32> = failed.map(|(_, number)| number).collect();
+            let mut shams = Shams::default();
+            while let Some(ShamDraw { control, .. }) = shams.next(&failed) {
+                let wording = wordings.get(control as usize) == Some(&true);
+                shams.add(control, Some(self.sample(wording, draws)));
+            }
+            let executed = Executed { shams: shams.executions(), ..Executed::default() };
+            (by_pairs, by_pairs && !is_fragile(&executed))
         }
+    }
+
+    #[test]
+    fn failed_runs_are_asked_in_turn_until_one_is_steady() {
+        let mut shams = Shams::default();
+        let draw = |control, number| Some(ShamDraw { control, number });
+        assert_eq!(shams.next(&[]), None);
+        assert_eq!(shams.next(&[1, 4, 6]), draw(1, 0));
+        shams.add(1, None);
+        assert_eq!((shams.next(&[1, 4, 6]), shams.executions().len()), (draw(4, 0), 0));
+        shams.add(4, Some(ProofSample::Failed));
+        assert_eq!(shams.next(&[1, 4, 6]), draw(4, 1));
+        shams.add(4, Some(ProofSample::Passed));
+        assert_eq!(shams.next(&[1, 4, 6]), draw(6, 0));
+        samples("ffff").into_iter().for_each(|sample| shams.add(6, Some(sample)));
+        assert_eq!((shams.next(&[1, 4, 6, 8]), shams.executions().len()), (None, 2));
     }
 
     #[test]
@@ -136,13 +205,13 @@ mod tests {
         }
     }
 
-    fn sham(text: &str) -> Sham {
+    fn samples(text: &str) -> Vec<ProofSample> {
         let sample = |letter| match letter {
             'p' => ProofSample::Passed,
             'f' => ProofSample::Failed,
             _ => ProofSample::Void(Void::Unanswered),
         };
-        Sham { control: 0, samples: text.chars().map(sample).collect() }
+        text.chars().map(sample).collect()
     }
 
     #[test]
@@ -159,9 +228,11 @@ mod tests {
             ("vvv", true, false),
             ("vvvv", false, false),
         ] {
-            let sham = sham(samples);
-            assert_eq!((sham.is_open(), is_steady(&sham.executions())), (open, steady), "{samples}");
-            let executed = Executed { shams: vec![Executions::default(), sham.executions()], ..Executed::default() };
+            let mut shams = Shams::default();
+            self::samples(samples).into_iter().for_each(|sample| shams.add(3, Some(sample)));
+            let next = open.then(|| ShamDraw { control: 3, number: u32::try_from(samples.len()).expect("few") });
+            assert_eq!(shams.next(&[3]), next, "{samples}");
+            let executed = Executed { shams: shams.executions(), ..Executed::default() };
             assert_eq!(is_fragile(&executed), steady, "{samples}");
         }
     }

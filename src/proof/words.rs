@@ -1,22 +1,23 @@
 //! A claim in words, as every page and line shows it.
 
-use super::is_steady;
+use super::sham::is_steady;
 use crate::trajectory::{Executed, Executions, Necessity, Need};
 
 /// One line: how sure, and on what executions. `null` and `treated` say what the arms are, for example `without` and `with`.
 pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
     let dependent = executed.dependent.as_ref().map(|dependence| format!("; dependent: {}", dependence.words()));
     let chaotic = executed.chaotic.then_some("; chaotic: neutral changes alone turn the task's outcome too often");
-    let fragile = executed.shams.iter().find(|sham| is_steady(sham)).map(|sham| format!("; {}", fragile(sham)));
+    let fragile = fragile(executed).map(|why| format!("; {why}"));
     [Some(evidence(executed, null, treated)), dependent, chaotic.map(str::to_owned), fragile]
         .into_iter()
         .flatten()
         .collect()
 }
 
-/// One line on a place where a neutral change alone does what the treatment did.
-pub fn fragile(sham: &Executions) -> String {
-    format!("fragile: a neutral change alone failed in each of {} executions", sham.failed)
+/// One line on a place where a neutral change alone does what the treatment did; `None` of any other place.
+pub fn fragile(executed: &Executed) -> Option<String> {
+    let sham = executed.shams.iter().find(|sham| is_steady(sham))?;
+    Some(format!("fragile: a neutral change alone failed in each of {} executions", sham.failed))
 }
 
 fn evidence(executed: &Executed, null: &str, treated: &str) -> String {
