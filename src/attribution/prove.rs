@@ -3,9 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use serde::{Deserialize, Serialize};
-
-use super::recorded_proof::{LeaveOneOutRuns, RecordedProof};
+use super::recorded_proof::{LeaveOneOutRuns, ProofOf, RecordedProof};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
@@ -32,21 +30,6 @@ pub struct Proving {
     pub of: ProofOf,
     /// Whether the run itself was executed and judged so: then it has shown once what the injection does.
     pub made_alike: bool,
-}
-
-/// What executions are made of, each as the first 16 hex digits of a blake3: those of another check, program or upstream
-/// say nothing here.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProofOf {
-    /// The command that judges.
-    pub check: String,
-    /// The program and its arguments.
-    pub command: String,
-    /// Where live calls go.
-    pub upstream: String,
-    /// Whether each had neutral changes of its own: earlier versions executed without.
-    #[serde(default)]
-    pub perturbed: bool,
 }
 
 /// Why a run's label cannot be shown by executing it again.

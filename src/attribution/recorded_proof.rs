@@ -2,8 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::prove::ProofOf;
 use crate::proof::{Arm, LeaveOneOut, NeedTerms, ProofSample, Shams};
+
+/// What executions are made of, each as the first 16 hex digits of a blake3: those of another check, program or upstream
+/// say nothing here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofOf {
+    /// The command that judges.
+    pub check: String,
+    /// The program and its arguments.
+    pub command: String,
+    /// Where live calls go.
+    pub upstream: String,
+    /// Whether each had neutral changes of its own: earlier versions executed without.
+    #[serde(default)]
+    pub perturbed: bool,
+}
 
 /// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
