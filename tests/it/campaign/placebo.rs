@@ -83,12 +83,15 @@ async fn where_neutral_words_do_what_the_planted_ones_did_the_place_is_fragile_a
     let (code, _, again) = bench.run(&["--resume", "--upstream", &backend.url]).await;
     assert!(code.is_some_and(|code| code < 2), "{again}");
     assert_eq!((bench.report()["classes"].clone(), backend.calls()), (report["classes"].clone(), calls), "{again}");
-    // `prove` asks the same.
+    // `prove` asks the same, by draws of its own: in each run there is a chance of three in four that one of its controls gets such words.
     let mut proven = String::new();
-    for cell in fragile.iter().take(4) {
+    for cell in &fragile {
         let run = format!("out/logs/{}", cell["run"].as_str().expect("a run"));
         let (_, said, error) = verb(bench.dir.path(), &["prove", &run, "--again", "--upstream", &backend.url]).await;
         proven.extend([said, error]);
+        if proven.contains("label void") {
+            break;
+        }
     }
-    assert!(proven.matches("label void").count() >= 2 && proven.contains(why), "{proven}");
+    assert!(proven.contains("label void") && proven.contains(why), "{proven}");
 }
