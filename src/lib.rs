@@ -10,6 +10,7 @@ pub mod surface;
 pub mod equality;
 pub mod identity;
 pub mod manipulator;
+pub mod mode;
 pub mod fault;
 pub mod plan;
 pub mod score;

@@ -58,13 +58,13 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
 }
 
 fn unmade(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
-    let Rewriting { asked, used, refused, unanswered } = report.rewriting;
+    let Rewriting { asked, used, declined, refused, unanswered } = report.rewriting;
     if asked > 0 {
         writeln!(
             page,
-            "\n## Edits by a model\n\n| questions | answers used | refused | unanswered |\n|--:|--:|--:|--:|"
+            "\n## Edits by a model\n\n| questions | answers used | does not apply | refused | unanswered |\n|--:|--:|--:|--:|--:|"
         )?;
-        writeln!(page, "| {asked} | {used} | {refused} | {unanswered} |")?;
+        writeln!(page, "| {asked} | {used} | {declined} | {refused} | {unanswered} |")?;
     }
     if report.unmade.is_empty() {
         return Ok(());

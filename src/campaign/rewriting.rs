@@ -13,6 +13,9 @@ pub struct Rewriting {
     pub asked: u64,
     /// Answers that became an edit.
     pub used: u64,
+    /// Answers that say that the failure mode does not apply.
+    #[serde(default)]
+    pub declined: u64,
     /// Answers that could not be used: no JSON, no change, a leaked instruction, a refusal.
     pub refused: u64,
     /// Questions without an answer.
@@ -31,19 +34,21 @@ impl Rewriting {
             .filter(|question| question.error.is_none())
             .map(|question| (question.step, question.attempt, question.injection))
             .collect();
-        let failed = |(step, attempt, injection): &(u32, u32, u32)| {
+        let failure = |(step, attempt, injection): &(u32, u32, u32)| {
             let failures = &recording.manipulator_failures;
-            failures.iter().any(|one| (one.step, one.attempt, one.injection) == (*step, *attempt, *injection))
+            failures.iter().find(|one| (one.step, one.attempt, one.injection) == (*step, *attempt, *injection))
         };
-        let used = count(edits.iter().filter(|edit| !failed(edit)).count());
+        let used = count(edits.iter().filter(|edit| failure(edit).is_none()).count());
+        let declined = count(edits.iter().filter(|edit| failure(edit).is_some_and(|one| one.nothing)).count());
         let asked = count(questions.len());
-        Self { asked, used, refused: asked - unanswered - used, unanswered }
+        Self { asked, used, declined, refused: asked - unanswered - used - declined, unanswered }
     }
 
     /// Adds what another run asked.
     pub(super) fn add(&mut self, other: Self) {
         self.asked += other.asked;
         self.used += other.used;
+        self.declined += other.declined;
         self.refused += other.refused;
         self.unanswered += other.unanswered;
     }

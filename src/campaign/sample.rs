@@ -17,8 +17,9 @@ use super::{
     treatment::Aimed,
 };
 use crate::{
+    mode::{self, CallFacts},
     plan::{self, RecordedCall, Unresolvable},
-    trajectory::{Call, Step},
+    trajectory::{Call, Step, StepIndex},
 };
 
 /// How sure an agent's name must be for it to be hit.
@@ -31,21 +32,52 @@ const QUOTING: [&str; 3] = ["withhold_message", "repeat_step", "echo_peer"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate {
     name: String,
-    /// Its calls, with the run's step of each.
-    calls: Vec<(Call, u32)>,
+    /// Its calls.
+    calls: Vec<CandidateCall>,
     /// Whether there is one agent of that name only.
     single: bool,
 }
 
+/// A call that may be hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CandidateCall {
+    /// Its number among its agent's.
+    call: Call,
+    /// The run's step.
+    step: StepIndex,
+}
+
+/// The reference run of a task, as the sampler sees it.
+struct SampledRun {
+    candidates: Vec<Candidate>,
+    called: Vec<RecordedCall>,
+    facts: CallFacts,
+}
+
+impl SampledRun {
+    fn of(sample: &SampleSpace, reference: &[Step]) -> Self {
+        Self {
+            candidates: candidates(sample, reference),
+            called: called(reference),
+            facts: mode::of_run(reference, &[]),
+        }
+    }
+
+    /// The calls of an agent at which an error can be of the template's mode.
+    fn possible(&self, planting: &Planting, agent: &Candidate) -> Vec<CandidateCall> {
+        let can_be = |call: &&CandidateCall| self.facts.unmet(call.step, planting.mode, planting.side).is_none();
+        agent.calls.iter().filter(can_be).copied().collect()
+    }
+}
+
 /// The plans of a task: `nth` is the task's place among those of its system, 0-based.
 pub(super) fn draw(sample: &SampleSpace, seed: u64, nth: usize, reference: &[Step]) -> Vec<Result<Aimed, String>> {
-    let candidates = candidates(sample, reference);
-    let called = called(reference);
+    let run = SampledRun::of(sample, reference);
     let per_task = usize::try_from(sample.per_task).unwrap_or(usize::MAX);
     let mut drawn: Vec<Result<Aimed, String>> = Vec::new();
     for number in 0..per_task {
         let place = nth.saturating_mul(per_task).saturating_add(number);
-        match aim(sample, seed, place, &candidates, &called) {
+        match aim(sample, seed, place, &run) {
             // Small spaces are exhausted before `per_task` is: the same plan twice would be no second draw.
             Ok(aimed) if drawn.iter().flatten().any(|known| known.plan.digest == aimed.plan.digest) => {}
             outcome => drawn.push(outcome),
@@ -89,7 +121,8 @@ fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
     let candidate = |name: &&str| {
         let steps = calls.get(name)?;
         let single = steps.iter().all(|step| step.attribution.instance == 0);
-        let calls: Vec<_> = steps.iter().copied().filter(sure).map(|step| (step.call, step.step)).collect();
+        let calls = steps.iter().copied().filter(sure);
+        let calls: Vec<_> = calls.map(|step| CandidateCall { call: step.call, step: step.step }).collect();
         (!calls.is_empty()).then(|| Candidate { name: (*name).to_owned(), calls, single })
     };
     let is_hit = |name: &&&str| sample.templates.iter().any(|planting| sample.hits(planting, name));
@@ -105,10 +138,13 @@ struct DrawnLead<'a> {
     targets: usize,
 }
 
-/// The leads of a template among these agents, all of them: the full cross of agents, positions and counts of targets.
-fn leads<'a>(sample: &'a SampleSpace, planting: &'a Planting, candidates: &'a [Candidate]) -> Vec<DrawnLead<'a>> {
-    let counts: BTreeSet<usize> = sample.targets.iter().map(|count| (*count as usize).min(candidates.len())).collect();
-    let agents = candidates.iter().filter(|agent| sample.hits(planting, &agent.name));
+/// The leads of a template, all of them: the full cross of counts of targets, positions, and agents at whose calls an error can be
+/// of the template's mode.
+fn leads<'a>(sample: &'a SampleSpace, planting: &'a Planting, run: &'a SampledRun) -> Vec<DrawnLead<'a>> {
+    let most = run.candidates.len();
+    let counts: BTreeSet<usize> = sample.targets.iter().map(|count| (*count as usize).min(most)).collect();
+    let agents = run.candidates.iter().filter(|agent| sample.hits(planting, &agent.name));
+    let agents = agents.filter(|agent| !run.possible(planting, agent).is_empty());
     let of_agent = |agent: &'a Candidate| {
         let counts = counts.clone();
         let of_position = move |position: &CallPosition| {
@@ -122,17 +158,15 @@ fn leads<'a>(sample: &'a SampleSpace, planting: &'a Planting, candidates: &'a [C
 
 /// The plan at a place of the sequence. Each round of templates is an order of its own; each template goes through its leads
 /// in orders of their own, so no axis keeps step with another. Who else is hit and with what is drawn freely.
-fn aim(
-    sample: &SampleSpace,
-    seed: u64,
-    place: usize,
-    candidates: &[Candidate],
-    called: &[RecordedCall],
-) -> Result<Aimed, String> {
-    let of_templates = sample.templates.iter().map(|planting| leads(sample, planting, candidates));
+fn aim(sample: &SampleSpace, seed: u64, place: usize, run: &SampledRun) -> Result<Aimed, String> {
+    let of_templates = sample.templates.iter().map(|planting| leads(sample, planting, run));
     let of_templates: Vec<_> = of_templates.filter(|leads| !leads.is_empty()).collect();
     if of_templates.is_empty() {
-        return Err("no agent of the reference run may be hit".to_owned());
+        let why = match run.candidates.as_slice() {
+            [] => "no agent of the reference run may be hit",
+            _ => "no call of the reference run can be of a mode that the templates plant",
+        };
+        return Err(why.to_owned());
     }
     let round = place / of_templates.len();
     let template = nth_of_order(seed, "templates", round, of_templates.len(), place % of_templates.len());
@@ -142,11 +176,12 @@ fn aim(
     let Some(lead) = leads.get(nth_lead) else { return Err("nothing is left to draw".to_owned()) };
     let mut draws = draws(seed, &format!("plan {place}"));
     let mut aims = vec![(lead.planting, lead.agent)];
-    let mut others: Vec<&Candidate> = candidates.iter().filter(|agent| agent.name != lead.agent.name).collect();
+    let mut others: Vec<&Candidate> = run.candidates.iter().filter(|agent| agent.name != lead.agent.name).collect();
     others.shuffle(&mut draws);
     for agent in others {
-        let fitting: Vec<&Planting> =
-            sample.templates.iter().filter(|planting| sample.hits(planting, &agent.name)).collect();
+        let fits =
+            |planting: &&Planting| sample.hits(planting, &agent.name) && !run.possible(planting, agent).is_empty();
+        let fitting: Vec<&Planting> = sample.templates.iter().filter(fits).collect();
         if aims.len() < lead.targets
             && let Some(planting) = fitting.choose(&mut draws)
         {
@@ -155,41 +190,42 @@ fn aim(
     }
     let name = aims.iter().map(|(planting, _)| planting.name.as_str()).collect::<Vec<_>>().join("+");
     let planted =
-        |(planting, agent): (&Planting, &Candidate)| injection(planting, agent, lead.position, &mut draws, called);
+        |(planting, agent): (&Planting, &Candidate)| injection(planting, agent, lead.position, &mut draws, run);
     let injections = aims.into_iter().map(planted).collect();
     // TOML has no integer above `i64::MAX`.
     let plan = written(&name, injections, draws.random::<u64>() >> 1)?;
-    let plan = plan::resolve(&plan, called).map_err(|Unresolvable { reason, .. }| reason)?;
+    let plan = plan::resolve(&plan, &run.called).map_err(|Unresolvable { reason, .. }| reason)?;
     Ok(Aimed { name, plan, position: Some(lead.position) })
 }
 
-/// An injection of a template, aimed.
+/// An injection of a template, aimed at a call at which its mode can be.
 fn injection(
     planting: &Planting,
     agent: &Candidate,
     position: CallPosition,
     draws: &mut ChaCha8Rng,
-    called: &[RecordedCall],
+    run: &SampledRun,
 ) -> toml::Table {
     let mut when = toml::Table::new();
+    let possible = run.possible(planting, agent);
     let chosen = match position {
         CallPosition::Every => None,
-        CallPosition::First => agent.calls.first(),
-        CallPosition::Uniform => agent.calls.choose(draws),
+        CallPosition::First => possible.first(),
+        CallPosition::Uniform => possible.choose(draws),
     };
     match chosen {
         None => when.insert("always".to_owned(), true.into()),
         // An agent's own count says more than the run's, but only the latter tells equal agents apart.
-        Some((call, _)) if agent.single => when.insert("call".to_owned(), i64::from(*call).into()),
-        Some((_, step)) => when.insert("step".to_owned(), i64::from(*step).into()),
+        Some(chosen) if agent.single => when.insert("call".to_owned(), i64::from(chosen.call).into()),
+        Some(chosen) => when.insert("step".to_owned(), i64::from(chosen.step).into()),
     };
     let mut injection = toml::Table::new();
     injection.insert("agent".to_owned(), agent.name.clone().into());
     injection.insert("when".to_owned(), when.into());
     injection.extend(planting.injection.clone());
     // An edit of every call must find its source at the first.
-    if let Some((_, step)) = chosen.or(agent.calls.first()) {
-        aim_source(&mut injection, &agent.name, *step, called);
+    if let Some(hit) = chosen.or(possible.first()) {
+        aim_source(&mut injection, &agent.name, hit.step, &run.called);
     }
     injection
 }

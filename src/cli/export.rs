@@ -59,6 +59,9 @@ pub(super) struct ExportArgs {
     /// Also planted errors that give themselves away: by words, by how a reply is set, or by what stands beside it.
     #[arg(long)]
     obvious: bool,
+    /// Also errors whose failure mode nothing but their plan supports (`declared`, or `refuted`), in formats that name modes.
+    #[arg(long)]
+    declared_modes: bool,
     /// The kind of claim that failures make, as `definition` of their labels says it: what was planted (`injected`), what a trace found
     /// (`earliest_flip`, `commitment`, `coupled`, `flip`), people's words (`human`), or `all`; may be said several times. Without it
     /// the labels must be of one kind.
@@ -278,6 +281,7 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         former: arguments.former,
         unverified: arguments.unverified,
         obvious: arguments.obvious,
+        declared_modes: arguments.declared_modes,
         definitions: match arguments.kind.as_slice() {
             [] => DefinitionChoice::One,
             kinds if kinds.iter().any(|kind| kind == ALL_KINDS) => DefinitionChoice::All,

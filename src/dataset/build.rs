@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Change, DatasetError, Input, LabelledError, Mode, ModeSource, OfferedTool, Said, Sample, SampleKind, SampleStep,
-    Split, Task, Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
+    Change, DatasetError, Input, LabelledError, Mode, OfferedTool, Said, Sample, SampleKind, SampleStep, Split, Task,
+    Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
 };
 use crate::{
     recording::Recording,
     ruling::Ruling,
     surface::{self, Conversation, Reply, Surface, account, door},
     trajectory::{
-        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict,
+        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, ModeClaim, Side, Step, StepIndex, TokenDoubt,
+        Verdict,
     },
 };
 
@@ -254,7 +255,7 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
         instance: error.instance,
         step: Some(numbered.row_of(error)),
         call: Some(call),
-        mode_source: failure_mode.is_some().then_some(ModeSource::Declared),
+        mode_claim: failure_mode.as_ref().map(|_| entry.mode_claim.clone().unwrap_or(ModeClaim::DECLARED)),
         failure_mode,
         other_modes: Vec::new(),
         proposed_mode: entry.proposed_mode.map(Mode::from),

@@ -50,7 +50,7 @@ pub use sample::{Called, FORMAT, Input, OfferedTool, Place, Said, Sample, Sample
 pub use sample_line::SampleLine;
 pub use split::Splits;
 pub use tasks::{parse_tasks, read_tasks};
-pub use truth::{Change, LabelledError, Mode, ModeSource, Truth};
+pub use truth::{Change, LabelledError, Mode, Truth};
 pub use write::{DatasetManifest, FileFacts, Writer};
 
 /// The file of failures and their clean twins.

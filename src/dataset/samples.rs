@@ -4,7 +4,9 @@
 use serde_json::Map;
 
 use super::*;
-use crate::trajectory::{AgentName, Evidence, Executed, Executions, FailureMode, LabelStatus, Side, Tally, Verdict};
+use crate::trajectory::{
+    AgentName, Evidence, Executed, Executions, FailureMode, LabelStatus, ModeClaim, Side, Tally, Verdict,
+};
 
 /// A message.
 pub(super) fn said(role: &str, text: &str) -> Said {
@@ -95,7 +97,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             call: Some(call),
             failure_mode: Some(Mode::from(mode)),
             other_modes: Vec::new(),
-            mode_source: Some(ModeSource::Declared),
+            mode_claim: Some(ModeClaim::looked_at(None)),
             proposed_mode: None,
             side: Some(change.side),
             operator: Some("corrupt_number".to_owned()),

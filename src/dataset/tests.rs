@@ -11,7 +11,9 @@ use crate::{
         self, Captured, Close, Launched, Manifest as RunManifest, Open, RecordedCheck, Recorder, Recording, Settings,
         tests::sample,
     },
-    trajectory::{AgentName, Attribution, FailureMode, LabelStatus, Outcome, RunId, Source, StepIndex, Verdict},
+    trajectory::{
+        AgentName, Attribution, FailureMode, LabelStatus, ModeClaim, Outcome, RunId, Source, StepIndex, Verdict,
+    },
 };
 
 pub(super) fn asked(messages: &[(&str, &str)]) -> Bytes {
@@ -234,7 +236,7 @@ fn an_edit_under_two_declared_modes_is_one_error_with_both() {
     };
     let (first, second) = (FailureMode::ReasoningActionMismatch, FailureMode::IncorrectVerification);
     let one = declared(&[first]);
-    assert_eq!((one.mode_source, one.other_modes.len()), (Some(ModeSource::Declared), 0));
+    assert_eq!((one.mode_claim.clone(), one.other_modes.len()), (Some(ModeClaim::looked_at(Some("reasoned-action"))), 0));
     let both = declared(&[first, second]);
     assert_eq!(both, declared(&[second, first, second]), "the order of plans does not matter");
     let codes: Vec<_> = both.modes().map(|mode| mode.code.as_str()).collect();

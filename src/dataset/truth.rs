@@ -7,8 +7,8 @@ use super::Said;
 use crate::{
     proof,
     trajectory::{
-        AgentName, COUNTERFACTUAL, Call, ErrorLists, Evidence, FailureMode, Label, LabelEntry, LabelStatus, Side,
-        StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
+        AgentName, COUNTERFACTUAL, Call, ErrorLists, Evidence, FailureMode, Label, LabelEntry, LabelStatus, ModeClaim,
+        Side, StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
     },
 };
 
@@ -67,9 +67,10 @@ pub struct LabelledError {
     /// of them are said of this error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_modes: Vec<Mode>,
-    /// Whose word the modes are; absent where nobody says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode_source: Option<ModeSource>,
+    /// How far it is established that the error is of these modes; absent where nobody says. Earlier versions wrote it as
+    /// `mode_source`.
+    #[serde(default, alias = "mode_source", skip_serializing_if = "Option::is_none")]
+    pub mode_claim: Option<ModeClaim>,
     /// The failure mode that an analyzer took the error for: an opinion, never ground truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposed_mode: Option<Mode>,
@@ -110,14 +111,6 @@ pub struct Mode {
     pub name: String,
     /// The version of the code book.
     pub taxonomy: String,
-}
-
-/// Whose word a failure mode is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModeSource {
-    /// The plan declares it. The bytes prove agent, step and side; that the edit makes this mode is its author's word.
-    Declared,
 }
 
 /// What was changed in one step on its way. It is part of the label: none of it may be shown to a tracer, but for
@@ -176,11 +169,18 @@ impl LabelledError {
         let mut modes = modes.into_iter();
         self.failure_mode = modes.next();
         self.other_modes = modes.collect();
-        self.mode_source = Some(ModeSource::Declared);
+        self.mode_claim.get_or_insert(ModeClaim::DECLARED);
     }
 }
 
 impl Truth {
+    /// Whether all planted errors can be of the failure modes that their plans call them: what each mode needs is so, or somebody
+    /// confirmed it.
+    pub fn has_usable_modes(&self) -> bool {
+        let planted = self.errors.iter().filter(|error| error.planted_by().is_some() && error.failure_mode.is_some());
+        planted.into_iter().all(|error| error.mode_claim.as_ref().is_some_and(|claim| claim.state.is_usable()))
+    }
+
     /// Takes the modes that the label of another run declares for the same edits. An edit is known by its agent,
     /// instance, call and side; several of one call stand in both in the order of their injections. Whichever of the two
     /// came first, the result is the same.

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
+use crate::mode::speaks_of_checking;
 use crate::surface::Answer;
-use crate::trajectory::{Pattern, patterns};
+use crate::trajectory::Pattern;
 
 /// Takes the sentences out of the answer that speak of checking.
 ///
@@ -31,14 +32,12 @@ pub struct DropVerification {
     pub matching: Option<Pattern>,
 }
 
-patterns! {
-    USUAL = r"(?i)\b(double-?)?(check(s|ed|ing)?|verif(y|ies|ied|ying|ication)|confirm(s|ed|ing|ation)?|re-?(comput|calculat|check|examin|test)\w*|test(s|ed|ing)?|validat\w+|sanity|proofread\w*|cross-?check\w*|(go|goes|went|going) (through|over))\b";
-}
-
 impl Manipulator for DropVerification {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let pattern = self.matching.as_ref().map_or(&*USUAL, Pattern::regex);
-        let checks = |sentence: &str| pattern.is_match(sentence);
+        let checks = |sentence: &str| match &self.matching {
+            Some(pattern) => Pattern::regex(pattern).is_match(sentence),
+            None => speaks_of_checking(sentence),
+        };
         let edited = passage::edit(answer, &context.conversation.format, |text| {
             passage::without(&passage::sentences(text), checks).filter(|rest| !rest.trim().is_empty())
         })?;

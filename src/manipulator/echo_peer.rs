@@ -20,7 +20,7 @@ use crate::trajectory::Side;
 ///
 /// [[check]]
 /// agent = "critic"
-/// messages = ["user: Is it right?"]
+/// messages = ["system: You are the critic.", "user: Is it right?"]
 /// earlier = ["planner: Add both.", "solver: It is 41."]
 /// reply = "It is not: 12 + 30 = 42."
 /// expect = "I agree. It is 41."

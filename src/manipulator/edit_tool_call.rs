@@ -24,6 +24,7 @@ use crate::trajectory::Side;
 /// [[check]]
 /// agent = "solver"
 /// messages = ["user: What is 12 + 30?"]
+/// reply = "I add twelve and thirty."
 /// reply_calls = ['add({"a": 12, "b": 30})']
 /// expect_calls = ['add({"a": 12, "b": 31})']
 /// ```

@@ -95,6 +95,12 @@ pub enum ManipulatorError {
     /// No failure yet: a model must be asked first, and the edit be made again with its answer.
     #[error("a model must be asked first")]
     Ask(Box<Question>),
+    /// The model was asked, and says that the failure mode cannot show in this text.
+    #[error("the model that rewrites says that it does not apply: {why}")]
+    Declined {
+        /// Its reason.
+        why: String,
+    },
     /// The model was asked, and nothing that it said could be used.
     #[error("no answer of the model could be used (asked {tries} times): {why}")]
     Unusable {
@@ -108,7 +114,7 @@ pub enum ManipulatorError {
 impl ManipulatorError {
     /// Whether the text simply has nothing of the kind: the step passes as it would without the plan, each time.
     pub fn is_nothing(&self) -> bool {
-        matches!(self, Self::NotApplicable(_) | Self::Unchanged)
+        matches!(self, Self::NotApplicable(_) | Self::Unchanged | Self::Declined { .. })
     }
 }
 

@@ -8,42 +8,8 @@ use serde::Deserialize;
 use super::json_text::{self, LeafKind, JsonLeaf};
 use super::shape::{TextShape, shape, visible};
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
+use crate::mode::{JSON_VERDICTS, STANDING_ALONE, VERDICTS};
 use crate::surface::{Answer, Conversation};
-
-/// Verdict words and their opposites. The first opposite that the conversation offers is used, else the first of all.
-const WORDS: &[(&str, &[&str])] = &[
-    ("correct", &["incorrect", "wrong"]),
-    ("incorrect", &["correct"]),
-    ("wrong", &["right", "correct"]),
-    ("approve", &["reject", "revise"]),
-    ("approved", &["rejected", "revise", "reject"]),
-    ("approves", &["rejects"]),
-    ("reject", &["approve", "accept"]),
-    ("rejected", &["approved", "accepted"]),
-    ("rejects", &["approves"]),
-    ("revise", &["approved", "approve", "accept"]),
-    ("accept", &["reject", "revise"]),
-    ("accepted", &["rejected"]),
-    ("valid", &["invalid"]),
-    ("invalid", &["valid"]),
-    ("passed", &["failed"]),
-    ("failed", &["passed"]),
-    ("passes", &["fails"]),
-    ("fails", &["passes"]),
-];
-
-/// Words that are a verdict only where they stand alone: before a punctuation mark or the end of a line.
-const STANDING_ALONE: &[(&str, &[&str])] = &[
-    ("yes", &["no"]),
-    ("no", &["yes"]),
-    ("true", &["false"]),
-    ("false", &["true"]),
-    ("pass", &["fail"]),
-    ("fail", &["pass"]),
-    ("right", &["wrong"]),
-    ("agree", &["disagree"]),
-    ("disagree", &["agree"]),
-];
 
 /// Verbs that `not` stands behind, each with the one word that both make.
 const AUXILIARIES: &[(&str, &str)] = &[
@@ -63,12 +29,6 @@ const AUXILIARIES: &[(&str, &str)] = &[
     ("would", "wouldn't"),
     ("should", "shouldn't"),
     ("must", "mustn't"),
-];
-
-/// What a key of a JSON answer says when its boolean is a verdict.
-const KEYS: &[&str] = &[
-    "correct", "valid", "approv", "accept", "pass", "ok", "success", "true", "verdict", "right", "agree", "complete",
-    "done", "satisf",
 ];
 
 /// Turns the verdict of the answer into its opposite.
@@ -155,7 +115,7 @@ fn opposite(text: &str, word: Range<usize>, offered: &str) -> Option<String> {
     let entry = |list: &'static [(&str, &[&'static str])]| {
         list.iter().find(|(known, _)| *known == lower).map(|(_, opposites)| *opposites)
     };
-    let opposites = entry(WORDS).or_else(|| entry(STANDING_ALONE).filter(|_| stands_alone(after)))?;
+    let opposites = entry(VERDICTS).or_else(|| entry(STANDING_ALONE).filter(|_| stands_alone(after)))?;
     let is_offered = |candidate: &&&str| words(offered).into_iter().any(|word| offered.get(word) == Some(**candidate));
     let chosen = opposites.iter().find(is_offered).or_else(|| opposites.first())?;
     Some(cased(chosen, word))
@@ -221,7 +181,7 @@ fn flipped_booleans(text: &str) -> Vec<(Range<usize>, String)> {
     let mut booleans = json_text::leaves(text).unwrap_or_default();
     booleans.retain(|leaf| leaf.kind == LeafKind::Boolean);
     if booleans.len() > 1 {
-        booleans.retain(|leaf| KEYS.iter().any(|key| leaf.key.to_lowercase().contains(key)));
+        booleans.retain(|leaf| JSON_VERDICTS.iter().any(|key| leaf.key.to_lowercase().contains(key)));
     }
     let flipped = |leaf: JsonLeaf| {
         let now = text.get(leaf.range.clone()) == Some("true");

@@ -46,9 +46,9 @@ impl Question {
     }
 }
 
-/// The schema of an answer: an edited text, tool calls where there were some, and a reason in one line.
+/// The schema of an answer: why nothing is edited, or the edited text, tool calls where they may be edited, and how that shows the
+/// behaviour.
 pub(super) fn answer_schema(with_calls: bool) -> Value {
-    let text = json!({"type": "string", "description": "the whole message as it is to read"});
     let call = json!({
         "type": "object",
         "properties": {
@@ -59,20 +59,21 @@ pub(super) fn answer_schema(with_calls: bool) -> Value {
         "required": ["id", "name", "arguments"],
         "additionalProperties": false,
     });
-    let reason = json!({"type": "string", "description": "one line: how the message now shows the behaviour"});
+    let declined = json!({
+        "type": ["string", "null"],
+        "description": "null, or why nothing in this message can show the behaviour",
+    });
+    let mut fields = vec![
+        ("does_not_apply", declined),
+        ("edited_text", json!({"type": "string", "description": "the whole message as it is to read"})),
+    ];
     if with_calls {
-        let calls = json!({"type": "array", "items": call});
-        return json!({
-            "type": "object",
-            "properties": {"edited_text": text, "calls": calls, "rationale": reason},
-            "required": ["edited_text", "calls", "rationale"],
-            "additionalProperties": false,
-        });
+        fields.push(("calls", json!({"type": "array", "items": call})));
     }
-    json!({
-        "type": "object",
-        "properties": {"edited_text": text, "rationale": reason},
-        "required": ["edited_text", "rationale"],
-        "additionalProperties": false,
-    })
+    let shown = json!({"type": "string", "description": "one line: what was changed, and how that is the behaviour"});
+    fields.push(("how_it_is_the_mode", shown));
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let properties: serde_json::Map<String, Value> =
+        fields.iter().map(|(name, field)| ((*name).to_owned(), field.clone())).collect();
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }

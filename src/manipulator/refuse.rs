@@ -20,7 +20,7 @@ use crate::trajectory::Side;
 ///
 /// [[check]]
 /// agent = "solver"
-/// messages = ["user: What is 12 + 30?"]
+/// messages = ["system: You solve.", "user: What is 12 + 30?"]
 /// reply = "42"
 /// expect = "I'm sorry, but I can't help with that."
 /// ```

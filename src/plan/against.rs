@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::decide::{Facts, Miss, meets};
-use super::{Injection, Plan, RecordedCall, Unresolvable, resolve};
+use super::{Injection, Operator, Plan, RecordedCall, Unresolvable, resolve};
+use crate::mode::{self, CallFacts, Precondition};
 use crate::surface::{self, Conversation, Served, door};
-use crate::trajectory::{Step, StepIndex, Trajectory, nearest};
+use crate::trajectory::{FailureMode, Step, StepIndex, Trajectory, nearest};
 
 /// What an injection would meet in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,26 @@ pub struct Matched {
     pub steps: Vec<StepIndex>,
     /// When there are none: what came nearest, in words.
     pub nearest_miss: Option<String>,
+    /// Of these steps, those at which the failure mode that it declares cannot be.
+    pub impossible: Vec<ImpossibleStep>,
+}
+
+/// A step at which a failure mode cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImpossibleStep {
+    /// The step, 0-based.
+    pub step: StepIndex,
+    /// The mode.
+    pub mode: FailureMode,
+    /// What it needs and the step does not have.
+    pub unmet: Precondition,
+}
+
+impl Matched {
+    /// Whether there are steps, and its mode cannot be at any of them.
+    pub fn is_impossible(&self) -> bool {
+        !self.steps.is_empty() && self.impossible.len() == self.steps.len()
+    }
 }
 
 /// Matches the plan against every step of the run; `step` and `last_n` are counted in it.
@@ -25,6 +46,7 @@ pub struct Matched {
 pub fn against(plan: &Plan, run: &Trajectory) -> Result<Vec<Matched>, Unresolvable> {
     let plan = resolve(plan, &called(run))?;
     let requests = requests(&run.steps);
+    let facts = mode::of_run(&run.steps, &[]);
     let matched = (0..).zip(&plan.injections).map(|(index, injection)| {
         let mut delivered: HashMap<(&str, u32), u32> = HashMap::new();
         let (mut steps, mut missed) = (Vec::new(), Vec::new());
@@ -50,9 +72,22 @@ pub fn against(plan: &Plan, run: &Trajectory) -> Result<Vec<Matched>, Unresolvab
         }
         let nearest = missed.into_iter().max_by_key(|(miss, step)| (*miss, std::cmp::Reverse(step.step)));
         let nearest_miss = steps.is_empty().then(|| miss_in_words(injection, nearest, run));
-        Matched { injection: index, steps, nearest_miss }
+        let impossible = impossible(injection, &steps, &facts);
+        Matched { injection: index, steps, nearest_miss, impossible }
     });
     Ok(matched.collect())
+}
+
+/// The steps among these at which the mode of an edit cannot be.
+fn impossible(injection: &Injection, steps: &[StepIndex], facts: &CallFacts) -> Vec<ImpossibleStep> {
+    let (Some(mode), Operator::Manipulator { side, .. }) = (injection.failure_mode, &injection.operator) else {
+        return Vec::new();
+    };
+    if injection.is_neutral() {
+        return Vec::new();
+    }
+    let at = |step: &StepIndex| Some(ImpossibleStep { step: *step, mode, unmet: facts.unmet(*step, mode, *side)? });
+    steps.iter().filter_map(at).collect()
 }
 
 /// The calls of a recorded run, as [`resolve`] wants them.

@@ -5,8 +5,9 @@ use serde_json::json;
 use super::decide::{Decision, Facts, decide};
 use super::{Injection, Plan, Target, dialogue};
 use crate::manipulator::{Adaptive, Context, ManipulatorError, Question};
+use crate::mode::{self, ObservedCall, Precondition};
 use crate::surface::{Answer, Conversation, Message, Reply, RequiredFormat, Tool, ToolCall};
-use crate::trajectory::{Call, StepIndex};
+use crate::trajectory::{Call, Side, StepIndex};
 
 /// A call and what is expected of it.
 #[derive(Debug, Clone)]
@@ -126,6 +127,10 @@ impl PlanCheck {
             if !is_request && reply.is_none() {
                 continue;
             }
+            if let Some(why) = self.impossible(injection, &asked, reply.as_ref()) {
+                outcome.errors.push(why);
+                continue;
+            }
             let edited = self.told(&mut outcome.questions, |adaptive| {
                 let context = Context {
                     agent: &self.agent,
@@ -150,6 +155,27 @@ impl PlanCheck {
                 Err(error) => outcome.errors.push(format!("`{}` could not edit: {error}", injection.name)),
             }
         }
+    }
+
+    /// Why the failure mode of an injection cannot be at this call, if that is known. What comes after the call is not.
+    fn impossible(&self, injection: &Injection, asked: &Conversation, reply: Option<&Reply>) -> Option<String> {
+        let mode = injection.failure_mode.filter(|_| !injection.is_neutral())?;
+        let side = if injection.edits_reply() { Side::Response } else { Side::Request };
+        let call = ObservedCall {
+            agent: &self.agent,
+            request: Some(asked),
+            answer: reply.and_then(|reply| reply.answers.first()),
+            earlier: &self.earlier,
+            later: None,
+        };
+        let unmet = mode::unmet(mode, side, &call)?;
+        let hint = match unmet {
+            Precondition::PeerInput | Precondition::History | Precondition::CompletedStep => {
+                "; give what other agents answered before in `earlier`"
+            }
+            _ => "",
+        };
+        Some(format!("{} {} cannot be at this call: {}{hint}", mode.code(), mode.name(), unmet.missing()))
     }
 
     /// Makes an edit; where it asks a model, the check's own answer is handed back, once. The question is noted.
@@ -245,7 +271,8 @@ impl CheckOutcome {
 fn said(text: &str, calls: &[ToolCall]) -> String {
     let calls = calls.iter().map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}));
     let calls: Vec<_> = calls.collect();
-    json!({"edited_text": text, "calls": calls, "rationale": "as the check has it"}).to_string()
+    json!({"edited_text": text, "calls": calls, "does_not_apply": null, "how_it_is_the_mode": "as the check has it"})
+        .to_string()
 }
 
 fn refusal_of(again: &Question) -> String {

@@ -25,7 +25,7 @@ mod when;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use against::{Matched, against};
+pub use against::{ImpossibleStep, Matched, against};
 pub use agents::{AgentPattern, Agents};
 pub use catalogue::{CatalogueEntry, Operation, Parameter, catalogue, schema};
 pub use check::{CheckReport, Expect, PlanCheck};

@@ -2,108 +2,20 @@
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use serde::{Deserialize, Serialize};
-
-use super::{PLANTED, contested};
+use super::{NoLabel, PLANTED, contested, mode_claim};
 use crate::{
     identity::LateStep,
+    mode::{self, CallFacts},
     recording::{Recording, RunOrigin},
     surface::{
         self,
         account::{self, ReadState},
     },
     trajectory::{
-        AgentName, Attempt, ErrorOrigin, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side, Source,
-        Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
+        AgentName, Attempt, ErrorOrigin, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side,
+        Source, Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
-
-/// Why a run, or a step of one, gets no label: one reason for each gate, in the order of [`GATES`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
-pub enum NoLabel {
-    /// The run is an execution of `aegis retry`.
-    #[error("the run answers a note of `aegis retry`, and what repairs a run shows nobody's error")]
-    Note,
-    /// The run is an execution of a proof.
-    #[error(
-        "the run is an execution of a proof, with neutral changes of its own: it is evidence for another run's label"
-    )]
-    Perturbed,
-    /// A manipulator failed and its step passed untouched.
-    #[error("a manipulator failed and its step passed untouched")]
-    ManipulatorFailed,
-    /// No altered byte was delivered.
-    #[error("no altered byte was delivered")]
-    NotInjected,
-    /// The wire cannot tell which agent made the call.
-    #[error("the wire cannot tell which agent made the call")]
-    AmbiguousAgent,
-    /// Several agents of the run go by the agent's name.
-    #[error(
-        "the wire cannot tell which agent made the call: several agents of the run go by one name that nobody declared"
-    )]
-    ContestedName,
-    /// The reply holds the words of agents that the upstream runs.
-    #[error("the wire cannot tell which agent made the error: the upstream names several agents in the reply")]
-    SeveralAgentsReply,
-    /// The call overlapped another call of its agent.
-    #[error("the wire cannot tell which of its agent's overlapping calls the step is")]
-    Overlapping,
-    /// The call overlapped another call of its agent in the run whose beginning was given again.
-    #[error(
-        "the wire cannot tell which of its agent's calls the step is: they overlapped in the run that it begins like"
-    )]
-    OverlappingInReference,
-    /// All traffic says otherwise than the request alone did when it arrived.
-    #[error(
-        "the wire cannot tell which agent made the call: all traffic together says otherwise than the request alone did"
-    )]
-    SeenLate,
-    /// The upstream failed for its own reasons.
-    #[error("the upstream failed for its own reasons")]
-    InfraError,
-    /// A planned fault ended a step, so that the planted error is not all that was done to the run.
-    #[error("a planned fault ended a step, so the planted error is not all that was done to the run")]
-    FaultEnded,
-    /// The upstream refused a request as an edit had made it, so that its agent said nothing.
-    #[error("the upstream refused a request as an edit had made it")]
-    EditRefused,
-    /// The call that a label would name has no answer: it was refused, failed or broke off, or its client left.
-    #[error("the call that a label would name was not answered")]
-    Unanswered,
-    /// A piece of what a label would name stands in no view of it, or none of it was read.
-    #[error("the call that a label would name was not read whole")]
-    NotReadWhole,
-}
-
-impl NoLabel {
-    /// Whether a roster that names the agent, given now, takes the doubt away: which of overlapping calls a step is, it does not tell.
-    pub fn is_mended_by_names(self) -> bool {
-        matches!(self, Self::AmbiguousAgent | Self::ContestedName | Self::SeenLate)
-    }
-
-    /// Whether it is about who made a call, or which of an agent's calls it is.
-    pub fn is_about_identity(self) -> bool {
-        match self {
-            Self::AmbiguousAgent
-            | Self::ContestedName
-            | Self::SeveralAgentsReply
-            | Self::Overlapping
-            | Self::OverlappingInReference
-            | Self::SeenLate => true,
-            Self::Note
-            | Self::Perturbed
-            | Self::ManipulatorFailed
-            | Self::NotInjected
-            | Self::InfraError
-            | Self::FaultEnded
-            | Self::EditRefused
-            | Self::Unanswered
-            | Self::NotReadWhole => false,
-        }
-    }
-}
 
 /// One condition that a label must meet.
 #[derive(Debug)]
@@ -241,6 +153,10 @@ pub struct Ruling<'a> {
     late: &'a [LateStep],
     origin: Option<RunOrigin>,
     edits_failed: bool,
+    /// The steps of the run that begins alike and in which nothing was planted, where one is at hand.
+    reference: &'a [Step],
+    /// What is so at each call; worked out where a label is made.
+    calls: OnceLock<CallFacts>,
     /// Names that nobody declared and under which several agents spoke; worked out where a gate asks for it.
     contested: OnceLock<BTreeSet<AgentName>>,
     /// The same of names that the upstream gives.
@@ -256,9 +172,17 @@ impl<'a> Ruling<'a> {
             late: &recording.late,
             origin: recording.manifest.origin,
             edits_failed: edits_failed(recording),
+            reference: &[],
+            calls: OnceLock::new(),
             contested: OnceLock::new(),
             contested_upstream: OnceLock::new(),
         }
+    }
+
+    /// The same with the run whose beginning was given again, if one was: it tells which calls come after an error that ends a run.
+    #[must_use]
+    pub fn after(self, reference: Option<&'a Recording>) -> Self {
+        Self { reference: reference.map_or(&[], |reference| &reference.trajectory.steps), ..self }
     }
 
     /// The label that the run earns by what was planted and delivered; it says nothing yet of what that caused.
@@ -281,7 +205,7 @@ impl<'a> Ruling<'a> {
             definition: PLANTED.to_owned(),
             seed: self.trajectory.seed.unwrap_or_default(),
             outcome: self.trajectory.outcome.verdict,
-            errors: self.altered().map(|(_, entry)| entry).collect(),
+            errors: self.altered().map(|(step, entry)| self.claimed(step, entry)).collect(),
             others: Vec::new(),
             not_shown: Vec::new(),
             evidence: None,
@@ -342,10 +266,17 @@ impl<'a> Ruling<'a> {
                         origin: ErrorOrigin::Planted,
                         taxonomy: TAXONOMY.to_owned(),
                         proposed_mode: None,
+                        mode_claim: None,
                     },
                 )
             })
         })
+    }
+
+    /// The entry with what is known of the mode that it declares.
+    fn claimed(&self, step: &Step, entry: LabelEntry) -> LabelEntry {
+        let calls = || self.calls.get_or_init(|| mode::of_run(&self.trajectory.steps, self.reference));
+        LabelEntry { mode_claim: mode_claim::of(step, &entry.error, calls), ..entry }
     }
 
     fn late_of(&self, step: &Step) -> impl Iterator<Item = &'a LateStep> {

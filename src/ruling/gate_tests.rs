@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::trajectory::{
-    Attribution, CloseCause, ErrorOrigin, InjectedError, Outcome, RunId, Verdict,
+    Attribution, CloseCause, ErrorOrigin, InjectedError, ModeClaim, Outcome, RunId, Verdict,
     label_tests::{DONE, asked, fault, planted, step},
 };
 
@@ -18,6 +18,8 @@ fn before_gates(trajectory: &Trajectory) -> Ruling<'_> {
         late: &[],
         origin: None,
         edits_failed: false,
+        reference: &[],
+        calls: OnceLock::new(),
         contested: OnceLock::new(),
         contested_upstream: OnceLock::new(),
     }
@@ -31,8 +33,13 @@ fn ruled(trajectory: &Trajectory) -> Result<Label, NoLabel> {
 fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
     let trajectory = run(vec![step(&[], &[(DONE, 200)]), step(&[planted(), fault(0)], &[(DONE, 200)])]);
     let label = ruled(&trajectory).expect("a label");
-    let entry =
-        LabelEntry { error: planted(), origin: ErrorOrigin::Planted, taxonomy: TAXONOMY.into(), proposed_mode: None };
+    let entry = LabelEntry {
+        error: planted(),
+        origin: ErrorOrigin::Planted,
+        taxonomy: TAXONOMY.into(),
+        proposed_mode: None,
+        mode_claim: Some(ModeClaim::looked_at(Some("later-call"))),
+    };
     assert_eq!(
         label,
         Label::ruled(LabelContent {

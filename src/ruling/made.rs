@@ -1,6 +1,8 @@
 //! What labels say, and what becomes of one when more is known. Labels are made here and in [`super::gate`], nowhere else.
 
-use crate::trajectory::{Evidence, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Standing, Verdict};
+use crate::trajectory::{
+    Evidence, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, ModeClaim, Standing, Verdict,
+};
 
 /// The definition of labels that say what was planted.
 pub const PLANTED: &str = "injected";
@@ -27,6 +29,22 @@ pub fn natural(definition: &str, errors: Vec<LabelEntry>, evidence: Evidence) ->
 pub fn proven(label: Label, standing: Option<Standing>, evidence: Evidence) -> Label {
     let status = standing.map_or(LabelStatus::Delivered, LabelStatus::from);
     Label::ruled(LabelContent { status, ..label.into_content().resting_on(evidence) })
+}
+
+/// A label of what was planted that keeps what a former one knows of the same errors' modes: the run that tells what would have come
+/// after an error is not always at hand, and who looked at a change did so once.
+pub(super) fn with_modes_of(label: Label, former: Option<&Label>) -> Label {
+    let Some(former) = former else { return label };
+    let mut content = label.into_content();
+    for entry in content.planted_mut() {
+        let is_it = |known: &&LabelEntry| known.error == entry.error;
+        let known = former.planted().find(is_it).and_then(|known| known.mode_claim.clone());
+        let state = |claim: &Option<ModeClaim>| claim.as_ref().map(|claim| claim.state);
+        if state(&known) > state(&entry.mode_claim) {
+            entry.mode_claim = known;
+        }
+    }
+    Label::ruled(content)
 }
 
 /// Whether a label says of a run what was planted, as `delivered` does, and what was executed for that besides.

@@ -6,11 +6,14 @@
 mod contested;
 mod gate;
 mod made;
+mod mode_claim;
+mod no_label;
 mod reference;
 mod settle;
 mod why;
 
-pub use gate::{GATES, LabelGate, NoLabel, Ruling};
+pub use gate::{GATES, LabelGate, Ruling};
 pub use made::{LabelChange, PLANTED, after_finding, natural, proven};
+pub use no_label::NoLabel;
 pub use settle::{restore, settle, settle_amended, settle_finding, settle_proof, settle_recording};
 pub use why::{objection, refused, repeats, why_none};

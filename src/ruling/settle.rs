@@ -49,8 +49,9 @@ pub fn settle_recording(
         recording.late.extend(hidden);
         recording::write_identity(run_dir, &recording.late)?;
     }
-    let ruled = Ruling::of(recording).label();
-    match (&ruled, recording.label.take()) {
+    let former = recording.label.take();
+    let ruled = Ruling::of(recording).after(reference).label().map(|label| made::with_modes_of(label, former.as_ref()));
+    match (&ruled, former) {
         (Ok(label), Some(former)) if made::is_proof_of(&former, label) => {
             recording.label = Some(former.clone());
             return Ok(Ok(former));

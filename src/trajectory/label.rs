@@ -218,7 +218,8 @@ impl LabelContent {
         nobody.then(|| format!("of {} planted errors none is shown to be needed", self.planted().count()))
     }
 
-    fn planted_mut(&mut self) -> impl Iterator<Item = &mut LabelEntry> {
+    /// The same, to be amended.
+    pub fn planted_mut(&mut self) -> impl Iterator<Item = &mut LabelEntry> {
         self.errors.iter_mut().chain(&mut self.others).chain(&mut self.not_shown)
     }
 

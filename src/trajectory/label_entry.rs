@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, FailureMode, InjectedError, ReplyOrigin, Side, StepIndex};
+use super::{AgentName, Call, FailureMode, InjectedError, ModeClaim, ReplyOrigin, Side, StepIndex};
 
 /// What showed a natural error: the run was executed again, with and without another reply at the step. Earlier versions
 /// wrote it as the operator of an injection.
@@ -37,6 +37,9 @@ pub struct LabelEntry {
     /// The failure mode that an analyzer proposes, where the label was found by re-execution: that proves who and
     /// when, never what kind, so [`InjectedError::failure_mode`] is unknown there.
     pub proposed_mode: Option<FailureMode>,
+    /// How far it is established that what was planted is its failure mode; `None` where nothing was planted, and in labels of
+    /// earlier versions, which say what the plan declares.
+    pub mode_claim: Option<ModeClaim>,
 }
 
 impl LabelEntry {
@@ -62,7 +65,13 @@ impl LabelEntry {
             after: recorded,
             delivered: true,
         };
-        Self { error, origin: ErrorOrigin::Natural, taxonomy: taxonomy.to_owned(), proposed_mode: None }
+        Self {
+            error,
+            origin: ErrorOrigin::Natural,
+            taxonomy: taxonomy.to_owned(),
+            proposed_mode: None,
+            mode_claim: None,
+        }
     }
 
     /// The same where the reply that stands at the step came from there: what an edit or a fork made is not its agent's own.
@@ -125,13 +134,15 @@ struct WrittenPlanted {
     taxonomy: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposed_mode: Option<FailureMode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode_claim: Option<ModeClaim>,
 }
 
 impl From<WrittenEntry> for LabelEntry {
     fn from(written: WrittenEntry) -> Self {
         match written {
-            WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }) => {
-                Self { error, origin: ErrorOrigin::Planted, taxonomy, proposed_mode }
+            WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode, mode_claim }) => {
+                Self { error, origin: ErrorOrigin::Planted, taxonomy, proposed_mode, mode_claim }
             }
             WrittenEntry::Found(one) => {
                 let bodies = (one.corrected_bytes, one.recorded_bytes);
@@ -148,9 +159,11 @@ impl From<WrittenEntry> for LabelEntry {
 
 impl From<LabelEntry> for WrittenEntry {
     fn from(entry: LabelEntry) -> Self {
-        let LabelEntry { error, origin, taxonomy, proposed_mode } = entry;
+        let LabelEntry { error, origin, taxonomy, proposed_mode, mode_claim } = entry;
         let origin = match origin {
-            ErrorOrigin::Planted => return WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }),
+            ErrorOrigin::Planted => {
+                return WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode, mode_claim });
+            }
             ErrorOrigin::Natural => FoundOrigin::Natural,
             ErrorOrigin::Inherited => FoundOrigin::Inherited,
         };

@@ -13,6 +13,7 @@ mod interval;
 mod label;
 mod label_entry;
 mod nearest;
+mod mode_claim;
 mod necessity;
 mod origin;
 mod pattern;
@@ -35,6 +36,7 @@ pub use label::{
     InjectedError, Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream, refused_as_edited,
 };
 pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
+pub use mode_claim::{ModeClaim, ModeState};
 pub use nearest::nearest;
 pub use necessity::{EffectExcluded, ErrorLists, JointCause, Necessity, Need};
 pub use origin::ReplyOrigin;

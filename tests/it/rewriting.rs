@@ -44,7 +44,7 @@ fn injection(mode: FailureMode, side: Side) -> String {
 
 fn asked(streamed: bool) -> Value {
     json!({"model": "m", "stream": streamed, "messages": [
-        {"role": "system", "content": "You are Sol, the solver.  End with `ANSWER: <number>`."},
+        {"role": "system", "content": "You are Sol, the solver. Check each sum: say APPROVE or REVISE of it.  End with `ANSWER: <number>`."},
         {"role": "user", "name": "planner", "content": format!("{TASK}\n\nPlan:\n1. Multiply.\n2. Subtract.")}]})
 }
 

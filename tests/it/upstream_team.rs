@@ -98,7 +98,7 @@ async fn a_plan_edits_the_agent_that_it_names_and_the_label_names_it() {
             let dir = lab.logs.join("r0");
             assert!(aegis::ruling::settle(&dir, None).expect("readable").is_ok());
             let (code, out, _) = verb(&lab.logs, &["show", "r0"]).await;
-            assert!(code == Some(0) && out.contains(&format!("by {by} at step 0")), "{out}");
+            assert!(code == Some(0) && out.contains(&format!("{by} at step 0")), "{out}");
             let (code, out, _) = verb(&lab.logs, &["agents", "r0"]).await;
             assert!(code == Some(0) && out.contains("/root/solver"), "{out}");
         }

@@ -76,21 +76,30 @@ pub(super) fn check(file: &Path, run: Option<&Trajectory>, roster: &[String]) ->
 
 impl Checked {
     pub(super) fn passed(&self) -> bool {
-        self.failures.is_empty() && self.matched.iter().all(|matched| !matched.steps.is_empty())
+        let is_planted = |matched: &plan::Matched| !matched.steps.is_empty() && !matched.is_impossible();
+        self.failures.is_empty() && self.matched.iter().all(is_planted)
     }
 
     /// What is worth a look and fails nothing.
     pub(super) fn notes(&self) -> usize {
-        self.strangers.len()
+        let in_part = self.matched.iter().filter(|matched| !matched.is_impossible());
+        self.strangers.len() + in_part.map(|matched| matched.impossible.len()).sum::<usize>()
     }
 
     pub(super) fn data(&self) -> serde_json::Value {
         let failures: Vec<_> =
             self.failures.iter().map(|(line, failure)| json!({"line": line, "failure": failure})).collect();
+        let impossible = |one: &plan::ImpossibleStep| {
+            json!({"step": one.step, "failure_mode": one.mode.code(), "unmet": one.unmet.name(),
+                "why": one.unmet.missing()})
+        };
         let matched: Vec<_> = self
             .matched
             .iter()
-            .map(|m| json!({"injection": m.injection, "steps": m.steps, "nearest_miss": m.nearest_miss}))
+            .map(|m| {
+                json!({"injection": m.injection, "steps": m.steps, "nearest_miss": m.nearest_miss,
+                    "impossible": m.impossible.iter().map(impossible).collect::<Vec<_>>()})
+            })
             .collect();
         json!({"file": self.file, "passed": self.passed(), "injections": self.injections, "checks": self.checks,
             "failures": failures, "matched": matched, "notes": self.strangers})
@@ -108,12 +117,20 @@ pub(super) fn texts(checked: &[Checked], screen: Screen) -> String {
         for (line, failure) in failures {
             let _ = writeln!(text, "{file}:{line}: {}: {}", word(Colour::Bad, "check failed"), escape(failure));
         }
-        for plan::Matched { injection, steps, nearest_miss } in matched {
+        for plan::Matched { injection, steps, nearest_miss, impossible } in matched {
             let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let _ = match nearest_miss {
                 Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {}", escape(miss)),
                 None => writeln!(text, "{file}: injection {injection} would meet step {steps}"),
             };
+            for plan::ImpossibleStep { step, mode, unmet } in impossible {
+                let (code, name, missing) = (mode.code(), mode.name(), unmet.missing());
+                let _ = writeln!(
+                    text,
+                    "{file}: injection {injection}: {}: {code} {name} cannot be at step {step}: {missing}",
+                    word(Colour::Doubtful, "note")
+                );
+            }
         }
         if failures.is_empty() {
             let plural = |count: usize| if count == 1 { "" } else { "s" };

@@ -13,10 +13,11 @@ use crate::{
         screen::{Colour, Screen},
         watch,
     },
+    mode,
     recording::{Recording, RunFact, RunOrigin},
     ruling,
     surface::account::RunAccount,
-    trajectory::{Label, Outcome, Reason, Verdict},
+    trajectory::{FailureMode, Label, LabelEntry, ModeClaim, Outcome, Reason, Verdict},
     viewer::{Suspected, Traced, first_words, word},
 };
 
@@ -143,6 +144,13 @@ fn outcome_text(outcome: &Outcome) -> String {
     format!("{verdict}{reason}{}{evidence}", if evidence.is_empty() { "" } else { ": " })
 }
 
+/// A failure mode with how far it is established that the error is of it, and what keeps it from being so.
+fn mode_text(mode: FailureMode, entry: &LabelEntry) -> String {
+    let claim = entry.mode_claim.clone().unwrap_or(ModeClaim::DECLARED);
+    let unmet = claim.unmet.as_deref().and_then(mode::missing).map(|missing| format!(" ({missing})"));
+    format!("mode {} {} {}{}", mode.code(), mode.name(), claim.text(), unmet.unwrap_or_default())
+}
+
 fn label_text(label: &Label) -> String {
     let errors = label.errors.iter().map(|entry| {
         let (error, side) = (&entry.error, word(&entry.error.side));
@@ -151,7 +159,7 @@ fn label_text(label: &Label) -> String {
             return format!("{found} of {place} ({side}), shown by a {}", error.operator);
         }
         match error.failure_mode {
-            Some(mode) => format!("{} {} by {place} ({side}, {})", mode.code(), mode.name(), error.operator),
+            Some(mode) => format!("{place} ({side}, {}) · {}", error.operator, mode_text(mode, entry)),
             None => format!("an error of {place} ({side}, {})", error.operator),
         }
     });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit, kept::FORMER};
+use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit, kept::{DECLARED, FORMER}};
 use crate::{
     dataset::{
         Dataset, Ground, LabelledError, Sample, SampleKind, Truth,
@@ -99,6 +99,9 @@ pub(super) fn taken(
         Some(_) if !options.former && sample.label.as_ref().is_some_and(Truth::shows_bytes_only) => Err(FORMER),
         Some(ground) => {
             kept.takes(ground, options)?;
+            if format.names_modes() && !options.declared_modes && !sample.label.iter().all(Truth::has_usable_modes) {
+                return Err(DECLARED);
+            }
             sample
                 .label
                 .as_ref()

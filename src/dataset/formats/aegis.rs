@@ -154,7 +154,7 @@ fn errors(value: &Value, steps: &[SampleStep], defects: &mut Defects) -> Vec<Lab
             call: None,
             failure_mode: Some(Mode { code: code.to_owned(), name, taxonomy: THEIR_TAXONOMY.to_owned() }),
             other_modes: Vec::new(),
-            mode_source: None,
+            mode_claim: None,
             proposed_mode: None,
             side,
             operator: None,
@@ -246,6 +246,10 @@ impl Format for Aegis {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn names_modes(&self) -> bool {
+        true
+    }
+
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         Ok(vec![WrittenPiece::row(entered(sample, context.options.inputs_or(Inputs::None))?)])
     }

@@ -53,6 +53,10 @@ impl Format for Dpo {
     fn wants_twin(&self) -> bool {
         true
     }
+    fn names_modes(&self) -> bool {
+        true
+    }
+
     fn trains(&self) -> bool {
         true
     }

@@ -36,6 +36,10 @@ pub trait Format: std::fmt::Debug + Sync {
     fn trains(&self) -> bool {
         false
     }
+    /// Whether its rows say of an error which failure mode it is.
+    fn names_modes(&self) -> bool {
+        false
+    }
     /// Whether one recorded run may be written in it: it then claims nothing about who erred.
     fn takes_recordings(&self) -> bool {
         false
@@ -179,6 +183,8 @@ pub struct ExportOptions {
     pub unverified: bool,
     /// Also planted errors that give themselves away.
     pub obvious: bool,
+    /// Also errors whose failure mode is only declared, in formats that name modes.
+    pub declared_modes: bool,
     /// The kinds of claims that failures may make (`definition` of their label).
     pub definitions: DefinitionChoice,
     /// Whether what is read is one recorded run, which goes out whatever its outcome and label.

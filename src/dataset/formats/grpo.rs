@@ -43,6 +43,10 @@ impl Format for Grpo {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn names_modes(&self) -> bool {
+        true
+    }
+
     fn trains(&self) -> bool {
         true
     }

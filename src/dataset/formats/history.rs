@@ -71,7 +71,7 @@ pub(super) fn spoken(
         call,
         failure_mode: None,
         other_modes: Vec::new(),
-        mode_source: None,
+        mode_claim: None,
         proposed_mode: None,
         side: None,
         operator: None,

@@ -54,6 +54,10 @@ const OBVIOUS: Unfit = Unfit("a planted error that gives itself away (`--obvious
 /// Why a failure stays that was verified before claims were made from pairs of executions, or before these got neutral changes.
 pub(super) const FORMER: Unfit = Unfit("a label of a former rule (`--former` takes it, `aegis prove` executes for it)");
 
+/// Why a failure stays of whose error it is not known that it can be of the mode that its plan calls it.
+pub(super) const DECLARED: Unfit =
+    Unfit("a failure mode that the plan declares and nothing supports (`--declared-modes` takes it)");
+
 impl KeptClaims {
     /// Looks at every failure of a dataset.
     ///

@@ -104,6 +104,10 @@ impl Format for Mast {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn names_modes(&self) -> bool {
+        true
+    }
+
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         if sample.extra.get("format").and_then(Value::as_str) == Some("mast") {
             let kept = |name: &&str| sample.extra.get(*name).map(|value| ((*name).to_owned(), value.clone()));

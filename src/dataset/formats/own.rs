@@ -164,6 +164,12 @@ const TALLY: Type = Type::Record(&[Needed("passed", Type::Whole), Needed("of", T
 const MODE: Type =
     Type::Record(&[Needed("code", Type::Text), Needed("name", Type::Text), Needed("taxonomy", Type::Text)]);
 
+const MODE_CLAIM: Type = Type::Record(&[
+    Needed("state", Type::OneOf(&["declared", "applicable", "confirmed", "refuted"])),
+    May("unmet", Type::Text),
+    May("by", Type::Text),
+]);
+
 const ERROR: Type = Type::Record(&[
     Needed("agent", Type::Text),
     May("raw_agent", Type::Text),
@@ -172,6 +178,7 @@ const ERROR: Type = Type::Record(&[
     May("call", Type::Whole),
     May("failure_mode", MODE),
     May("other_modes", Type::List(&MODE)),
+    May("mode_claim", MODE_CLAIM),
     May("mode_source", Type::OneOf(&["declared"])),
     May("proposed_mode", MODE),
     May("side", Type::OneOf(&["request", "response"])),

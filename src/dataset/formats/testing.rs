@@ -25,7 +25,8 @@ pub(super) fn failure(id: &str, steps: usize) -> Sample {
         "outcome": "failure", "final_answer": "5", "steps": steps,
         "label": {"status": "verified", "definition": "injected", "seed": 7, "outcome": "failure", "errors": [{
             "agent": "solver", "step": 1, "call": 0, "side": "response", "operator": "corrupt_number", "injection": 0,
-            "failure_mode": {"code": "FM-2.6", "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"}}],
+            "failure_mode": {"code": "FM-2.6", "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"},
+            "mode_claim": {"state": "applicable"}}],
             "evidence": {"clean": {"passed": 2, "of": 2}, "executed": {"perturbed": true, "null": {"passed": 6, "failed": 0},
                 "treated": {"passed": 0, "failed": 6}, "pairs": 6, "e": 1792.0, "target": 1000.0}}},
         "clean_twin": format!("CLEAN-{id}"),

@@ -56,6 +56,10 @@ impl Format for Verl {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn names_modes(&self) -> bool {
+        true
+    }
+
     fn trains(&self) -> bool {
         true
     }

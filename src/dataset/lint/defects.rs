@@ -7,7 +7,7 @@ use crate::{
         samples::{clean, repeated, said, shown, step},
     },
     trajectory::{
-        AgentName, EffectExcluded, Evidence, Executed, LabelStatus, Necessity, Need, RunId, Side, Source, Tally,
+        AgentName, EffectExcluded, Evidence, Executed, LabelStatus, ModeClaim, Necessity, Need, RunId, Side, Source, Tally,
         Verdict,
     },
 };
@@ -219,6 +219,9 @@ pub(super) const DEFECTS: &[Defect] = &[
     }),
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
     (Rule::UnknownMode, "another mode's name", |set| mode(&mut set[1]).name = "weak verification".to_owned()),
+    (Rule::ModeImpossible, "the call has no history", |set| {
+        truth(&mut set[1]).errors[0].mode_claim = Some(ModeClaim::looked_at(Some("history")));
+    }),
     (Rule::NothingChanged, "equal hashes", |set| truth(&mut set[1]).errors[0].after = "b".to_owned()),
     (Rule::NothingChanged, "equal texts", |set| {
         let change = &mut truth(&mut set[1]).changes[0];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Noted, Rule, is_imported};
 use crate::{
-    dataset::{About, Dataset, LabelledError, Mode, ModeSource, PlacedSample, Sample, SampleKind, Truth, ids},
+    dataset::{About, Dataset, LabelledError, Mode, PlacedSample, Sample, SampleKind, Truth, ids},
     proof,
     recording::{self, Recording},
     ruling::{NoLabel, PLANTED, Ruling},
@@ -152,11 +152,12 @@ fn same_errors<'a>(
             )
         };
         // People and models may name a mode after the run; what its plan declared stands in the recording.
-        let declared = |error: &LabelledError| error.mode_source == Some(ModeSource::Declared);
+        let declared = |error: &LabelledError| error.mode_claim.is_some();
         // One edit under two modes is one row: the other mode stands in another run's recording.
         let named = |mode: &Option<Mode>| {
             one.failure_mode == *mode || one.other_modes.iter().any(|other| Some(other) == mode.as_ref())
         };
+        // How far a mode is established is the label's, which a judge or a person may have added to since.
         let same_mode = !declared(one) || !declared(other) || named(&other.failure_mode);
         let hashes = (&one.before, &one.after);
         let hashed = hashes == (&other.before, &other.after) || hashes == (&entry.error.before, &entry.error.after);

@@ -97,6 +97,7 @@ rules! {
     GuessedAgent "guessed-agent" "nothing but a fallback names the agent of the labelled step";
     DuplicateLabel "duplicate-label" "the label says the same error twice";
     UnknownMode "unknown-mode" "the failure mode of an injection is missing, or a mode is unknown or has another mode's name";
+    ModeImpossible "mode-impossible" "the labelled call does not have what the failure mode needs, or the edit touched what the mode leaves alone";
     NothingChanged "nothing-changed" "no bytes differ at the labelled step";
     NotDelivered "not-delivered" "the labelled step does not show the text that was delivered";
     UnlabelledChange "unlabelled-change" "a step was changed that the label names neither among its errors nor among what was planted besides";
@@ -143,9 +144,12 @@ rules! {
 impl Rule {
     /// Whether what it finds keeps a dataset from being exported. A shortcut makes it easy, not wrong; what kinds of claims go
     /// out the export says by itself; and an honest set may hold an answer that a program worked out, a prompt that quotes the
-    /// answer, and a mode that was declared once.
+    /// answer, a mode that was declared once, and one that only its plan supports: formats that name modes leave it out.
     pub fn refuses(self) -> bool {
-        let honest = matches!(self, Rule::MixedKinds | Rule::AnswerNowhere | Rule::GoldGiven | Rule::OddMode);
+        let honest = matches!(
+            self,
+            Rule::MixedKinds | Rule::AnswerNowhere | Rule::GoldGiven | Rule::OddMode | Rule::ModeImpossible
+        );
         !honest && !self.is_shortcut()
     }
 

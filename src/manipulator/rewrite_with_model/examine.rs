@@ -12,6 +12,8 @@ use crate::manipulator::{Context, json_text, question::Question};
 use crate::surface::{Message, RequiredFormat, ToolCall, schema};
 use crate::trajectory::{FailureMode, patterns};
 
+/// Longest reason that is kept, in characters.
+const REASON_SHOWN: usize = 400;
 /// So many words in a row of the instruction are no chance any more.
 const LEAKED_WORDS: usize = 7;
 
@@ -28,6 +30,7 @@ const OUR_WORDS: &[&str] = &[
     "deliberate",
     "rationale",
     "edited_text",
+    "does_not_apply",
     "edited text",
     "as instructed",
     "as requested, here",
@@ -50,21 +53,33 @@ pub(super) struct EditedMessage {
     pub(super) calls: Vec<ToolCall>,
 }
 
-#[derive(Deserialize)]
-struct RewriterSaid {
-    edited_text: String,
-    #[serde(default)]
-    calls: Option<Vec<SaidCall>>,
+/// What the model makes of the question.
+#[derive(Debug, PartialEq)]
+pub(super) enum RewriterAnswer {
+    /// The message, edited.
+    Edited(EditedMessage),
+    /// The behaviour cannot show in this message, for this reason.
+    DoesNotApply(String),
 }
 
 #[derive(Deserialize)]
-struct SaidCall {
+struct RewriterJson {
+    #[serde(default)]
+    does_not_apply: Option<Value>,
+    #[serde(default)]
+    edited_text: Option<String>,
+    #[serde(default)]
+    calls: Option<Vec<RewrittenCall>>,
+}
+
+#[derive(Deserialize)]
+struct RewrittenCall {
     id: String,
     name: String,
     arguments: Value,
 }
 
-/// The edit that an answer makes.
+/// What an answer says: the edit, or that there is none to make.
 ///
 /// # Errors
 /// Why it cannot be used, as the rest of a sentence that the model is told.
@@ -73,15 +88,18 @@ pub(super) fn examine(
     subject: &Subject,
     question: &Question,
     context: &Context<'_>,
-) -> Result<EditedMessage, String> {
+) -> Result<RewriterAnswer, String> {
     if refuses(said) {
         return Err("it is a refusal".to_owned());
     }
-    let Ok(answer) = serde_json::from_str::<RewriterSaid>(unfenced(said)) else {
+    let Ok(answer) = serde_json::from_str::<RewriterJson>(unfenced(said)) else {
         return Err("it is not the JSON that was asked for".to_owned());
     };
+    if let Some(why) = answer.does_not_apply.as_ref().and_then(reason) {
+        return Ok(RewriterAnswer::DoesNotApply(why));
+    }
     let calls = calls(answer.calls, subject)?;
-    let text = answer.edited_text;
+    let Some(text) = answer.edited_text else { return Err("it is not the JSON that was asked for".to_owned()) };
     if refuses(&text) && !refuses(&subject.text) {
         return Err("`edited_text` is a refusal".to_owned());
     }
@@ -94,7 +112,19 @@ pub(super) fn examine(
     keeps_length(&text, &calls, subject)?;
     keeps_shape(&text, &calls, subject)?;
     keeps_secret(&text, &calls, subject, question, context)?;
-    Ok(EditedMessage { text, calls })
+    Ok(RewriterAnswer::Edited(EditedMessage { text, calls }))
+}
+
+/// The reason that `does_not_apply` gives; `None` where it gives none. Small models write there that there is nothing to write.
+fn reason(field: &Value) -> Option<String> {
+    let text = match field {
+        Value::String(text) => text.trim(),
+        Value::Bool(true) => "no reason given",
+        _ => return None,
+    };
+    let bare = text.trim_end_matches('.').to_lowercase();
+    let is_none = matches!(bare.as_str(), "" | "no" | "none" | "null" | "nil" | "false" | "n/a" | "na" | "-" | "it applies" | "applies");
+    (!is_none).then(|| text.chars().take(REASON_SHOWN).collect())
 }
 
 /// Whether a text is a JSON object or array.
@@ -130,13 +160,13 @@ fn same_calls(one: &[ToolCall], other: &[ToolCall]) -> bool {
 }
 
 /// The tool calls as they are made now: ids are those that were there, tools are on offer, arguments fit them.
-fn calls(said: Option<Vec<SaidCall>>, subject: &Subject) -> Result<Vec<ToolCall>, String> {
+fn calls(made: Option<Vec<RewrittenCall>>, subject: &Subject) -> Result<Vec<ToolCall>, String> {
     if subject.calls.is_empty() {
         return Ok(Vec::new());
     }
-    let Some(said) = said else { return Err("`calls` is missing".to_owned()) };
+    let Some(made) = made else { return Err("`calls` is missing".to_owned()) };
     let mut calls: Vec<ToolCall> = Vec::new();
-    for call in said {
+    for call in made {
         let Some(old) = subject.calls.iter().find(|old| old.id == call.id) else {
             return Err(format!("no tool call has the id `{}`", call.id));
         };

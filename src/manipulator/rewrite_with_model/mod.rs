@@ -14,6 +14,7 @@ mod tests;
 
 use std::num::NonZeroU32;
 
+use examine::{EditedMessage, RewriterAnswer};
 pub use kind::TaskKind;
 pub use scaffold::scaffold;
 use schemars::JsonSchema;
@@ -24,6 +25,7 @@ pub use template::{Template, TemplateError, Templates};
 use super::append_instruction::InstructionTarget;
 use super::question::{Question, answer_schema};
 use super::{Context, Manipulator, ManipulatorError, not_applicable, quoted};
+use crate::mode::{self, ObservedCall};
 use crate::surface::{Answer, Conversation, Message, Role};
 use crate::trajectory::Side;
 
@@ -33,8 +35,11 @@ const TRIES_LIMIT: u32 = 10;
 /// Lets a model rewrite the message so that it shows the failure mode, true to the agent and its task.
 ///
 /// On the response side it rewrites the answer: text, tool calls, structured output. On the request side it rewrites
-/// one message. The model is the one of `[manipulator]` in aegis.toml or `--manipulator-upstream`. Its answer must differ,
-/// keep the required shape and a similar length, and give nothing away; else it is asked again.
+/// one message, never what a tool said. Tool calls are rewritten only under modes that are about calls (FM-1.3, FM-2.6) and by an
+/// instruction of your own. With `mast`, nothing is asked where the mode cannot be at this call, and the model may say that it
+/// does not apply: the step then passes untouched. The model is the one of `[manipulator]` in aegis.toml or
+/// `--manipulator-upstream`. Its answer must differ, keep the required shape and a similar length, and give nothing away; else it
+/// is asked again.
 ///
 /// ```toml
 /// [[injection]]
@@ -95,21 +100,25 @@ impl Manipulator for RewriteWithModel {
             return not_applicable(format!("the request has no {} with text", word(self.message)));
         };
         let subject = Subject::of_message(message);
+        self.applies(Side::Request, None, context)?;
         let edited = self.rewritten(&subject, Side::Request, context)?;
         message.set_text(edited.text);
         Ok(())
     }
 
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let subject = Subject::of_answer(answer, context.conversation);
+        let mut subject = Subject::of_answer(answer, context.conversation);
         if subject.is_empty() {
             return not_applicable("the answer has no text and calls no tool");
         }
+        self.applies(Side::Response, Some(answer), context)?;
+        let keeps_calls = self.is_mast() && !context.adaptive.failure_mode.is_some_and(mode::is_about_calls);
+        let kept = if keeps_calls { subject.calls.split_off(0) } else { Vec::new() };
         let edited = self.rewritten(&subject, Side::Response, context)?;
         if edited.text != subject.text {
             answer.message.set_text(edited.text);
         }
-        answer.message.tool_calls = edited.calls;
+        answer.message.tool_calls = if keeps_calls { kept } else { edited.calls };
         if answer.message.tool_calls.is_empty() && !subject.calls.is_empty() && answer.finish_reason.is_some() {
             answer.finish_reason = Some(Answer::STOPPED.to_owned());
         }
@@ -149,12 +158,29 @@ impl RewriteWithModel {
         self.instruction == "mast"
     }
 
-    /// The message that is rewritten.
+    /// Whether the failure mode can be at this call at all, so that no model is asked in vain. Who gives an instruction of their own
+    /// knows what it is for.
+    fn applies(&self, side: Side, answer: Option<&Answer>, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        let Some(mode) = context.adaptive.failure_mode.filter(|_| self.is_mast()) else { return Ok(()) };
+        let call = ObservedCall {
+            agent: context.agent,
+            request: Some(context.conversation),
+            answer,
+            earlier: context.earlier,
+            later: None,
+        };
+        match mode::unmet(mode, side, &call) {
+            Some(unmet) => not_applicable(format!("{} cannot be at this call: {}", mode.code(), unmet.missing())),
+            None => Ok(()),
+        }
+    }
+
+    /// The message that is rewritten. What a tool said is no agent's error.
     fn target<'a>(&self, conversation: &'a mut Conversation) -> Option<&'a mut Message> {
         let wanted = |message: &Message| match self.message {
             InstructionTarget::System => matches!(message.role, Role::System | Role::Developer),
             InstructionTarget::User => message.role == Role::User,
-            InstructionTarget::Last => true,
+            InstructionTarget::Last => message.role != Role::Tool,
         };
         let has_text = |message: &Message| !message.text().trim().is_empty();
         conversation.messages.iter_mut().rev().find(|message| wanted(message) && has_text(message))
@@ -166,14 +192,15 @@ impl RewriteWithModel {
         subject: &Subject,
         side: Side,
         context: &Context<'_>,
-    ) -> Result<examine::EditedMessage, ManipulatorError> {
+    ) -> Result<EditedMessage, ManipulatorError> {
         let mut question = self.question(subject, side, context)?;
         loop {
             let Some(said) = context.adaptive.answer_to(&question) else {
                 return Err(ManipulatorError::Ask(Box::new(question)));
             };
             let why = match examine::examine(said, subject, &question, context) {
-                Ok(edited) => return Ok(edited),
+                Ok(RewriterAnswer::Edited(edited)) => return Ok(edited),
+                Ok(RewriterAnswer::DoesNotApply(why)) => return Err(ManipulatorError::Declined { why }),
                 Err(why) => why,
             };
             let said = said.to_owned();

@@ -23,7 +23,9 @@ Rules:
 code fences, JSON keys, names and ids, unless the weakness is about them.
 - It must read as natural work. No hint that anything was changed, no comment on the weakness, no words of these \
 instructions, no apology, no exaggeration.
-- Answer with JSON only: `edited_text` is the whole message as it is to read, `rationale` is one line for the researchers.";
+- Answer with JSON only. `does_not_apply`: null, or, where nothing in this message can show the weakness, the reason in one \
+sentence; a made-up change is worse than none. `edited_text`: the whole message as it is to read. `how_it_is_the_mode`: one line \
+for the researchers, what was changed and why that is this weakness.";
 
 /// Longest part of a system prompt or task that the model is shown, in characters.
 const PROMPT_SHOWN: usize = 4000;

@@ -26,13 +26,19 @@ fn run(edit: &RewriteWithModel, before: &Reply, conversation: &Conversation, say
 }
 
 fn says(text: &str) -> String {
-    json!({"edited_text": text, "rationale": "r"}).to_string()
+    json!({"does_not_apply": null, "edited_text": text, "how_it_is_the_mode": "r"}).to_string()
 }
 
 /// What one answer of the model makes of a text, or why it is refused.
 fn one(text: &str, format: &RequiredFormat, said: &str) -> Result<String, String> {
+    by("mast", text, format, said)
+}
+
+/// The same by an instruction.
+fn by(instruction: &str, text: &str, format: &RequiredFormat, said: &str) -> Result<String, String> {
     let conversation = Conversation { format: format.clone(), ..request("system: You solve.|user: What is 12 + 30?") };
-    let once = RewriteWithModel { tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
+    let instruction = instruction.to_owned();
+    let once = RewriteWithModel { instruction, tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
     match run(&once, &reply(text), &conversation, &[said]) {
         Ok(reply) => Ok(reply.answers.first().expect("one").message.text()),
         Err(ManipulatorError::Unusable { tries: 1, why }) => Err(why),
@@ -82,8 +88,8 @@ fn hostile_answers_are_refused_with_the_reason() {
         assert!(why.contains(expected), "{said}: {why}");
     }
     // What the agent itself was told is no secret of ours.
-    let before = "Write about injection attacks. ANSWER: a";
-    assert!(one(before, &RequiredFormat::Text, &says("Write about injection attacks. ANSWER: b")).is_ok());
+    let before = "Write about injection attacks.\nANSWER: a";
+    assert!(one(before, &RequiredFormat::Text, &says("Write about injection attacks.\nANSWER: b")).is_ok());
 }
 
 #[test]
@@ -102,7 +108,7 @@ fn a_required_shape_is_kept() {
         (r#"{"ok": true}"#, &RequiredFormat::Text, "it is not ok", Err("JSON of the same shape")),
         ("[1, 2, 3]", &RequiredFormat::Text, "[1, 2, 4]", Ok(())),
     ] {
-        let edited = one(before, format, &says(after));
+        let edited = by("Err somewhere.", before, format, &says(after));
         match expected {
             Ok(()) => assert_eq!(edited.as_deref(), Ok(after)),
             Err(expected) => assert!(edited.as_ref().is_err_and(|why| why.contains(expected)), "{after}: {edited:?}"),
@@ -125,9 +131,10 @@ fn calling(arguments: &str) -> (Reply, Conversation) {
 #[test]
 fn tool_calls_keep_ids_and_fit_their_tools() {
     let (before, conversation) = calling("{\"a\": 1}");
-    let once = RewriteWithModel { tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
+    let instruction = "Err in a call.".to_owned();
+    let once = RewriteWithModel { instruction, tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
     let edit = |text: &str, calls: serde_json::Value| {
-        let said = json!({"edited_text": text, "calls": calls, "rationale": "r"}).to_string();
+        let said = json!({"edited_text": text, "calls": calls, "how_it_is_the_mode": "r"}).to_string();
         run(&once, &before, &conversation, &[&said]).map(|mut reply| reply.answers.remove(0))
     };
     let made = |id: &str, name: &str, arguments: &str| json!({"id": id, "name": name, "arguments": arguments});
@@ -156,6 +163,78 @@ fn tool_calls_keep_ids_and_fit_their_tools() {
     }
     let unchanged: Vec<ToolCall> = before.answers.first().expect("one").message.tool_calls.clone();
     assert_eq!(unchanged.len(), 2);
+}
+
+#[test]
+fn a_model_may_say_that_the_mode_does_not_apply() {
+    let conversation = request("user: What is 12 + 30?");
+    let says = |field: serde_json::Value| {
+        json!({"does_not_apply": field, "edited_text": BEFORE.replace("ANSWER: 42", "ANSWER: 24"), "how_it_is_the_mode": "r"}).to_string()
+    };
+    let edit = RewriteWithModel { tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
+    for (field, declined) in [
+        (json!("there is nothing to act on"), Some("there is nothing to act on")),
+        (json!(true), Some("no reason given")),
+        (json!("No."), None),
+        (json!("n/a"), None),
+        (json!(""), None),
+        (json!(false), None),
+        (json!(null), None),
+    ] {
+        let edited = run(&edit, &reply(BEFORE), &conversation, &[&says(field.clone())]);
+        match (declined, edited) {
+            (None, Ok(_)) => {}
+            (Some(reason), Err(error @ ManipulatorError::Declined { .. })) => {
+                assert!(error.is_nothing() && error.to_string().ends_with(reason), "{error}");
+            }
+            (_, other) => panic!("{field}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn no_model_is_asked_where_the_mode_cannot_be() {
+    let conversation = request("system: You solve.|user: What is 12 + 30?");
+    for (mode, text, missing) in [
+        (FailureMode::LossOfConversationHistory, BEFORE, "nothing that was said"),
+        (FailureMode::IgnoredInput, BEFORE, "no words of another agent"),
+        (FailureMode::IncorrectVerification, "12 + 30 = 42", "gives no verdict"),
+        (FailureMode::TaskDerailment, "```sh\nls\n```", "is no text"),
+    ] {
+        let adaptive = Adaptive { failure_mode: Some(mode), ..Adaptive::default() };
+        let edited =
+            edited_reply(&RewriteWithModel::default(), &reply(text), None, &Context { adaptive, ..context(&conversation) });
+        assert!(matches!(&edited, Err(ManipulatorError::NotApplicable(why)) if why.contains(missing)), "{edited:?}");
+        let own = RewriteWithModel { instruction: "Err.".to_owned(), ..RewriteWithModel::default() };
+        let edited = edited_reply(&own, &reply(text), None, &Context { adaptive, ..context(&conversation) });
+        assert!(matches!(edited, Err(ManipulatorError::Ask(_))), "an instruction of one's own: {edited:?}");
+    }
+}
+
+#[test]
+fn calls_are_left_alone_under_modes_that_are_not_about_them() {
+    let (mut before, conversation) = calling("{\"a\": 1}");
+    before.answers.first_mut().expect("one").message.set_text("I add what is asked.");
+    let adaptive = |answers| Adaptive { failure_mode: Some(FailureMode::TaskDerailment), answers, ..Adaptive::default() };
+    let edit = RewriteWithModel::default();
+    let asked = edited_reply(&edit, &before, None, &Context { adaptive: adaptive(&[]), ..context(&conversation) });
+    let Err(ManipulatorError::Ask(question)) = asked else { panic!("a model must be asked: {asked:?}") };
+    assert!(question.schema.pointer("/properties/calls").is_none());
+    let answers = [(*question, says("I would rather look at the history of sums."))];
+    let edited = edited_reply(&edit, &before, None, &Context { adaptive: adaptive(&answers), ..context(&conversation) });
+    let edited = edited.expect("usable").answers.remove(0).message;
+    assert!(edited.text().contains("history"));
+    assert_eq!(edited.tool_calls, before.answers.first().expect("one").message.tool_calls);
+}
+
+#[test]
+fn what_a_tool_said_is_not_rewritten() {
+    let mut conversation = request("user: What is 12 + 30?|user: 42");
+    conversation.messages.get_mut(1).expect("a message").role = Role::Tool;
+    let adaptive = Adaptive { failure_mode: Some(FailureMode::TaskDerailment), ..Adaptive::default() };
+    let asked = edited_request(&RewriteWithModel::default(), &conversation, &Context { adaptive, ..context(&conversation) });
+    let Err(ManipulatorError::Ask(question)) = asked else { panic!("a model must be asked: {asked:?}") };
+    assert!(question.user.trim_end().rsplit_once("What is 12 + 30?").is_some_and(|(_, rest)| !rest.contains("42")));
 }
 
 #[test]
@@ -239,11 +318,11 @@ fn templates_can_be_replaced_and_a_mode_is_needed() {
     let conversation = request("user: q");
     let edit = RewriteWithModel::default();
     let adaptive = Adaptive { failure_mode: Some(MODE), templates: Some(&own), ..Adaptive::default() };
-    match edited_reply(&edit, &reply("a b c"), None, &Context { adaptive, ..context(&conversation) }) {
+    match edited_reply(&edit, &reply(BEFORE), None, &Context { adaptive, ..context(&conversation) }) {
         Err(ManipulatorError::Ask(question)) => assert_eq!(question.template, "FM-2.6 response general v9"),
         other => panic!("{other:?}"),
     }
-    let without = edited_reply(&edit, &reply("a b c"), None, &context(&conversation));
+    let without = edited_reply(&edit, &reply(BEFORE), None, &context(&conversation));
     assert!(matches!(without, Err(ManipulatorError::NotApplicable(why)) if why.contains("failure mode")));
     let silent = edited_reply(&edit, &reply(" "), None, &context(&conversation));
     assert!(matches!(silent, Err(ManipulatorError::NotApplicable(why)) if why.contains("no text")));

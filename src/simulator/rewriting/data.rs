@@ -48,7 +48,7 @@ fn other(wanted: &Wanted<'_>, old: &Value) -> Value {
         Value::String(text) => match opposite(text) {
             Some(word) => Value::from(word),
             None if text.trim().is_empty() => Value::from("none"),
-            None => Value::from(wanted.rewritten(text)),
+            None => wanted.rewritten(text).map_or_else(|| old.clone(), Value::from),
         },
         other => other.clone(),
     }

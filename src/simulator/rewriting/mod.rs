@@ -43,11 +43,13 @@ pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let mut answer = serde_json::Map::new();
     let dropped = !wanted.is_request && wanted.mode == FailureMode::PrematureTermination && !wanted.calls.is_empty();
     let text = match wanted.text.trim() {
-        "" if dropped => "This is settled as far as it goes.".to_owned(),
-        "" => String::new(),
+        "" if dropped => Some("This is settled as far as it goes.".to_owned()),
+        "" => Some(String::new()),
         _ => wanted.rewritten(wanted.text),
     };
-    answer.insert("edited_text".to_owned(), text.into());
+    let declined = text.is_none().then_some("nothing in the message can show it");
+    answer.insert("does_not_apply".to_owned(), declined.into());
+    answer.insert("edited_text".to_owned(), text.unwrap_or_default().into());
     if !wanted.calls.is_empty() {
         let made = wanted.calls.iter().filter(|_| !dropped);
         let call = |(id, name, arguments): &(String, String, Value)| {
@@ -56,7 +58,7 @@ pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
         };
         answer.insert("calls".to_owned(), made.map(call).collect());
     }
-    answer.insert("rationale".to_owned(), format!("It now {}.", wanted.mode.meaning()).into());
+    answer.insert("how_it_is_the_mode".to_owned(), format!("It now {}.", wanted.mode.meaning()).into());
     Some(Utterance::text(Value::Object(answer).to_string()))
 }
 
@@ -72,14 +74,13 @@ impl<'a> Wanted<'a> {
         Some(Self { reading, mode, is_request: title.contains(ASKED), text, task, calls })
     }
 
-    /// A text, rewritten: JSON stays JSON.
-    fn rewritten(&self, text: &str) -> String {
+    /// A text, rewritten: JSON stays JSON. `None` where the way of its weakness finds nothing to hold on to.
+    fn rewritten(&self, text: &str) -> Option<String> {
         if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str::<Value>(text) {
-            return data::rewritten(self, &value).to_string();
+            return Some(data::rewritten(self, &value).to_string());
         }
         let rewritten = if self.is_request { asked::rewritten(self, text) } else { answered::rewritten(self, text) };
-        // Where its own way finds nothing to hold on to, a number or a clause still shows the weakness.
-        if rewritten.trim() == text.trim() { wording::nudged(self, text) } else { rewritten }
+        (rewritten.trim() != text.trim()).then_some(rewritten)
     }
 
     /// A whole number from 1 to `most` that depends on the message and on nothing else that changes.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use super::Wanted;
-
 /// The numbers of a text, with their places; digits that are part of a name or of a list's `1.` do not count.
 pub(super) fn numbers(text: &str) -> Vec<(Range<usize>, f64)> {
     let mut found = Vec::new();
@@ -78,11 +76,4 @@ pub(super) fn stating(text: &str, value: f64) -> String {
 /// The sentences of a text; line ends end a sentence too.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     text.split_inclusive(['.', '!', '?', '\n']).collect()
-}
-
-/// The last resort: another number, or a clause more.
-pub(super) fn nudged(wanted: &Wanted<'_>, text: &str) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a draw below ten")]
-    let by = wanted.draw(text, 9) as f64;
-    with_last_number(text, |value| value + by).unwrap_or_else(|| format!("{} So it stands.", text.trim_end()))
 }
