@@ -98,7 +98,7 @@ AGENTS = {"intake": intake, "pricer": pricer, "auditor": auditor, "writer": writ
 def play(asked):
     """An agent's reply: its text and its tool calls."""
     messages = [{**message, "content": plain(message.get("content"))} for message in asked["messages"]]
-    told = " ".join(message["content"] for message in messages if message["role"] == "system")
+    told = " ".join(message["content"] for message in messages if message["role"] in ("system", "developer"))
     # A request whose prompt was taken away is still answered by somebody.
     name = next(iter(re.findall(r"You are (intake|pricer|auditor|writer)", told)), "writer")
     text, calls = AGENTS[name](messages)
@@ -106,8 +106,9 @@ def play(asked):
 
 
 def plain(content):
-    """The text of a message, whichever way it is written."""
-    return "".join(part.get("text", "") for part in content) if isinstance(content, list) else content or ""
+    """The text of a message, whichever way it is written; blanks and empty lines make no difference to an agent."""
+    text = "".join(part.get("text", "") for part in content) if isinstance(content, list) else content or ""
+    return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
 def rewrite(asked):
@@ -115,7 +116,7 @@ def rewrite(asked):
     question = asked["messages"][1]["content"]
     tries = sum(message["role"] == "assistant" for message in asked["messages"])
     mode = next(iter(re.findall(r"\bFM-\d\.\d\b", question)), "none")
-    sections = {title: body for title, body in re.findall(r"^## (.*)\n=== \w+ ===\n(.*?)\n=== \w+ ===", question, re.M | re.S)}
+    sections = {title: body for title, body in re.findall(r"^## ([^\n]*)\n=== \w+ ===\n(.*?)\n=== \w+ ===", question, re.M | re.S)}
     text = next((body for title, body in sections.items() if title.startswith("Message to rewrite")), "")
     lines = sections.get("Tool calls that the agent makes", "").splitlines()
     calls = [json.loads(line) for line in lines if line.startswith("{")]

@@ -77,7 +77,7 @@ def main(order):
     priced = pricer.say(f"Item list: {listed}")
     for revision in range(REVISIONS + 1):
         audit = auditor.say(f"Item list: {listed}\n\nPricing:\n{priced}")
-        if revision == REVISIONS or not any(line.startswith("REVISE") for line in audit.splitlines()):
+        if revision == REVISIONS or not any(line.strip().startswith("REVISE") for line in audit.splitlines()):
             break
         priced = pricer.say(f"The auditor sends the pricing back:\n{audit}\n\nWork the subtotals out again.")
     print(writer.say(f"Order: {order}\n\nPricing:\n{priced}\n\nAudit:\n{audit}"))
