@@ -122,7 +122,7 @@ def rewrite(asked):
     calls = [json.loads(line) for line in lines if line.startswith("{")]
     properties = asked["response_format"]["json_schema"]["schema"]["properties"]
     draw = zlib.crc32(f"{mode} {text} {lines} {tries}".encode())
-    declined = "does_not_apply" in properties and not calls and not re.search(r"\d", text)
+    declined = "does_not_apply" in properties and "calls" not in properties and not re.search(r"\d", text)
     known = {"edited_text": "" if declined else text, "does_not_apply": "There is nothing to get wrong here." if declined else None}
     if "calls" in properties:
         known["calls"] = other_arguments(calls, draw)

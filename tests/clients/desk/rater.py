@@ -1,6 +1,12 @@
 """Rates the labels of a campaign by rules: could the failure mode that is claimed occur at that agent and step at all?
 
-    rater.py CAMPAIGN [--most SHARE]      prints a table mode x side, and examples; ends with 1 where more than SHARE of the labels fail
+    rater.py CAMPAIGN [--log LOG] [--most SHARE]      ends with 1 where more than SHARE of the labels fail
+
+It prints a table mode x side, an example of each way to fail, and from the backend's log how often the rewriting model declined.
+
+planted   errors that were drawn             misfit   of the rated, those whose mode cannot be there
+rated     those that were delivered, and     labelled, fails   the same of the labels alone, which the share is of
+          whose exchange the data set has
 
 The rules are preconditions written from the definitions of MAST (Cemri et al., 2025, arXiv 2503.13657), and from nothing of Aegis but the
 data set's documented form. They say that a label is impossible, never that it is right.
@@ -98,7 +104,7 @@ def input_of_others(exchange):
 
 
 def reasoning(exchange):
-    acts = exchange.reply.get("tool_calls") and exchange.said.strip()
+    acts = exchange.reply.get("calls") and exchange.said.strip()
     concluded = CONCLUDES.search(exchange.said)
     return None if acts or (concluded and exchange.said[: concluded.start()].strip()) else "no reasoning stands beside an action or a conclusion"
 
@@ -192,14 +198,23 @@ def share(row):
 def shown(key, exchange):
     """An example, in a few lines."""
     mode, side, why = key
-    sides = [json.dumps([message.get("tool_calls") or text(message) for message in exchange.change[when]]) for when in ("before", "after")]
+    sides = [json.dumps([message.get("calls") or text(message) for message in exchange.change[when]]) for when in ("before", "after")]
     place = f"{exchange.row['id']} step {exchange.error['step']} {exchange.agent}"
     return [f"{mode} {side}: {why} ({place})", *(f"    {name} {said[-150:]}" for name, said in zip(("before", "after "), sides))]
+
+
+def declined(log):
+    """What the rewriting model was asked and how often it declined, by mode, as a line."""
+    answers = [(call["mode"], call["answer"]) for call in map(json.loads, log.read_text().splitlines()) if call["part"] == "manipulator"]
+    offered = sum("does_not_apply" in answer for _, answer in answers)
+    by_mode = dict(Counter(mode for mode, answer in answers if answer.get("does_not_apply")))
+    return f"asked {len(answers)} times, {offered} with `does_not_apply`: declined {sum(by_mode.values())} times {by_mode or ''}"
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("campaign", type=Path)
+    parser.add_argument("--log", type=Path, help="what the backend wrote of its calls")
     parser.add_argument("--most", type=float, default=0.02, help="the share of the labels that may fail")
     options = parser.parse_args()
     counts, examples = rate(options.campaign)
@@ -207,6 +222,8 @@ def main():
     print("\n".join(lines))
     for key, exchange in sorted(examples.items(), key=lambda item: item[0]):
         print("\n".join(shown(key, exchange)))
+    if options.log:
+        print(declined(options.log))
     if not total["labelled"]:
         sys.exit("no label to rate")
     return 1 if total["fails"] > options.most * total["labelled"] else 0
