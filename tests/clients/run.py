@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, scale, sdks, shapes, training, verdicts, warm
+from runner import campaigns, ci, desk, environments, foreign, formats, learned, monitor, programs, real_model, scale, sdks, shapes, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -38,6 +38,7 @@ def suites():
         if (folder / "campaign.toml").is_file()
     }
     suites |= {f"learned_{folder.name}": (learned.test, folder) for folder in learned.folders(ROOT)}
+    suites[desk.NAME] = (desk.test, ROOT)
     suites[foreign.NAME] = (foreign.test, ROOT)
     suites[formats.NAME] = (formats.test, ROOT)
     suites[real_model.NAME] = (real_model.test,)

@@ -1,0 +1,97 @@
+"""The suite `desk`: a tool-using team under every failure mode on both sides, and a rater of rules that says which labels cannot be right.
+
+The team, its scripted upstream and the scripted model that rewrites are in `desk/`. The upstream keeps a log of its own, against which
+the labels are held; `desk/rater.py` rates each label by what its failure mode presupposes.
+"""
+
+import json
+import select
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+
+from . import environments
+from .aegis import Aegis
+from .warm import WARM
+
+NAME = "desk"
+# What the SDK imports at its first call, and a fork would import each time.
+LATE = ("httpcore2", "truststore", "jiter", "openai.resources.chat")
+# Below so many labels the rater's share says nothing.
+LABELS = 30
+
+
+def test(root, aegis, cache, report):
+    """Run the campaign, hold its labels against the upstream's log, and let the rater rate them."""
+    folder = root / NAME
+    interpreter = environments.python("openai-new", cache)
+    early = {"PYTHONHASHSEED": "0", "DEFER_PYDANTIC_BUILD": "false", "PATH": f"{interpreter.parent}:{aegis.environment['PATH']}"}
+    inside = Aegis(aegis.binary, aegis.scratch, aegis.environment | early)
+    out = inside.logs(NAME) / "out"
+    log = out.parent / "backend.jsonl"
+    report.heading(f"{NAME}: campaign")
+    imports = [word for module in LATE for word in ("--import", module)]
+    with backend(folder, log) as url:
+        arguments = [folder / "campaign.toml", "--out", out, "--upstream", f"{url}/v1"]
+        arguments += ["--manipulator-upstream", f"{url}/manipulator/v1", "--manipulator-model", "scripted"]
+        done = inside.call("campaign", *arguments, folder=folder, seconds=1500, below=[interpreter, WARM, *imports, "main.py", "--"])
+    last = done.stderr.strip().splitlines()[-1:]
+    ended = done.code == 0 and last and last[0].startswith("RESULT")
+    if not report.check(f"{NAME}: it comes to its end", ended, done.stderr[-2500:]):
+        return
+    said = json.loads((out / "report.json").read_text())
+    print(f"   {json.dumps(said['funnel'])} {json.dumps(said['classes'])} {said['seconds']:.0f} s")
+    campaign(report, said)
+    calls = [json.loads(line) for line in log.read_text().splitlines()]
+    labels(report, out, calls)
+    questions = sum(call["part"] == "manipulator" for call in calls)
+    report.equal(f"{NAME}: the report counts the questions to the model", said["rewriting"]["asked"], questions)
+    report.heading(f"{NAME}: rater")
+    rated = subprocess.run([sys.executable, folder / "rater.py", out, "--log", log], capture_output=True, text=True, timeout=120)
+    print(rated.stdout)
+    report.check(f"{NAME}: at most 2 % of the labels name a mode that cannot be there", rated.returncode == 0, rated.stderr)
+
+
+@contextmanager
+def backend(folder, log):
+    """The scripted upstream; gives its address, ends it."""
+    command = [sys.executable, folder / "backend.py", log]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        readable, _, _ = select.select([process.stdout], [], [], 20)
+        yield json.loads(process.stdout.readline() if readable else "{}")["url"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def campaign(report, said):
+    """What the campaign says of itself: all tasks pass clean, all modes are planted, and nothing is lost."""
+    clean, modes = said["clean"], {(one["mode"], one["side"]) for one in said["strata"] if one["planted"]}
+    report.equal(f"{NAME}: every clean run passes", (clean["kept"], clean["passed"]), (clean["tasks"], clean["runs"]))
+    report.equal(f"{NAME}: every mode is planted on both sides", len(modes), 28)
+    report.equal(f"{NAME}: each injected run is in one class", sum(said["classes"].values()), said["funnel"]["attempts"])
+    for lost in ("infra_error", "timeout", "crashed", "diverged", "unchecked", "ambiguous_agent"):
+        report.equal(f"{NAME}: no run is {lost}", said["classes"].get(lost, 0), 0)
+
+
+def labels(report, out, calls):
+    """Each label against the upstream's own log: it got the altered message, or it said what was altered."""
+    asked = {words(message.get("content")) for call in calls if call["part"] == "agent" for message in call["messages"]}
+    replied = {words(call["text"]) for call in calls if call["part"] == "agent"}
+    rows = [json.loads(line) for line in (out / "dataset.jsonl").read_text().splitlines()]
+    failures = [row for row in rows if row["kind"] == "failure"]
+    report.check(f"{NAME}: there are labels enough to rate", len(failures) >= LABELS, len(failures))
+    agents = Counter(error["agent"] for row in failures for error in row["label"]["errors"])
+    report.equal(f"{NAME}: every agent has labels", sorted(agents), ["auditor", "intake", "pricer", "writer"])
+    strange = []
+    for row in failures:
+        for change in row["label"]["changes"]:
+            seen, known = (change["after"], asked) if change["side"] == "request" else (change["before"], replied)
+            strange += [(row["id"], message) for message in seen if words(message.get("text")) not in known]
+    report.equal(f"{NAME}: the upstream's log knows what each label says was altered", strange[:3], [])
+
+
+def words(text):
+    return " ".join((text or "").split())
