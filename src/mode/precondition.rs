@@ -159,4 +159,21 @@ mod tests {
             assert!(asked, "{}", precondition.name());
         }
     }
+
+    #[test]
+    fn the_page_has_this_table() {
+        let page = include_str!("../../docs/explain/modes.md");
+        let names = |side| {
+            let needs = |mode| preconditions(mode, side).iter().map(|one| format!("`{}`", one.name())).collect::<Vec<_>>();
+            move |mode| needs(mode).join(", ")
+        };
+        let (request, response) = (names(Side::Request), names(Side::Response));
+        for mode in FailureMode::ALL {
+            let row = format!("| {} {} | {} | {} |", mode.code(), mode.name(), request(*mode), response(*mode));
+            assert!(page.lines().any(|line| line == row), "{row}");
+        }
+        for precondition in Precondition::ALL {
+            assert!(page.contains(&format!("| `{}` | ", precondition.name())), "{}", precondition.name());
+        }
+    }
 }
