@@ -60,14 +60,14 @@ pub struct LabelledError {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
     /// The failure mode; absent means unknown. An error that was found by re-execution has none: that proves who
-    /// erred and where, not how. Of several it is the first by code.
+    /// erred and where, not how. Of several it is the first by code, of those that can be at the call where there are some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_mode: Option<Mode>,
     /// The other modes, by code, where plans declare one and the same edit under several: the bytes are equal, so all
     /// of them are said of this error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_modes: Vec<Mode>,
-    /// How far it is established that the error is of these modes; absent where nobody says. Earlier versions wrote it as
+    /// How far it is established that the error is of `failure_mode`; absent where nobody says. Earlier versions wrote it as
     /// `mode_source`.
     #[serde(default, alias = "mode_source", skip_serializing_if = "Option::is_none")]
     pub mode_claim: Option<ModeClaim>,
@@ -160,16 +160,22 @@ impl LabelledError {
         self.planted_by().map(|operator| operator.to_owned() + &mode)
     }
 
-    /// Takes a further mode under which the edit is declared; one that is known is not taken again.
-    fn declare(&mut self, mode: Mode) {
-        let mut modes: Vec<Mode> = self.failure_mode.take().into_iter().chain(self.other_modes.drain(..)).collect();
-        modes.push(mode);
-        modes.sort();
-        modes.dedup();
-        let mut modes = modes.into_iter();
-        self.failure_mode = modes.next();
-        self.other_modes = modes.collect();
-        self.mode_claim.get_or_insert(ModeClaim::DECLARED);
+    /// Takes a further mode under which the edit is declared; one that is known is not taken again. The error's mode is the first by
+    /// code among those that can be at its call, and the claim is of that one.
+    fn declare(&mut self, mode: Mode, claim: ModeClaim) {
+        let can_be = self.mode_claim.as_ref().is_some_and(|claim| claim.state.is_usable());
+        let is_before = |own: &Mode| (!claim.state.is_usable(), &mode) < (!can_be, own);
+        let is_before = self.failure_mode.as_ref().is_none_or(is_before);
+        let further = if is_before {
+            self.mode_claim = Some(claim);
+            self.failure_mode.replace(mode)
+        } else {
+            Some(mode)
+        };
+        self.other_modes.extend(further);
+        self.other_modes.retain(|mode| Some(mode) != self.failure_mode.as_ref());
+        self.other_modes.sort();
+        self.other_modes.dedup();
     }
 }
 
@@ -199,7 +205,8 @@ impl Truth {
             let Some(place) = entries.iter().position(its) else { continue };
             let entry = entries.remove(place);
             if let Some(mode) = entry.error.failure_mode {
-                error.declare(Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) });
+                let claim = entry.mode_claim.clone().unwrap_or(ModeClaim::DECLARED);
+                error.declare(Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) }, claim);
             }
         }
     }

@@ -149,6 +149,11 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether it does what the plan's author says in words of their own: what that is called is for them to say.
+    fn is_instructed(&self) -> bool {
+        false
+    }
+
     /// Whether it changes what means nothing and plants no error: it then meets calls of agents that are not known for
     /// sure too, and where it cannot be made nothing is missing.
     fn is_neutral(&self) -> bool {

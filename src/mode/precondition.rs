@@ -163,13 +163,13 @@ mod tests {
     #[test]
     fn the_page_has_this_table() {
         let page = include_str!("../../docs/explain/modes.md");
-        let names = |side| {
-            let needs = |mode| preconditions(mode, side).iter().map(|one| format!("`{}`", one.name())).collect::<Vec<_>>();
-            move |mode| needs(mode).join(", ")
+        let names = |mode: FailureMode, side: Side| {
+            let needs = preconditions(mode, side).iter().map(|one| format!("`{}`", one.name()));
+            needs.collect::<Vec<_>>().join(", ")
         };
-        let (request, response) = (names(Side::Request), names(Side::Response));
         for mode in FailureMode::ALL {
-            let row = format!("| {} {} | {} | {} |", mode.code(), mode.name(), request(*mode), response(*mode));
+            let [request, response] = [Side::Request, Side::Response].map(|side| names(*mode, side));
+            let row = format!("| {} {} | {request} | {response} |", mode.code(), mode.name());
             assert!(page.lines().any(|line| line == row), "{row}");
         }
         for precondition in Precondition::ALL {

@@ -159,7 +159,7 @@ impl PlanCheck {
 
     /// Why the failure mode of an injection cannot be at this call, if that is known. What comes after the call is not.
     fn impossible(&self, injection: &Injection, asked: &Conversation, reply: Option<&Reply>) -> Option<String> {
-        let mode = injection.failure_mode.filter(|_| !injection.is_neutral())?;
+        let mode = injection.failure_mode.filter(|_| !injection.is_neutral() && !injection.is_instructed())?;
         let side = if injection.edits_reply() { Side::Response } else { Side::Request };
         let call = ObservedCall {
             agent: &self.agent,

@@ -140,6 +140,11 @@ impl Injection {
         matches!(&self.operator, Operator::Manipulator { manipulator, .. } if manipulator.is_neutral())
     }
 
+    /// Whether its edit follows words of the plan's author.
+    pub fn is_instructed(&self) -> bool {
+        matches!(&self.operator, Operator::Manipulator { manipulator, .. } if manipulator.is_instructed())
+    }
+
     /// Whether it aims at this agent, and this one of several equal ones.
     pub fn aims_at(&self, agent: &str, instance: u32) -> bool {
         self.agents.matches(agent) && self.instance.is_none_or(|wanted| wanted == instance)

@@ -55,6 +55,7 @@ mod learned;
 mod limits;
 mod lineage;
 mod memory;
+mod modes;
 mod monitor;
 mod mistakes;
 mod outputs;

@@ -129,6 +129,10 @@ impl Manipulator for RewriteWithModel {
         self.tries.get().min(TRIES_LIMIT)
     }
 
+    fn is_instructed(&self) -> bool {
+        !self.is_mast()
+    }
+
     fn check(&self, side: Side) -> Result<(), String> {
         if self.instruction.trim().is_empty() {
             return Err("`instruction` is empty: expected `mast` or an instruction".to_owned());

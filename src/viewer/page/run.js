@@ -26,6 +26,13 @@ function noticed(row, suspects, signs) {
   return marks.length ? { ...row, marks: [...row.marks, ...marks] } : row;
 }
 
+/** A planted error's mode, and how far it is established that the error is of it; a plan's word where nobody looked. */
+function modeWords({ failure_mode: mode, mode: code, mode_claim: claim }) {
+  if (!mode) return code ? `mode ${code}` : '';
+  const by = claim?.by ? ` by ${claim.by}` : '';
+  return `mode ${mode.code} ${mode.name} ${claim?.state ?? 'declared'}${by}`;
+}
+
 /** What a label says, in a line. */
 export function labelWords(label) {
   if (!label) return null;
@@ -34,10 +41,10 @@ export function labelWords(label) {
     // Earlier versions wrote what showed a natural error as its operator.
     const natural = error.shown_by || error.operator === 'counterfactual';
     const found = error.found ?? (error.origin === 'inherited' ? 'inherited error' : natural && 'natural error');
-    const mode = found ? `${found}, shown by a counterfactual` : [error.failure_mode?.code ?? error.mode, error.failure_mode?.name].filter(Boolean).join(' ');
+    const mode = found ? `${found}, shown by a counterfactual` : modeWords(error);
     modes.set(mode, [...(modes.get(mode) ?? []), error.step === undefined || error.step === null ? error.agent : `${error.agent} at step ${error.step}`]);
   }
-  const errors = [...modes].map(([mode, places]) => [mode, places.join(', ')].filter(Boolean).join(': '));
+  const errors = [...modes].map(([mode, places]) => [places.join(', '), mode].filter(Boolean).join(' · '));
   const open = label.not_shown?.length ?? 0;
   const nobody = label.nobody ?? (open > 0 && `of ${open + (label.others?.length ?? 0)} planted errors none is shown to be needed`);
   if (errors.length === 0 && nobody) errors.push(nobody);
