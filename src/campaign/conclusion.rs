@@ -117,6 +117,11 @@ pub(super) fn place(campaign: &Campaign, chain: Chain) -> String {
     format!("{CHAINS}/{}.{ENDING}", short(&hash.finalize()))
 }
 
+/// Whether all of a chain was made, by the conclusion that lies below a root, whatever campaign it was made of.
+pub(super) fn is_whole(root: &Path, campaign: &Campaign, chain: Chain) -> bool {
+    ConclusionHead::read(&root.join(place(campaign, chain))).is_ok_and(|(head, _)| head.facts.settled)
+}
+
 /// The digest of what is evidence of a run: what it came to, its record's seal, its label.
 pub(super) fn of_run(root: &Path, run: &RunId) -> io::Result<String> {
     let log = root.join("logs").join(run.as_str());

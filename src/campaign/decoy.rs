@@ -13,6 +13,14 @@ use crate::{
 /// What keeps a share of a whole number whole: 0.29 of 100 is 29.
 const ROUNDING: f64 = 1e-9;
 
+/// What the name of a decoy's plan begins with; the name of the plan in whose place it is planted follows.
+const DECOY: &str = "decoy of ";
+
+/// Whether a plan of this name is a decoy.
+pub(super) fn is_decoy(plan: &str) -> bool {
+    plan.starts_with(DECOY)
+}
+
 impl Campaign {
     /// Which of a chain's planned runs get a decoy beside them, by their index: as many as are due up to this chain, so that all
     /// chains together have the share that is wanted, and any one of a chain's plans as likely as another.
@@ -91,7 +99,7 @@ impl Aimed {
         if entries.is_empty() {
             return None;
         }
-        let name = format!("decoy of {}", self.name);
+        let name = format!("{DECOY}{}", self.name);
         let plan = plan::parse(&toml::to_string(&table).ok()?, &name).ok()?;
         Some(Self { name, plan: plan::resolve(&plan, called).ok()?, position: self.position })
     }
@@ -116,6 +124,7 @@ mod tests {
         };
         let decoy = aimed(PLAN).as_decoy(&[call("solver", 0), call("critic", 1)]).expect("a decoy");
         assert_eq!(decoy.name, "decoy of wrong");
+        assert!(is_decoy(&decoy.name) && !is_decoy("wrong"));
         let injections = decoy.plan.injections.iter().map(|one| (one.name.as_str(), one.agents.0[0].to_string()));
         assert_eq!(
             injections.collect::<Vec<_>>(),

@@ -1,18 +1,16 @@
 //! What a campaign would do and could cost at most, without doing any of it.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::{
     definition::{Campaign, SampleSpace},
-    ended::{EndedCell, Ran},
     file::CallPosition,
+    forecast::ExpectedCost,
 };
 use crate::{
-    budget::{Cost, PICO, pico_for},
+    budget::{PICO, pico_for},
     dataset::Task,
-    proof::{Foretold, ProofSample, Terms, foretell, is_chaotic},
+    proof::{Foretold, Terms, foretell},
     verify::Check,
 };
 
@@ -20,7 +18,7 @@ use crate::{
 const MAX_INPUT_TOKENS: u64 = 8192;
 
 /// The greatest extent of a campaign.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Extent {
     /// Clean runs.
     pub clean: u64,
@@ -49,75 +47,8 @@ pub struct Extent {
     pub output_tokens: u64,
     /// Money, at the highest price that is given; `null` without prices.
     pub money: Option<f64>,
-    /// What is expected, by clean runs that were made already; `null` where there are none.
+    /// What is expected, by runs that were made already; `null` where no clean run is among them.
     pub expected: Option<ExpectedCost>,
-}
-
-/// What clean runs cost in the mean.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct MeasuredRuns {
-    /// Clean runs that were looked at.
-    pub runs: u64,
-    /// Calls of one.
-    pub calls: f64,
-    /// Tokens of its requests.
-    pub input_tokens: f64,
-    /// Tokens of its replies.
-    pub output_tokens: f64,
-    /// Tasks that were seen to be chaotic: neutral changes alone turn their outcome too often, and they get no label.
-    pub chaotic_tasks: u64,
-}
-
-/// What a campaign is expected to cost: each run as much as a clean one. What records answer comes off.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ExpectedCost {
-    /// What it is told from.
-    pub measured: MeasuredRuns,
-    /// Calls of all clean and injected runs.
-    pub calls: f64,
-    /// Tokens of their requests.
-    pub input_tokens: f64,
-    /// Tokens of their replies.
-    pub output_tokens: f64,
-    /// Money, at the highest price that is given.
-    pub money: Option<f64>,
-    /// Calls that each label costs beyond them, by noise as in `label`.
-    pub calls_per_label: [f64; 4],
-    /// Questions to the model that judges, beside these calls: one about each clean and injected run.
-    pub judgements: f64,
-    /// The same about the runs that each label costs beyond them.
-    pub judgements_per_label: [f64; 4],
-}
-
-/// What the clean runs cost that a campaign's directory holds; `None` where it holds none of this campaign's systems.
-pub fn measured(campaign: &Campaign, root: &std::path::Path) -> Option<MeasuredRuns> {
-    let cells = std::fs::read_dir(root.join("cells")).ok()?;
-    let ended = cells.filter_map(|entry| serde_json::from_slice(&std::fs::read(entry.ok()?.path()).ok()?).ok());
-    let own = ended.filter(|ended: &EndedCell| campaign.systems.iter().any(|system| system.name == ended.system));
-    let (mut runs, mut cost) = (0_u64, Cost::default());
-    let mut controls: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
-    for ended in own {
-        match (&ended.kind, ended.says()) {
-            (Ran::Clean { .. }, _) => {
-                runs += 1;
-                cost.add(&ended.spent);
-            }
-            (Ran::Null { .. }, ProofSample::Passed) => controls.entry((ended.system, ended.task)).or_default().0 += 1,
-            (Ran::Null { .. }, ProofSample::Failed) => controls.entry((ended.system, ended.task)).or_default().1 += 1,
-            _ => {}
-        }
-    }
-    let chaotic = controls.values().filter(|(passed, failed)| is_chaotic(*passed, *failed, campaign.chaotic)).count();
-    #[expect(clippy::cast_precision_loss, reason = "a mean that is shown to people")]
-    let mean = |count: u64| count as f64 / runs as f64;
-    let mean = MeasuredRuns {
-        runs,
-        calls: mean(cost.calls),
-        input_tokens: mean(cost.input),
-        output_tokens: mean(cost.output),
-        chaotic_tasks: count(chaotic),
-    };
-    (runs > 0).then_some(mean)
 }
 
 /// What a label is expected to cost, once the first injected run has flipped.
@@ -169,6 +100,21 @@ impl Campaign {
             let full = format!("{system}/{}", task.id);
             only.is_empty() || only.iter().any(|one| one.is_match(&task.id) || one.is_match(&full))
         })
+    }
+
+    /// So many of the tasks that are chosen, from all over the file, as `--only` names them: by their systems, too, where only
+    /// some are chosen.
+    pub fn some_tasks(&self, only: &[regex::Regex], many: usize) -> Vec<String> {
+        let chains = self.chains(only);
+        let mut names: Vec<String> = Vec::new();
+        for chain in chains {
+            let name = if only.is_empty() { self.names_of(chain).1.to_owned() } else { self.named(chain) };
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let many = many.min(names.len());
+        (0..many).filter_map(|number| names.get(number * names.len() / many).cloned()).collect()
     }
 
     /// Whether a pattern names a task of any system.
@@ -234,7 +180,7 @@ impl Campaign {
     }
 
     /// How often a judge is asked about one run where it answers at once, in the mean over tasks.
-    fn judgements_of_run(&self) -> f64 {
+    pub(super) fn judgements_of_run(&self) -> f64 {
         let judges = |task: &Task| {
             let checks = task.check.as_ref().map_or(self.verify.checks.as_slice(), std::slice::from_ref);
             checks.iter().filter(|check| matches!(check, Check::ModelJudge(_))).count()
@@ -268,76 +214,29 @@ impl Campaign {
 }
 
 impl Extent {
-    /// The same with what is expected, by what clean runs cost.
-    #[must_use]
-    pub fn expecting(mut self, campaign: &Campaign, measured: Option<MeasuredRuns>) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "a number of runs, for an estimate")]
-        let runs = (self.clean + self.injected + self.decoys) as f64;
-        self.expected = measured.map(|measured| {
-            let highest = |price: fn(&super::ModelPrice) -> f64| campaign.prices.iter().map(price).fold(0.0, f64::max);
-            let (input_tokens, output_tokens) = (runs * measured.input_tokens, runs * measured.output_tokens);
-            let money =
-                (input_tokens * highest(|price| price.input) + output_tokens * highest(|price| price.output)) / 1e6;
-            ExpectedCost {
-                measured,
-                calls: runs * measured.calls,
-                input_tokens,
-                output_tokens,
-                money: (!campaign.prices.is_empty()).then_some(money),
-                calls_per_label: self.label.map(|label| label.runs * measured.calls),
-                judgements: runs * campaign.judgements_of_run(),
-                judgements_per_label: self.label.map(|label| label.runs * campaign.judgements_of_run()),
-            }
-        });
-        self
-    }
-
-    /// In words, a line each.
+    /// In words, a line each: the runs, and what a label takes.
     pub fn text(&self) -> String {
-        let Self { clean, injected, decoys, verify, narrow, calls, questions, judgements, .. } = self;
-        let Self { input_tokens, output_tokens, money, .. } = self;
+        let Self { clean, injected, decoys, verify, narrow, .. } = self;
         let runs = clean + injected + decoys + verify + narrow;
-        let expected = self.expected.as_ref().map(ExpectedCost::text).unwrap_or_default();
         let labels: String = self.label.iter().map(LabelCost::text).collect();
-        let money = money.map_or("unknown: no [[price]] is given".to_owned(), |money| format!("{money:.2}"));
-        let asked = |count: &u64, what: &str| match count {
-            0 => String::new(),
-            count => format!("   of them     at most {count} {what}\n"),
-        };
         let planted = if *decoys == 0 { String::new() } else { format!("decoys         at most {decoys}\n") };
-        let (asked, judged) = (asked(questions, "of models that rewrite"), asked(judgements, "of a model that judges"));
         format!(
             "clean runs     {clean}\ninjected runs  at most {injected}\n{planted}verifying      at most {verify}\n\
-             narrowing      at most {narrow}\nruns           at most {runs}\nmodel calls    at most {calls}\n\
-             {asked}{judged}tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n\
-             {expected}a label, once the outcome has flipped, is expected to cost\n{labels}"
+             narrowing      at most {narrow}\nruns           at most {runs}\n\
+             a label, once the outcome has flipped, is expected to cost\n{labels}"
         )
     }
-}
 
-impl ExpectedCost {
-    fn text(&self) -> String {
-        let Self { measured, calls, input_tokens, output_tokens, money, .. } = self;
-        let [repeating, _, _, noisy] = self.calls_per_label;
-        let judged = match (self.judgements, self.judgements_per_label) {
-            (0.0, _) => String::new(),
-            (asked, [few, _, _, more]) => format!(
-                "   judged       about {asked:.0} questions to the model that judges beside them, {few:.0} to {more:.0} more \
-                 each label\n"
-            ),
-        };
-        let MeasuredRuns { runs, calls: each, chaotic_tasks, .. } = measured;
-        let chaotic = match chaotic_tasks {
-            0 => String::new(),
-            tasks => format!(
-                "   chaotic      {tasks} of the tasks: neutral changes alone turn their outcome, and they get no label\n"
-            ),
-        };
-        let money = money.map(|money| format!(", money {money:.2}")).unwrap_or_default();
+    /// The most that it can cost, in words, on one line.
+    pub fn worst_case(&self) -> String {
+        let Self { calls, questions, judgements, input_tokens, output_tokens, money, .. } = self;
+        let money = money.map_or("unknown, for no [[price]] is given".to_owned(), |money| format!("{money:.2}"));
+        let asked = [(questions, "of models that rewrite"), (judgements, "of a model that judges")];
+        let asked = asked.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!("{count} {what}"));
+        let asked = asked.collect::<Vec<_>>().join(" and ");
+        let asked = if asked.is_empty() { asked } else { format!(" (of them {asked})") };
         format!(
-            "expected       about {calls:.0} calls, {input_tokens:.0} tokens in, {output_tokens:.0} out{money} for clean and \
-             injected runs\n   by           {each:.1} calls a clean run, in {runs} of them\n   each label   about \
-             {repeating:.0} calls more if it repeats itself, {noisy:.0} at 20 % noise\n{judged}{chaotic}"
+            "worst case     at most {calls} model calls{asked}, {input_tokens} tokens in, {output_tokens} out, money {money}\n"
         )
     }
 }
@@ -355,7 +254,7 @@ fn count(length: usize) -> u64 {
 }
 
 /// A plan of one injection is not narrowed.
-fn several(injections: u64) -> u64 {
+pub(super) fn several(injections: u64) -> u64 {
     if injections > 1 { injections } else { 0 }
 }
 

@@ -20,6 +20,7 @@ mod dry;
 mod emit;
 mod error;
 mod file;
+mod forecast;
 mod funnel;
 mod gate;
 mod going_on;
@@ -58,10 +59,11 @@ pub use concluded::Concluded;
 pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
 };
-pub use dry::{ExpectedCost, Extent, LabelCost, MeasuredRuns, measured};
+pub use dry::{Extent, LabelCost};
 pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
 pub use file::{CallPosition, Repeatable, schema};
+pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use junit::junit;
 pub use read::parse;

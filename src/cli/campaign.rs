@@ -65,7 +65,7 @@ pub(super) struct CampaignArgs {
     /// Where requests go, instead of what the file says.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     upstream: Option<String>,
-    /// Say what would be run and what it could cost at most, and do nothing.
+    /// Say what would be run, what it is expected to cost by the runs that were made already, and what at most, and do nothing.
     #[arg(long)]
     dry_run: bool,
     /// Bounds instead of the file's: calls=N, tokens=N, money=X, separated by commas. Never exceeded.
@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     if arguments.dry_run {
-        return dry::tell(&campaign, &begun, allowed, global);
+        return dry::tell(&campaign, &begun, (arguments, allowed), global);
     }
     let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
     if !allowed {

@@ -1,54 +1,72 @@
-//! What a campaign would cost at most; nothing is run.
+//! What a campaign would cost; nothing is run.
 
 use std::io::Write;
 
-use super::CampaignStart;
+use super::{CampaignArgs, CampaignStart, next};
 use crate::{
-    campaign::{self, Campaign, Earlier},
+    campaign::{self, Campaign, Earlier, Extent},
     cli::{Exit, Failure, Finished, Global, OutputFormat, escape},
     verify,
 };
+
+/// Tasks whose clean runs are to be made first, where none was.
+const FIRST_TASKS: usize = 3;
 
 /// Foretells, on standard output; what is expected, where `out` holds clean runs already.
 pub(super) fn tell(
     campaign: &Campaign,
     begun: &CampaignStart,
-    allowed: bool,
+    (arguments, allowed): (&CampaignArgs, bool),
     global: &Global,
 ) -> Result<Finished, Failure> {
     let CampaignStart { out, only, earlier, .. } = begun;
     // What the start itself would be refused for is no price.
     let proxies = super::proxies(campaign, begun)?;
     campaign::refuse_start(campaign, &proxies, out, *earlier).map_err(|error| super::failure(error, out))?;
-    let extent = campaign.extent(only).expecting(campaign, campaign::measured(campaign, out));
+    let measured = campaign::measured(campaign, out, only);
+    let extent = campaign.extent(only).expecting(campaign, measured.as_ref());
     let commands = campaign.task_commands();
+    let first = extent.expected.is_none().then(|| {
+        let resumes = out.join("cells").is_dir();
+        next::first_part(arguments, out, &campaign.some_tasks(only, FIRST_TASKS), resumes)
+    });
     if global.format != OutputFormat::Json {
-        let told = match (commands, allowed) {
+        let sandbox = match (commands, allowed) {
             (0, _) => String::new(),
             (_, true) => format!("commands       {commands} tasks bring one; {}\n", verify::sandbox_words()),
             (_, false) => format!("commands       {commands} tasks bring one; refused without --allow-task-commands\n"),
         };
         let place = escape(&out.display().to_string());
-        let unknown = match extent.expected {
-            Some(_) => String::new(),
-            None => format!(
-                "expected       not known: `{place}` holds no clean run of it; run a part of it there (`--only TASK`) first\n"
-            ),
-        };
+        let expected = expected(&extent, &place, first.as_deref());
         let again = match earlier {
             Earlier::Refuse if out.join("cells").is_dir() => {
                 format!("resume         `{place}` holds runs of it: the line itself needs --resume\n")
             }
             _ => String::new(),
         };
+        let text = [extent.text(), sandbox, again, expected, extent.worst_case()].concat();
         let mut out = std::io::stdout().lock();
-        let written = out.write_all((extent.text() + &unknown + &told + &again).as_bytes());
-        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let runs = extent.clean + extent.injected + extent.verify + extent.narrow;
-    let expected =
-        extent.expected.map(|expected| format!(", about {:.0} calls expected before labels", expected.calls));
+    let expected = extent.expected.as_ref().map(|expected| {
+        let (low, high) = (expected.low.calls, expected.high.calls);
+        format!("{low:.0} to {high:.0} model calls expected, ")
+    });
     let expected = expected.unwrap_or_default();
-    let summary = format!("nothing was run: at most {runs} runs and {} model calls{expected}", extent.calls);
-    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent, "task_commands": commands }) })
+    let summary = format!("nothing was run: {expected}at most {runs} runs and {} model calls", extent.calls);
+    let data = serde_json::json!({ "dry_run": extent, "task_commands": commands, "first_part": first });
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+/// What is expected, or how it comes to be known.
+fn expected(extent: &Extent, place: &str, first: Option<&str>) -> String {
+    match (&extent.expected, first) {
+        (Some(expected), _) => expected.text(),
+        (None, first) => format!(
+            "expected       not known: `{place}` holds no clean run of it. This makes those of a few tasks, and what follows \
+             from them:\n   {}\n   then ask again\n",
+            escape(first.unwrap_or_default())
+        ),
+    }
 }

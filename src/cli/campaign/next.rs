@@ -19,15 +19,32 @@ pub(super) fn line(arguments: &CampaignArgs, out: &Path, concluded: &Concluded) 
     format!("{again}   goes on: what is finished is not paid for again{spent}")
 }
 
+/// The line that makes these tasks of a campaign, all that follows from their clean runs included.
+pub(super) fn first_part(arguments: &CampaignArgs, out: &Path, tasks: &[String], resumes: bool) -> String {
+    part(TypedLine::of_process(), arguments, (out, resumes), tasks)
+}
+
+fn part(typed: TypedLine, arguments: &CampaignArgs, (out, resumes): (&Path, bool), tasks: &[String]) -> String {
+    let typed = typed.without("--dry-run", false).without("--only", true).without("--resume", false);
+    let only = tasks.iter().flat_map(|task| ["--only".to_owned(), task.clone()]);
+    let resume = resumes.then(|| "--resume".to_owned());
+    spoken(typed, arguments, out).with(only).with(resume).text()
+}
+
 /// The typed line with `--resume`, and with what the environment or a default said: another shell may not say it.
 fn again(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> String {
+    spoken(typed, arguments, out).without("--resume", false).with(["--resume".to_owned()]).text()
+}
+
+/// The typed line with what the environment or a default said.
+fn spoken(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> TypedLine {
     let out = Some(out.display().to_string());
     let unsaid = [("--out", &out), ("--upstream", &arguments.upstream)].into_iter().chain(arguments.asking.said());
     let said = |line: TypedLine, (name, value): (&str, &Option<String>)| match value {
         Some(value) if !line.says(name) => line.with([name.to_owned(), value.clone()]),
         _ => line,
     };
-    unsaid.fold(typed, said).without("--resume", false).with(["--resume".to_owned()]).text()
+    unsaid.fold(typed, said)
 }
 
 #[cfg(test)]
@@ -62,6 +79,15 @@ mod tests {
                 format!("aegis {expected}")
             );
         }
+        // A part of it: other tasks than were named, and no word of a dry run.
+        let line = Line::parse_from(["aegis", "c.toml"]);
+        let arguments = CampaignArgs { upstream: None, ..line.campaign };
+        let typed = ["c.toml", "--only", "x", "--dry-run", "--jobs=2"].map(str::to_owned).to_vec();
+        let tasks = ["t 0".to_owned(), "t1".to_owned()];
+        assert_eq!(
+            part(TypedLine::of(typed), &arguments, (Path::new("d"), true), &tasks),
+            "aegis c.toml --jobs=2 --out d --only 't 0' --only t1 --resume"
+        );
         // What the environment said is said, too.
         let mut line = Line::parse_from(["aegis", "c.toml"]);
         line.campaign.upstream = Some("http://h/v1?a&b".to_owned());

@@ -8,10 +8,13 @@ use super::{
         real,
     },
     cosine::CosineTerms,
+    place::{PLACE_COUNT, StepPlace},
 };
 
+/// How many numbers describe how a step is made and what it is like.
+const MADE_COUNT: usize = 25;
 /// How many numbers describe a step.
-const COUNT: usize = 25;
+const COUNT: usize = MADE_COUNT + PLACE_COUNT;
 
 /// One step in numbers.
 pub type Features = [f64; COUNT];
@@ -86,7 +89,15 @@ pub fn features(question: &str, steps: &[ToldStep]) -> Vec<Features> {
     let asked = terms.next().unwrap_or_default();
     let read: Vec<FeaturesRead> = steps.iter().zip(terms).map(|(step, terms)| FeaturesRead::of(step, terms)).collect();
     let known = numbers(question);
-    (0..read.len()).map(|at| outline(&read, at, &asked, &known)).collect()
+    let places = StepPlace::of_run(&read.iter().map(|step| step.speaker.as_str()).collect::<Vec<_>>());
+    let rows = places.iter().enumerate();
+    rows.map(|(at, place)| {
+        let mut row = [0.0; COUNT];
+        let values = outline(&read, at, &asked, &known).into_iter().chain(place.numbers());
+        row.iter_mut().zip(values).for_each(|(slot, value)| *slot = value);
+        row
+    })
+    .collect()
 }
 
 impl FeaturesRead {
@@ -111,9 +122,9 @@ impl FeaturesRead {
 }
 
 /// The numbers of the step at a place.
-fn outline(run: &[FeaturesRead], at: usize, asked: &CosineTerms, known: &BTreeSet<String>) -> Features {
+fn outline(run: &[FeaturesRead], at: usize, asked: &CosineTerms, known: &BTreeSet<String>) -> [f64; MADE_COUNT] {
     let (before, rest) = run.split_at(at.min(run.len()));
-    let Some((step, after)) = rest.split_first() else { return [0.0; COUNT] };
+    let Some((step, after)) = rest.split_first() else { return [0.0; MADE_COUNT] };
     let (previous, next, last) = (before.last(), after.first(), run.last());
     let own = before.iter().rev().find(|earlier| earlier.speaker == step.speaker);
     let turns = before.iter().filter(|earlier| earlier.speaker == step.speaker).count();

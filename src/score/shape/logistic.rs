@@ -15,7 +15,8 @@ const COUNT: usize = std::mem::size_of::<Features>() / std::mem::size_of::<f64>(
 const SIZE: usize = COUNT + 1;
 
 type Vector = [f64; SIZE];
-type Matrix = [Vector; SIZE];
+/// Too large for the stack.
+type Matrix = Vec<Vector>;
 
 /// A trained model.
 pub(super) struct Logistic {
@@ -97,7 +98,7 @@ fn scale(rows: &[(&Features, bool)]) -> (Features, Features) {
 /// The inverse curvature times the slope: what to take off the weights.
 fn newton(weights: &Vector, rows: &[(Vector, f64)]) -> Option<Vector> {
     let mut slope = [0.0; SIZE];
-    let mut curve: Matrix = [[0.0; SIZE]; SIZE];
+    let mut curve: Matrix = vec![[0.0; SIZE]; SIZE];
     for (at, ((slope, weight), line)) in slope.iter_mut().zip(weights).zip(&mut curve).enumerate() {
         if let Some(corner) = line.get_mut(at).filter(|_| at < COUNT) {
             (*slope, *corner) = (PENALTY * weight, PENALTY);
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_system_is_solved() {
-        let mut matrix = [[0.0; SIZE]; SIZE];
+        let mut matrix = vec![[0.0; SIZE]; SIZE];
         (0..SIZE).for_each(|at| matrix[at][at] = 2.0);
         (matrix[0][1], matrix[1][0], matrix[0][0]) = (1.0, 1.0, 0.0);
         let mut wanted = [1.0; SIZE];
@@ -166,7 +167,7 @@ mod tests {
         (0..SIZE).for_each(|at| right[at] = dot(&matrix[at], &wanted));
         let found = solve(matrix, right).expect("a solution");
         assert!(found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?}");
-        assert!(solve([[0.0; SIZE]; SIZE], wanted).is_none());
+        assert!(solve(vec![[0.0; SIZE]; SIZE], wanted).is_none());
     }
 
     /// Worked out apart, by plain gradient descent.

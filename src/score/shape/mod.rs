@@ -1,13 +1,14 @@
 //! The shape probe: how far one gets without reading, from the outline of a log alone.
 //!
-//! A few shallow numbers a step ([`features`]: place, length, repetition, words of error and doubt, numbers), a logistic
-//! regression over them ([`logistic`]), and the step that it finds likeliest. It is trained on the labels at hand, on other
+//! Shallow numbers a step ([`features`]: length, repetition, words of error and doubt, numbers; [`place`]: where the step stands
+//! and how many there are), a logistic regression over them ([`logistic`]), and the step that it finds likeliest. It is trained on the labels at hand, on other
 //! tasks than those it is asked about, so it stands among the rules that look at labels. What it finds, a method may have
 //! found by the same habits: of the people who labelled, or of the program that planted.
 
 mod cosine;
 mod features;
 mod logistic;
+mod place;
 
 #[cfg(test)]
 mod tests;

@@ -113,3 +113,72 @@ fn forty_runs_are_enough() {
     let golds = runs(true);
     assert_eq!(probe(&golds[..FEWEST], Unseen::Task).expect("enough").step.of, FEWEST);
 }
+
+/// Where an error stands, by who speaks when.
+type ErrorPlace = fn(&[usize]) -> usize;
+
+/// 120 runs in which every step holds the same words: only who speaks when, and how often, differs. Runs without the place are
+/// left out.
+fn wordless(place: ErrorPlace) -> Vec<Gold> {
+    let mut state = 7_u64;
+    let mut drawn = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((state >> 33) % below).unwrap_or_default()
+    };
+    let run = |n: usize| {
+        let agents = 2 + u64::from(n % 2 == 1) * 2;
+        let speakers: Vec<usize> = (0..5 + drawn(8)).map(|_| drawn(agents)).collect();
+        let steps = speakers.iter().map(|speaker| ToldStep {
+            speaker: ["mia", "tom", "ada", "kim"][*speaker].to_owned(),
+            said: "so it is".to_owned(),
+            given: String::new(),
+        });
+        let (steps, at) = (steps.collect::<Vec<_>>(), place(&speakers));
+        let blamed = steps.get(at)?.speaker.clone();
+        Some(Gold {
+            id: format!("r{n}"),
+            culprits: vec![Culprit { agent: Some(blamed), step: u32::try_from(at).ok(), mode: None }],
+            speakers: steps.iter().map(|step| step.speaker.clone()).collect(),
+            task: format!("task {n}"),
+            shape: features("What is it?", &steps),
+            ..Gold::default()
+        })
+    };
+    (0..120).filter_map(run).collect()
+}
+
+fn cast(speakers: &[usize]) -> usize {
+    speakers.iter().collect::<BTreeSet<_>>().len()
+}
+
+#[test]
+fn a_place_that_tells_is_found_where_all_words_are_the_same() {
+    let places: [(&str, ErrorPlace); 3] = [
+        ("the third step from the end", |run| run.len() - 3),
+        ("the last call of who spoke first", |run| run.iter().rposition(|who| *who == run[0]).expect("a step")),
+        ("who speaks once", |run| {
+            let once = |who: &usize| run.iter().filter(|other| *other == who).count() == 1;
+            run.iter().position(once).unwrap_or(usize::MAX)
+        }),
+    ];
+    for (name, place) in places {
+        let found = probe(&wordless(place), Unseen::Task).expect("enough");
+        println!("{name}: {found:?}");
+        assert!(found.step.share > 0.85, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn a_count_that_tells_is_found_where_all_words_are_the_same() {
+    let counts: [(&str, ErrorPlace); 2] = [
+        ("steps", |run| if run.len() > 8 { run.len() - 2 } else { 1 }),
+        ("agents", |run| if cast(run) > 2 { run.len() - 2 } else { 1 }),
+    ];
+    for (name, place) in counts {
+        let found = probe(&wordless(place), Unseen::Task).expect("enough");
+        println!("{name}: {found:?}");
+        assert!(found.step.share > 0.85, "{name}: {found:?}");
+    }
+    let drawn = probe(&wordless(|run| run.iter().sum::<usize>() * 7 % run.len()), Unseen::Task).expect("enough");
+    assert!(drawn.step.share < 0.35, "a place that nothing tells: {drawn:?}");
+}

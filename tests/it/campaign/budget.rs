@@ -76,10 +76,38 @@ async fn a_dry_run_does_nothing_and_says_the_most_it_could_cost() {
     assert!(costs.iter().all(|cost| cost["runs"].as_f64() >= Some(3.0)) && costs.len() == 4, "{costs:?}");
     assert!(extent["money"].as_f64() > Some(0.0));
     let (_, out, _) = bench.run(&["--dry-run", "--budget", "calls=10,money=0.5"]).await;
-    assert!(out.contains("model calls    at most 10\n"), "{out}");
+    let last = out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("worst case     at most 10 model calls, ") && last.contains(", money 0."), "{out}");
     assert_eq!(bench.run(&["--budget", "calls=x"]).await.0, Some(2));
     let (code, out, said) = bench.run(&["--dry-run", "--resume"]).await;
     assert_eq!((code, bench.out().exists()), (Some(2), false), "nothing is there to go on with: {out}{said}");
     let (_, out, _) = bench.run(&["--dry-run", "--only", "debate/*"]).await;
     assert!(out.starts_with("clean runs     2\ninjected runs  at most 1\n"), "what is left out costs nothing: {out}");
+}
+
+#[tokio::test]
+async fn what_is_foretold_after_a_part_is_a_band_and_holds() {
+    let text = text().replace(&tasks(1), &tasks(6));
+    let bench = Bench::new(&format!("proof.repeatable = true\n{text}"));
+    let (_, out, _) = bench.run(&["--upstream", "simulator", "--dry-run"]).await;
+    let (_, first) = out.split_once("follows from them:\n   ").expect("not known, and how to know it");
+    let first = first.lines().next().expect("a line");
+    // As it is printed.
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let Some(["aegis", "campaign", "c.toml", "--out", "out", rest @ ..]) = words.get(..) else { panic!("{first}") };
+    let (code, out, said) = bench.run(rest).await;
+    assert_eq!(code, Some(0), "{first}: {out}{said}");
+    let dry = ["--upstream", "simulator", "--resume", "--dry-run", "--format", "json"];
+    let (_, out, said) = bench.run(&dry).await;
+    let foretold: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{said}"));
+    let expected = foretold["dry_run"]["expected"].clone();
+    let (code, _, said) = bench.run(&["--upstream", "simulator", "--resume"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let spent = bench.report()["cost"]["spent"].clone();
+    for field in ["calls", "input_tokens", "output_tokens", "money"] {
+        let [low, high, made] =
+            ["low", "high", "made"].map(|end| expected[end][field].as_f64().unwrap_or_else(|| panic!("{expected}")));
+        let came = spent[field].as_f64().expect("a figure");
+        assert!(made <= low && low <= came && came <= high && high < 4.0 * low, "{field} {came}: {expected}");
+    }
 }
