@@ -236,7 +236,10 @@ fn an_edit_under_two_declared_modes_is_one_error_with_both() {
     };
     let (first, second) = (FailureMode::ReasoningActionMismatch, FailureMode::IncorrectVerification);
     let one = declared(&[first]);
-    assert_eq!((one.mode_claim.clone(), one.other_modes.len()), (Some(ModeClaim::looked_at(Some("reasoned-action"))), 0));
+    assert_eq!(
+        (one.mode_claim.clone(), one.other_modes.len()),
+        (Some(ModeClaim::looked_at(Some("reasoned-action"))), 0)
+    );
     let both = declared(&[first, second]);
     assert_eq!(both, declared(&[second, first, second]), "the order of plans does not matter");
     let codes: Vec<_> = both.modes().map(|mode| mode.code.as_str()).collect();

@@ -24,7 +24,7 @@ pub struct ObservedCall<'a> {
     pub agent: &'a str,
     /// What it asks; `None` where no surface reads it.
     pub request: Option<&'a Conversation>,
-    /// What the model answers; `None` where that is not known yet.
+    /// What the model answers to the request as it was; `None` where that is not known.
     pub answer: Option<&'a Answer>,
     /// What was answered in the run before, oldest first: agent and text.
     pub earlier: &'a [(String, String)],
@@ -38,8 +38,8 @@ pub fn unmet(mode: FailureMode, side: Side, call: &ObservedCall<'_>) -> Option<P
 }
 
 impl ObservedCall<'_> {
-    /// Whether something is so at this call; `None` where it cannot be told. On the side of the request no reply is looked at: an
-    /// edited request has made it what it is.
+    /// Whether something is so at this call; `None` where it cannot be told. On the side of the request a reply tells only whether its
+    /// agent reasons: what else it does there is what the request makes it do.
     pub fn holds(&self, precondition: Precondition, side: Side) -> Option<bool> {
         let answer = self.answer.filter(|_| side == Side::Response);
         let (text, request) = (answer.map(|answer| answer.message.text()), self.request);
@@ -52,9 +52,9 @@ impl ObservedCall<'_> {
         match precondition {
             Precondition::Prose if side == Side::Request => request.map(has_words),
             Precondition::Prose => text.map(|text| is_prose(&text)),
-            Precondition::Role => request.map(|request| {
-                !request.prompt().trim().is_empty() || gives_role(&instructions(request))
-            }),
+            Precondition::Role => {
+                request.map(|request| !request.prompt().trim().is_empty() || gives_role(&instructions(request)))
+            }
             Precondition::History => request.map(|request| self.has_history(request)),
             Precondition::CompletedStep => {
                 let own = self.earlier.iter().any(|(agent, _)| agent == self.agent);
@@ -64,7 +64,7 @@ impl ObservedCall<'_> {
             Precondition::PeerInput => request.map(|request| self.has_peer_input(request)),
             Precondition::LaterPeer => self.later.map(|later| later.iter().any(|agent| agent != self.agent)),
             Precondition::LaterCall => self.later.map(|later| !later.is_empty()),
-            Precondition::ReasonedAction => answer.map(|answer| {
+            Precondition::ReasonedAction => self.answer.map(|answer| {
                 let text = answer.message.text();
                 if answer.message.tool_calls.is_empty() { reasons_and_concludes(&text) } else { is_prose(&text) }
             }),
@@ -144,6 +144,8 @@ struct ReadCall {
     agent: String,
     request: Option<Conversation>,
     answer: Option<Answer>,
+    /// Whether the request was edited, so that the answer is none to what the agent asked.
+    is_edited: bool,
     /// What is so at it, by side and precondition, once it has been asked.
     known: [[OnceLock<Option<bool>>; Precondition::ALL.len()]; 2],
 }
@@ -165,8 +167,14 @@ pub fn of_run(steps: &[Step], reference: &[Step]) -> CallFacts {
     let mut facts = CallFacts { calls: Vec::new(), delivered: Vec::new(), reference: Vec::new() };
     for step in steps {
         let agent = step.attribution.agent.as_str().to_owned();
-        let mut read =
-            ReadCall { step: step.step, agent: agent.clone(), request: None, answer: None, known: Default::default() };
+        let mut read = ReadCall {
+            step: step.step,
+            agent: agent.clone(),
+            request: None,
+            answer: None,
+            is_edited: step.request_sent.is_some(),
+            known: Default::default(),
+        };
         let mut delivered = String::new();
         if let Some(surface) = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default()) {
             read.request = door::request(surface, &step.request).ok();
@@ -209,7 +217,7 @@ impl CallFacts {
             let observed = ObservedCall {
                 agent: &call.agent,
                 request: call.request.as_ref(),
-                answer: call.answer.as_ref(),
+                answer: call.answer.as_ref().filter(|_| side == Side::Response || !call.is_edited),
                 earlier: self.delivered.get(..place).unwrap_or_default(),
                 later: Some(&later),
             };

@@ -20,7 +20,8 @@ fn request(lines: &[&str]) -> Conversation {
 }
 
 fn answer(text: &str, calls: usize) -> Answer {
-    let call = ToolCall { name: "lookup".to_owned(), arguments: "{\"item\":\"clock\"}".to_owned(), ..ToolCall::default() };
+    let call =
+        ToolCall { name: "lookup".to_owned(), arguments: "{\"item\":\"clock\"}".to_owned(), ..ToolCall::default() };
     let message = Message { tool_calls: vec![call; calls], ..Message::text_of(Role::Assistant, text) };
     Answer { index: 0, message, finish_reason: None }
 }
@@ -44,7 +45,10 @@ const SUBTOTAL: &str = "2 x 12 = 24 and 3 x 33 = 99.\nSubtotal: 123";
 fn intake() -> Case {
     Case {
         agent: "intake",
-        request: request(&["system: You are the intake. List the items of the order.", "user: Two clocks, three chairs."]),
+        request: request(&[
+            "system: You are the intake. List the items of the order.",
+            "user: Two clocks, three chairs.",
+        ]),
         answer: answer(ITEMS, 0),
         earlier: Vec::new(),
         later: vec!["pricer".to_owned(), "auditor".to_owned(), "writer".to_owned()],
@@ -106,9 +110,9 @@ impl Case {
 fn each_call_of_a_team_with_tools_can_be_of_what_it_can_be_of() {
     for (case, request, response) in [
         // Who speaks first has heard nobody and checks nothing, and says nothing of an end.
-        (intake(), "1.3 1.4 1.5 2.1 2.5 3.2 3.3", "1.3 1.4 1.5 2.1 2.5 2.6 3.2 3.3"),
+        (intake(), "1.3 1.4 1.5 2.1 2.5 2.6 3.2 3.3", "1.3 1.4 1.5 2.1 2.5 2.6 3.2 3.3"),
         // A bare tool call is no words; it can repeat a step.
-        (pricer_calls(), "1.5 3.2 3.3", "1.1 1.2 1.4 1.5 2.1 2.2 2.3 2.4 2.5 2.6 3.1 3.2 3.3"),
+        (pricer_calls(), "1.5 2.6 3.2 3.3", "1.1 1.2 1.4 1.5 2.1 2.2 2.3 2.4 2.5 2.6 3.1 3.2 3.3"),
         (auditor(), "1.5", ""),
         // Who speaks last keeps nothing from anybody, and nothing was left to do.
         (writer(), "2.4 3.1 3.2 3.3", "2.4 3.1 3.2 3.3"),
@@ -136,16 +140,29 @@ fn words_of_another_are_known_by_name_or_as_a_quotation() {
         (&["user(user): Add 12 and 30."], &[], false),
         (&["user(solver): I add."], &[], false),
         (&["user: Add."], &[("planner", "1. Take twelve.\n2. Add thirty.")], false),
-        (&["user: Plan:\n1. Take twelve.\n2. Add thirty.\nGo."], &[("planner", "1. Take twelve.\n2. Add thirty.")], true),
+        (
+            &["user: Plan:\n1. Take twelve.\n2. Add thirty.\nGo."],
+            &[("planner", "1. Take twelve.\n2. Add thirty.")],
+            true,
+        ),
         (&["user: Your own: 1. Take twelve."], &[("solver", "1. Take twelve.")], false),
         (&["user: The sum of 42 boxes"], &[("planner", "42")], false),
         (&["user: planner says: 42"], &[("planner", "42")], true),
-        (&["user: Take twelve boxes."], &[("planner", "Take twelve boxes.\nThen do what follows from it, in order.")], false),
+        (
+            &["user: Take twelve boxes."],
+            &[("planner", "Take twelve boxes.\nThen do what follows from it, in order.")],
+            false,
+        ),
     ] {
         let conversation = request(lines);
         let replies = earlier(said);
-        let call =
-            ObservedCall { agent: "solver", request: Some(&conversation), answer: None, earlier: &replies, later: None };
+        let call = ObservedCall {
+            agent: "solver",
+            request: Some(&conversation),
+            answer: None,
+            earlier: &replies,
+            later: None,
+        };
         assert_eq!(call.holds(Precondition::PeerInput, Side::Request), Some(expected), "{lines:?} {said:?}");
     }
 }

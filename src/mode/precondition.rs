@@ -82,37 +82,37 @@ impl Precondition {
     }
 }
 
-/// What must be so at a call for an error there to be of this mode. The side of a request knows no reply: what an agent does
-/// there is told from what it is asked to do.
+/// What must be so at a call for an error there to be of this mode. On the side of the request, what an agent does is told from what
+/// it is asked to do; whether it reasons, from its reply to the request as it was, where that is known.
 pub fn preconditions(mode: FailureMode, side: Side) -> &'static [Precondition] {
     use Precondition as P;
     match (mode, side) {
-        // "Failure to adhere to the specified constraints or requirements of a given task": any words state or answer a task.
-        (FailureMode::DisobeyTaskSpecification, _) => &[P::Prose],
+        // FM-1.1, "Failure to adhere to the specified constraints or requirements of a given task": any words state or answer a
+        // task. FM-2.2, "Inability to request additional information when faced with unclear or incomplete data": whether data is
+        // unclear no rule can tell. FM-2.3, "Deviation from the intended objective or focus of a given task".
+        (
+            FailureMode::DisobeyTaskSpecification
+            | FailureMode::FailToAskForClarification
+            | FailureMode::TaskDerailment,
+            _,
+        ) => &[P::Prose],
         // "Failure to adhere to the defined responsibilities and constraints of an assigned role".
         (FailureMode::DisobeyRoleSpecification, _) => &[P::Prose, P::Role],
         // "Unnecessary reiteration of previously completed steps in a process". A call that is made again repeats a step too.
         (FailureMode::StepRepetition, _) => &[P::CompletedStep],
-        // "Unexpected context truncation, disregarding recent interaction history and reverting to an antecedent
-        // conversational state".
-        (FailureMode::LossOfConversationHistory, _) => &[P::Prose, P::History],
+        // FM-1.4, "Unexpected context truncation, disregarding recent interaction history and reverting to an antecedent
+        // conversational state". FM-2.1, "Unexpected or unwarranted restarting of a dialogue, potentially losing context and
+        // progress".
+        (FailureMode::LossOfConversationHistory | FailureMode::ConversationReset, _) => &[P::Prose, P::History],
         // "Lack of recognition or understanding of the criteria that should trigger the termination".
         (FailureMode::UnawareOfTermination, _) => &[P::Prose, P::Ending],
-        // "Unexpected or unwarranted restarting of a dialogue, potentially losing context and progress".
-        (FailureMode::ConversationReset, _) => &[P::Prose, P::History],
-        // "Inability to request additional information when faced with unclear or incomplete data". Whether data is unclear
-        // no rule can tell.
-        (FailureMode::FailToAskForClarification, _) => &[P::Prose],
-        // "Deviation from the intended objective or focus of a given task".
-        (FailureMode::TaskDerailment, _) => &[P::Prose],
         // "Failure to share or communicate important data or insights that an agent possess and could impact decision-making
         // of other agents": another agent must come that could have used them.
         (FailureMode::InformationWithholding, _) => &[P::Prose, P::LaterPeer],
         // "Disregarding or failing to adequately consider input or recommendations provided by other agents".
         (FailureMode::IgnoredInput, _) => &[P::Prose, P::PeerInput],
-        // "Discrepancy between the logical reasoning process and the actual actions taken by the agent". A request tells how
-        // to reason and act; the reply shows both.
-        (FailureMode::ReasoningActionMismatch, Side::Request) => &[P::Prose],
+        // "Discrepancy between the logical reasoning process and the actual actions taken by the agent".
+        (FailureMode::ReasoningActionMismatch, Side::Request) => &[P::Prose, P::ReasonedAction],
         (FailureMode::ReasoningActionMismatch, Side::Response) => &[P::ReasonedAction],
         // "Ending a dialogue, interaction or task before all necessary information has been exchanged or objectives met".
         (FailureMode::PrematureTermination, _) => &[P::Prose, P::LaterCall],

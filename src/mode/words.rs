@@ -54,9 +54,11 @@ patterns! {
 
     VERDICT_SENTENCE = r"(?i)\b(is|are|was|were|looks?|seems?|appears?|not)\s+(\w+\s+)?((in)?correct|(in)?valid|right|wrong|(in)?accurate|sound|approved|rejected|accepted)\b|\b(i|we)\s+(\w+\s+)?(approve|reject|accept|agree|disagree)\b|\b(passes|fails|passed|failed)\b";
 
-    TOLD_TO_CHECK = r"(?i)(\b(not|never|don't|do not)\s+)?\b(double-?check|re-?check|cross-?check|check|verify|validate|audit|proofread|inspect|critique)\b|\byou are (the |a |an )?(\w+ ){0,3}(critic|reviewer|verifier|auditor|checker|validator|inspector|proofreader)\b";
+    TOLD_TO_CHECK = r"(?i)(\b(?:not|never|don't|do not|the|an?|this|that|no|any|of|last|next)\s+)?\b(double-?check|re-?check|cross-?check|check|verify|validate|audit|proofread|inspect|critique)\b|\bwho (checks|verifies|validates|audits|reviews|inspects)\b|\byou are (the |a |an )?(\w+ ){0,3}(critic|reviewer|verifier|auditor|checker|validator|inspector|proofreader)\b";
 
     TOLD_TO_RULE = r"(?is)\b(approved?|accept(ed)?)\b.{0,120}\b(revise|reject(ed)?|refuse)\b|\b(reject(ed)?|revise)\b.{0,120}\b(approved?|accept(ed)?)\b|\bcorrect\b.{0,60}\b(incorrect|wrong)\b|\bvalid\b.{0,60}\binvalid\b|\bpass\b.{0,40}\bfail\b|\b(say|reply|answer|respond|write)\W+(with\W+)?(APPROVED?|REVISE|REJECT|ACCEPT|PASS|YES or NO)\b";
+
+    INFERENCE = r"(?i)\b(so|therefore|thus|hence|because|since|then|means|follows|conclude|accordingly|which (gives|makes|leaves))\b|\d\s*[-+*/×÷x]\s*\d+[^\n]*=|=\s*-?\d";
 
     ROLE = r"(?i)\b(you are|you're|act as|your (role|job|task) is)\b";
 
@@ -92,7 +94,7 @@ fn holds_verdict(value: &Value) -> bool {
 
 /// Whether instructions tell the agent to check work.
 pub(super) fn is_told_to_check(instructions: &str) -> bool {
-    let orders = |found: regex::Captures<'_>| found.get(2).is_none();
+    let orders = |found: regex::Captures<'_>| found.get(1).is_none();
     TOLD_TO_CHECK.captures_iter(instructions).any(orders) || is_told_to_rule(instructions)
 }
 
@@ -138,9 +140,11 @@ fn without_code(text: &str) -> String {
     text.split("```").step_by(2).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a text reasons and then concludes: it has two lines or sentences at least.
+/// Whether a text reasons and concludes: of two lines or sentences at least, one calculates or infers, ends the work or gives a
+/// verdict.
 pub(super) fn reasons_and_concludes(text: &str) -> bool {
-    text.lines().flat_map(|line| line.split(". ")).filter(|part| is_prose(part)).count() > 1
+    let parts: Vec<&str> = text.lines().flat_map(|line| line.split(". ")).filter(|part| is_prose(part)).collect();
+    parts.len() > 1 && (INFERENCE.is_match(text) || parts.iter().any(|part| reaches_ending(part)))
 }
 
 #[cfg(test)]
@@ -178,6 +182,8 @@ mod tests {
             ("You are the auditor. Say APPROVE if the total holds.", true, true),
             ("Verify each price.", true, false),
             ("You are the planner. Do not check anything.", false, false),
+            ("You are auditor, who checks the pricing. The last line begins with APPROVE, or with REVISE.", true, true),
+            ("You are writer. Say what the order comes to, by the last line of the audit.", false, false),
             ("You are the solver. Carry out the plan.", false, false),
             ("You are the judge of a debate. Take the answer that most debaters give.", false, false),
             ("Your work is checked later by others.", false, false),
@@ -234,6 +240,9 @@ mod tests {
         for (text, expected) in [
             ("12 * 8 = 96\n96 - 12 = 84\nANSWER: 84", true),
             ("Eight dozens are 96. So 84 are left.", true),
+            ("I compared both.\nAPPROVE: the sum holds.", true),
+            ("APPROVE. I recomputed the sum.", true),
+            ("The customer wants 10 erasers, 6 notebooks. Delivery costs 7.", false),
             ("ANSWER: 84", false),
             ("APPROVE", false),
         ] {

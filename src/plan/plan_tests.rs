@@ -29,7 +29,7 @@ fault.status = { code = 429, attempts = "first" }
 [[check]]
 agent = "solver"
 messages = ["system: s", "user: What is the sum?"]
-reply = "I add both. It is 12."
+reply = "I add both. So it is 12."
 expect_changed = true
 "#;
 

@@ -12,8 +12,8 @@ use crate::{
         account::{self, ReadState},
     },
     trajectory::{
-        AgentName, Attempt, ErrorOrigin, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side,
-        Source, Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
+        AgentName, Attempt, ErrorOrigin, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side, Source,
+        Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
 

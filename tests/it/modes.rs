@@ -44,9 +44,21 @@ async fn a_label_says_whether_its_mode_can_be_where_it_was_planted() {
     let upstream = Scripted::always(reply).await;
     let mut lab = Lab::before(upstream.address, Setup::default()).await;
     let cases = [
-        ("lost", "FM-1.4", &["solver"][..], Some("history"), "declared (the request holds nothing that was said or done before)"),
+        (
+            "lost",
+            "FM-1.4",
+            &["solver"][..],
+            Some("history"),
+            "declared (the request holds nothing that was said or done before)",
+        ),
         ("verdict", "FM-3.3", &["solver"], Some("verdict"), "declared (the agent gives no verdict)"),
-        ("last", "FM-3.1", &["solver"], Some("later-call"), "declared (no call comes afterwards, so nothing was left to do)"),
+        (
+            "last",
+            "FM-3.1",
+            &["solver"],
+            Some("later-call"),
+            "declared (no call comes afterwards, so nothing was left to do)",
+        ),
         ("early", "FM-3.1", &["solver", "critic"], None, "mode FM-3.1 premature termination applicable"),
         ("acts", "FM-2.6", &["solver"], None, "mode FM-2.6 reasoning-action mismatch applicable"),
     ];
@@ -100,9 +112,11 @@ async fn all_modes_can_be_in_the_pipeline_and_all_but_those_of_verifiers_in_the_
     std::fs::write(dir.path().join("all.toml"), plan.concat()).expect("a plan");
     for (system, nowhere) in [("pipeline", &[][..]), ("debate", &["FM-3.2", "FM-3.3"])] {
         let config = format!("{}/examples/{system}/aegis.toml", env!("CARGO_MANIFEST_DIR"));
-        let task = "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
+        let task =
+            "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
         let run = ["run", "--upstream", "simulator", "--log-dir", "logs", "--run", system, "--config", &config, "--"];
-        let (code, _, error) = verb(dir.path(), &[&run[..], &[AEGIS, "example", system, "--task", task]].concat()).await;
+        let (code, _, error) =
+            verb(dir.path(), &[&run[..], &[AEGIS, "example", system, "--task", task]].concat()).await;
         assert_eq!(code, Some(0), "{error}");
         let against = format!("logs/{system}");
         let (_, out, error) =

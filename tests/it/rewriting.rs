@@ -151,7 +151,8 @@ async fn tool_calls_and_structured_output_keep_their_shape() {
         "required": ["ok", "answer"], "additionalProperties": false});
     let format = json!({"type": "json_schema", "json_schema": {"name": "verdict", "strict": true, "schema": schema}});
     // The mode itself leaves bare tool calls alone; who gives an instruction of their own knows what it is for.
-    let plan = injection(FailureMode::IncorrectVerification, Side::Response).replace("\"mast\"", "\"Let a value be wrong.\"");
+    let plan =
+        injection(FailureMode::IncorrectVerification, Side::Response).replace("\"mast\"", "\"Let a value be wrong.\"");
     for streamed in [false, true] {
         let pick = |(reply, stream): (Vec<Act>, Vec<Act>)| if streamed { stream } else { reply };
         let read = |got: &str| if streamed { assembled(got) } else { whole(got) };

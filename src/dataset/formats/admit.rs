@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit, kept::{DECLARED, FORMER}};
+use super::{
+    DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit,
+    kept::{DECLARED, FORMER},
+};
 use crate::{
     dataset::{
         Dataset, Ground, LabelledError, Sample, SampleKind, Truth,

@@ -7,8 +7,8 @@ use crate::{
         samples::{clean, repeated, said, shown, step},
     },
     trajectory::{
-        AgentName, EffectExcluded, Evidence, Executed, LabelStatus, ModeClaim, Necessity, Need, RunId, Side, Source, Tally,
-        Verdict,
+        AgentName, EffectExcluded, Evidence, Executed, LabelStatus, ModeClaim, Necessity, Need, RunId, Side, Source,
+        Tally, Verdict,
     },
 };
 
