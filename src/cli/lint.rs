@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     if global.format == OutputFormat::Text {
         let out = &mut std::io::stdout().lock();
         let said = write(&report, arguments.show, Screen::of(global), out)
-            .and_then(|()| writeln!(out, "sure: {}", report.sure));
+            .and_then(|()| writeln!(out, "sure: {}", report.sure))
+            .and_then(|()| write_modes(&report, out));
         said.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let (found, counts) = (report.findings.len(), report.counts());
@@ -51,7 +52,8 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     let exit = if report.is_clean() { Exit::Ok } else { Exit::Finding };
     let rules: serde_json::Map<_, _> =
         counts.iter().map(|(rule, count)| (rule.name().to_owned(), json!(count))).collect();
-    let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules, "sure": report.sure});
+    let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules, "sure": report.sure,
+        "modes": {"planted": report.planted, "declared": report.declared}});
     Ok(Finished { exit, summary, data })
 }
 
@@ -72,6 +74,19 @@ fn write(report: &LintReport, show: usize, screen: Screen, out: &mut dyn Write) 
         }
     }
     Ok(())
+}
+
+/// How many failure modes rest on their plan's word alone, where some do.
+fn write_modes(report: &LintReport, out: &mut dyn Write) -> std::io::Result<()> {
+    let LintReport { planted, declared, .. } = report;
+    if *declared == 0 {
+        return Ok(());
+    }
+    let are = if *declared == 1 { "is" } else { "are" };
+    writeln!(
+        out,
+        "modes: {declared} of {planted} planted errors {are} of a failure mode that only the plan declares; formats that name modes leave them out"
+    )
 }
 
 fn rules(global: &Global) -> Result<Finished, Failure> {

@@ -220,7 +220,8 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
     (Rule::UnknownMode, "another mode's name", |set| mode(&mut set[1]).name = "weak verification".to_owned()),
     (Rule::ModeImpossible, "the call has no history", |set| {
-        truth(&mut set[1]).errors[0].mode_claim = Some(ModeClaim::looked_at(Some("history")));
+        let unmet = Some("history".to_owned());
+        truth(&mut set[1]).errors[0].mode_claim = Some(ModeClaim { unmet, ..ModeClaim::looked_at(None) });
     }),
     (Rule::NothingChanged, "equal hashes", |set| truth(&mut set[1]).errors[0].after = "b".to_owned()),
     (Rule::NothingChanged, "equal texts", |set| {

@@ -4,7 +4,7 @@ use super::{Noted, Rule, is_injected, quoted, shown};
 use crate::{
     dataset::{Change, LabelledError, Mode, Sample, SampleKind, SampleStep, Truth},
     mode as modes,
-    trajectory::{AgentName, LabelStatus, Side, Source, nearest},
+    trajectory::{AgentName, LabelStatus, ModeState, Side, Source, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -127,12 +127,15 @@ fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
     for mode in error.modes().chain(&error.proposed_mode) {
         named(mode, noted);
     }
-    if let Some(claim) = error.mode_claim.as_ref().filter(|claim| !claim.state.is_usable())
+    if let Some(claim) = error.mode_claim.as_ref().filter(|claim| claim.state == ModeState::Applicable)
         && let Some(unmet) = &claim.unmet
     {
         let code = error.failure_mode.as_ref().map_or("the mode", |mode| mode.code.as_str());
         let missing = modes::missing(unmet).unwrap_or(unmet);
-        noted.note(Rule::ModeImpossible, format!("the error of `{}` is called {code}, and {missing}", error.agent));
+        noted.note(
+            Rule::ModeImpossible,
+            format!("the error of `{}` is said to be of {code}, and {missing}", error.agent),
+        );
     }
 }
 

@@ -49,7 +49,9 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-use super::{Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample};
+use super::{
+    Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample, SampleKind,
+};
 use across::Across;
 use answer::Answers;
 use controls::Controls;
@@ -97,7 +99,7 @@ rules! {
     GuessedAgent "guessed-agent" "nothing but a fallback names the agent of the labelled step";
     DuplicateLabel "duplicate-label" "the label says the same error twice";
     UnknownMode "unknown-mode" "the failure mode of an injection is missing, or a mode is unknown or has another mode's name";
-    ModeImpossible "mode-impossible" "the labelled call does not have what the failure mode needs, or the edit touched what the mode leaves alone";
+    ModeImpossible "mode-impossible" "a failure mode is said to be applicable, and the label names what it lacks";
     NothingChanged "nothing-changed" "no bytes differ at the labelled step";
     NotDelivered "not-delivered" "the labelled step does not show the text that was delivered";
     UnlabelledChange "unlabelled-change" "a step was changed that the label names neither among its errors nor among what was planted besides";
@@ -144,12 +146,9 @@ rules! {
 impl Rule {
     /// Whether what it finds keeps a dataset from being exported. A shortcut makes it easy, not wrong; what kinds of claims go
     /// out the export says by itself; and an honest set may hold an answer that a program worked out, a prompt that quotes the
-    /// answer, a mode that was declared once, and one that only its plan supports: formats that name modes leave it out.
+    /// answer, and a mode that was declared once.
     pub fn refuses(self) -> bool {
-        let honest = matches!(
-            self,
-            Rule::MixedKinds | Rule::AnswerNowhere | Rule::GoldGiven | Rule::OddMode | Rule::ModeImpossible
-        );
+        let honest = matches!(self, Rule::MixedKinds | Rule::AnswerNowhere | Rule::GoldGiven | Rule::OddMode);
         !honest && !self.is_shortcut()
     }
 
@@ -197,9 +196,21 @@ pub struct LintReport {
     pub findings: Vec<Finding>,
     /// How sure its labels are, all together, in words.
     pub sure: String,
+    /// Planted errors of failures.
+    pub planted: u64,
+    /// Of them, those whose failure mode only their plan supports: no defect, since their labels say so.
+    pub declared: u64,
 }
 
 impl LintReport {
+    fn count_modes(&mut self, sample: &Sample) {
+        let errors = sample.label.iter().filter(|_| sample.kind == SampleKind::Failure).flat_map(|label| &label.errors);
+        for error in errors.filter(|error| error.planted_by().is_some() && error.failure_mode.is_some()) {
+            self.planted += 1;
+            self.declared += u64::from(!error.mode_claim.as_ref().is_some_and(|claim| claim.state.is_usable()));
+        }
+    }
+
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
@@ -236,6 +247,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
             }
         };
         report.samples += 1;
+        report.count_modes(&placed.sample);
         let file = dataset.files().get(placed.file).cloned().unwrap_or_default();
         let mut noted = Noted::new(&mut report, file, &placed);
         shape::check(&placed, dataset, &mut noted);

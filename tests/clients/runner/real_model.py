@@ -314,8 +314,8 @@ def rewritten(suite):
     rewriting = said["rewriting"]
     print(f"   {json.dumps(rewriting)}")
     suite.check("the model is asked for edits", rewriting["asked"] >= 2, rewriting)
-    parts = rewriting["used"] + rewriting["refused"] + rewriting["unanswered"]
-    suite.equal("each answer is used, refused or missing", parts, rewriting["asked"])
+    parts = sum(rewriting[part] for part in ("used", "declined", "refused", "unanswered"))
+    suite.equal("each answer is used, declined, refused or missing", parts, rewriting["asked"])
     suite.equal("every question is answered", rewriting["unanswered"], 0)
     suite.check("the cost is told", said["cost"]["spent"]["money"] > 0, said["cost"])
     edits = [change for row in rows(out) + rows(out, "benign.jsonl") if row["label"] for change in row["label"]["changes"]]

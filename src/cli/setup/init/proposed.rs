@@ -6,8 +6,9 @@ use crate::{
     campaign::MAX_CALLS,
     cli::agents::{LateRun, roster_of},
     identity::Heard,
+    mode,
     recording::{Launched, Recording},
-    trajectory::{Source, Verdict},
+    trajectory::{FailureMode, Side, Source, StepIndex, Verdict},
 };
 
 /// Shortest argument that is taken for the task, in characters: a model's name is shorter.
@@ -19,6 +20,7 @@ const UNKNOWN: &str = "FILL IN: the right answer";
 
 /// An agent's call that answered in words.
 struct AnsweredCall {
+    step: StepIndex,
     agent: String,
     call: u32,
     text: String,
@@ -47,7 +49,7 @@ impl<'a> Proposed<'a> {
             let agent = step.attribution.agent.as_str().to_owned();
             // Known by its looks is enough here: the roster that is written beside names it.
             let known = !step.attribution.ambiguous && step.attribution.source != Source::Fallback;
-            known.then_some(AnsweredCall { agent, call: step.call, text: words(heard)? })
+            known.then_some(AnsweredCall { step: step.step, agent, call: step.call, text: words(heard)? })
         });
         let answered: Vec<AnsweredCall> = answered.collect();
         let asked = late.heard.steps.first().and_then(|heard| heard.outline.first_user()).unwrap_or_default();
@@ -68,15 +70,22 @@ impl<'a> Proposed<'a> {
     fn plan(&self) -> String {
         let has_number = |answered: &&AnsweredCall| answered.text.contains(|c: char| c.is_ascii_digit());
         let numbered = self.answered.iter().find(has_number);
-        let (mode, edit, said) = match numbered {
+        let (wanted, edit, said) = match numbered {
             Some(_) => (
-                "FM-2.6",
+                FailureMode::ReasoningActionMismatch,
                 "manipulator.corrupt_number = { which = \"last\", by = 10 }",
                 "its last number is off by ten",
             ),
-            None => ("FM-2.4", "manipulator.truncate_output = { keep = 0.3 }", "it is cut short"),
+            None => {
+                (FailureMode::InformationWithholding, "manipulator.truncate_output = { keep = 0.3 }", "it is cut short")
+            }
         };
-        let Some(AnsweredCall { agent, call, .. }) = numbered.or(self.answered.first()) else { return String::new() };
+        let Some(AnsweredCall { step, agent, call, .. }) = numbered.or(self.answered.first()) else {
+            return String::new();
+        };
+        // A wrong figure in a plan is no act against its reasoning; that it is not what the task asks for, it is anywhere.
+        let can_be = mode::of_run(&self.recording.trajectory.steps, &[]).unmet(*step, wanted, Side::Response).is_none();
+        let mode = if can_be { wanted } else { FailureMode::DisobeyTaskSpecification }.code();
         let others: BTreeSet<&str> = self.answered.iter().map(|answered| answered.agent.as_str()).collect();
         let others: Vec<String> = others.into_iter().map(quoted).collect();
         format!(
