@@ -35,7 +35,7 @@ def failure(number):
         "definition": "injected",
         "seed": 7,
         "outcome": "failure",
-        "errors": [error | {"failure_mode": mode}],
+        "errors": [error | {"failure_mode": mode, "mode_claim": {"state": "applicable"}}],
         "evidence": {
             "clean": {"passed": 2, "of": 2},
             "executed": {
