@@ -11,7 +11,7 @@ use crate::program::aegis;
 /// The mark that an edit leaves in the words of an agent.
 fn mark(agent: &str, find: &str, with: &str) -> String {
     format!(
-        "[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nside = \"response\"\n\
+        "[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-1.1\"\nwhen.call = 0\nside = \"response\"\n\
          manipulator.replace_text = {{ {find}, with = \"{with}\" }}\n"
     )
 }
