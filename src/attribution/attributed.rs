@@ -112,7 +112,8 @@ pub async fn attribute(
             (false, 1) => Draw::Only,
             (false, _) => Draw::Vote(vote),
         };
-        match converse(method, run, view, judge.map(|judge| (judge, draw)), &mut tally).await? {
+        let pose = |dialogue: &mut Dialogue<'_>| method.attribute(run, view, dialogue);
+        match converse(pose, judge.map(|judge| (judge, draw)), &mut tally).await? {
             Ok(found) => {
                 cast.extend(found.first().cloned());
                 predictions = found;
@@ -191,9 +192,9 @@ pub fn foresee(method: &dyn Method, run: &LoggedRun, view: View<'_>, votes: u32)
     Foreseen { calls: calls * votes, bytes: bytes * votes, answers: answers * votes }
 }
 
-/// What the questions of a row took.
+/// What questions took.
 #[derive(Debug, Default)]
-struct QuestionTally {
+pub(super) struct QuestionTally {
     calls: u64,
     usage: Usage,
     served: Option<String>,
@@ -212,17 +213,15 @@ impl QuestionTally {
     }
 }
 
-/// One dialogue, to its end.
-async fn converse(
-    method: &dyn Method,
-    run: &LoggedRun,
-    view: View<'_>,
+/// One dialogue, to its end: `pose` goes through it with the answers so far, and says what it wants to know next.
+pub(super) async fn converse<T>(
+    pose: impl Fn(&mut Dialogue<'_>) -> Result<T, Pause>,
     judge: Option<(&LogJudge, Draw)>,
     tally: &mut QuestionTally,
-) -> Result<Result<Vec<PredictedStep>, Abstention>, ExecutionError> {
+) -> Result<Result<T, Abstention>, ExecutionError> {
     let mut answers: Vec<JudgeSaid> = Vec::new();
     loop {
-        let question = match method.attribute(run, view, &mut Dialogue::new(&answers)) {
+        let question = match pose(&mut Dialogue::new(&answers)) {
             Ok(found) => return Ok(Ok(found)),
             Err(Pause::Abstain(why)) => return Ok(Err(why)),
             Err(Pause::Ask(question)) => question,

@@ -122,7 +122,8 @@ pub(super) fn is_whole(root: &Path, campaign: &Campaign, chain: Chain) -> bool {
     ConclusionHead::read(&root.join(place(campaign, chain))).is_ok_and(|(head, _)| head.facts.settled)
 }
 
-/// The digest of what is evidence of a run: what it came to, its record's seal, its label.
+/// The digest of what is evidence of a run: what it came to, its record's seal, its label and what was said of
+/// it since.
 pub(super) fn of_run(root: &Path, run: &RunId) -> io::Result<String> {
     let log = root.join("logs").join(run.as_str());
     let mut hash = blake3::Hasher::new();

@@ -122,7 +122,7 @@ impl AmendArgs {
         });
         let roster = self.roster.as_deref().map(roster).transpose()?;
         let task = self.task.as_deref().map(task).transpose()?;
-        Ok(Amendment { outcome, task, roster })
+        Ok(Amendment { outcome, task, roster, modes: Vec::new() })
     }
 }
 
@@ -178,6 +178,7 @@ fn said(fact: &RunFact) -> String {
         FactContent::Task { task } => {
             format!("task {}{}", first_words(task, 60), if replaced { ", in place of another" } else { "" })
         }
+        FactContent::Mode { .. } => fact.words(),
         FactContent::Roster { roster } => {
             let named: usize = roster.named.iter().map(|group| group.steps.len()).sum();
             let all: u64 = roster.agents.values().sum();

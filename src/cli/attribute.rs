@@ -14,10 +14,7 @@ use std::{
     fmt::Write as _,
     io::Write as _,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::json;
@@ -30,18 +27,16 @@ pub(super) use self::{
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     output::{OutputFile, Replaces},
-    settings::{self, ProxyArgs},
+    settings,
     trial::failed,
 };
 use crate::{
     attribution::{
-        Attributed, Driving, JudgeSettings, KeptAnswers, LogJudge, attribute, combine,
+        Attributed, Driving, LogJudge, attribute, combine,
         methods::{self, LearnedRanker, LoggedRun, Method, View},
     },
-    budget::{Ledger, Price},
-    cli::config::Config,
+    budget::Price,
     execution::ExecutionError,
-    proxy::NegotiatingUpstream,
     trajectory::{RunId, Usage},
 };
 
@@ -72,7 +67,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let written = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
     let (out, html) = (written.map(named).transpose()?, arguments.html.as_deref().map(named).transpose()?);
     let price = arguments.judge.spending.price.unwrap_or_default();
-    let judge = judge(arguments, &methods, price)?;
+    let judge = judge(arguments, &methods)?;
     let driving = Driving { votes: arguments.votes, priced: price != Price::default() };
     let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
     let calibrations = calibration::read(arguments, &names)?;
@@ -133,7 +128,7 @@ fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, Attribut
     let path = arguments.path.as_deref().unwrap_or(Path::new(""));
     let methods = arguments.methods()?;
     let logs = logs::read(path, arguments)?;
-    let judge = judge(arguments, &methods, arguments.judge.spending.price.unwrap_or_default())?;
+    let judge = judge(arguments, &methods)?;
     let ranker = arguments.ranker(&methods)?;
     let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
     let asked = (methods.as_slice(), ranker.as_ref());
@@ -148,31 +143,14 @@ impl AttributeArgs {
     /// It is not named, or cannot be used.
     pub(super) fn require_judge(&self) -> Result<(), Failure> {
         let methods = self.methods()?;
-        judge(self, &methods, self.judge.spending.price.unwrap_or_default()).map(|_| ())
+        judge(self, &methods).map(|_| ())
     }
 }
 
 /// The judge, where a method asks one.
-fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Result<Option<LogJudge>, Failure> {
+fn judge(arguments: &AttributeArgs, methods: &[&dyn Method]) -> Result<Option<LogJudge>, Failure> {
     let named = arguments.judge.named(methods)?;
-    let (budget, patience) = (arguments.judge.spending.budget()?, arguments.judge.patience()?);
-    let Some((url, model)) = named else { return Ok(None) };
-    let JudgeArgs { key_env, cassette, log_dir, config, ca_file, no_schema, parameter, .. } = &arguments.judge;
-    let proxied = ProxyArgs { ca_file: ca_file.clone(), simulator_seed: 7, ..ProxyArgs::default() };
-    let upstream = settings::other_upstream(url, key_env.as_deref(), &proxied)?;
-    let redactor = Config::load(config.as_deref())?.recording()?.redactor;
-    let kept = match cassette {
-        Some(dir) => KeptAnswers::read(dir, redactor)?,
-        None => KeptAnswers::none(redactor),
-    };
-    let run = settings::fresh_run_id();
-    let dir = cassette.as_deref().or(log_dir.as_deref());
-    let ledger = Arc::new(Ledger::new(budget));
-    let upstream = NegotiatingUpstream::over(upstream, Some(Arc::clone(&ledger)));
-    let proxy = settings::offline(config.as_deref(), dir, upstream, run.clone())?;
-    let (by_schema, parameters) = (!no_schema && arguments.compat.is_none(), parameter.clone().into());
-    let settings = JudgeSettings { model, patience, by_schema, parameters };
-    Ok(Some(LogJudge::new(Arc::new(proxy), run, settings, kept, (ledger, price))))
+    named.map(|named| arguments.judge.open(named, arguments.compat.is_some())).transpose()
 }
 
 async fn conduct(

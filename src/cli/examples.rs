@@ -50,6 +50,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("view", &["aegis view", "aegis view demo-run --open", "aegis view logs --bundle runs.html"]),
     ("annotations", &["aegis annotations logs"]),
     (
+        "modes",
+        &["aegis modes logs", "aegis modes logs --upstream https://api.example.com/v1 --model NAME --cassette asked"],
+    ),
+    (
         "agents",
         &["aegis agents logs/first", "aegis agents logs/first --suggest", "aegis agents logs/first --check aegis.toml"],
     ),

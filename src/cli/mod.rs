@@ -25,6 +25,7 @@ mod import;
 mod learn;
 mod lint;
 mod logging;
+mod modes;
 mod output;
 mod fork;
 mod plan;
@@ -123,6 +124,8 @@ enum Verb {
     View(view::ViewArgs),
     /// Compare what people said of runs (`view --annotate`), with each other and with what was proven.
     Annotations(annotations::AnnotationsArgs),
+    /// Say of planted errors whether they are the failure modes that they are called; ask a judge.
+    Modes(Box<modes::ModesArgs>),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
     /// Say of runs that have ended what was not known then: names of their agents, what they achieved, their task.
@@ -251,6 +254,7 @@ impl Verb {
             Verb::Runs(arguments) => runs::run(arguments, global),
             Verb::View(arguments) => view::run(arguments, global),
             Verb::Annotations(arguments) => annotations::run(arguments, global),
+            Verb::Modes(arguments) => modes::run(arguments, global),
             Verb::Tasks(arguments) => tasks::run(arguments, json, &mut out()),
             Verb::Import(arguments) => import::run(arguments, json, &mut out()),
             Verb::Export(arguments) => export::run(arguments, json, &mut out()),

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, browser,
+    Config, Exit, Failure, Finished, Global, OutputFormat, browser,
     output::{OutputFile, Replaces},
     serve::bind,
     settings,
@@ -22,7 +22,7 @@ use crate::viewer::{BundleError, BundleExtent, Viewer, ViewerLibrary, bundle};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The printed address holds a token; who has it can read all that lies below DIR, and change nothing but what \
-        --annotate writes: annotations/NAME.jsonl beside the runs."
+        --annotate writes: annotations/NAME.jsonl beside the runs, with --modes facts.jsonl in them."
 )]
 pub(super) struct ViewArgs {
     /// Runs, campaigns, datasets, or directories that hold some; files of rows that `aegis attribute --out` wrote.
@@ -38,6 +38,13 @@ pub(super) struct ViewArgs {
     /// of others are hidden; `aegis annotations` compares them.
     #[arg(long, value_name = "NAME")]
     annotate: Option<String>,
+    /// Say instead of each planted change which failure mode it shows, of three: the change is shown, and not what its plan calls
+    /// it. `aegis modes` compares the answers; labels are read with them.
+    #[arg(long, requires = "annotate")]
+    modes: bool,
+    /// Configuration: it says what is masked in what is written; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Write the page and all that it shows as one file, and end.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open", "annotate"])]
     bundle: Option<PathBuf>,
@@ -63,6 +70,10 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
         Some(name) => library
             .for_annotator(name)
             .map_err(|error| Failure::new(Exit::Usage, error).hint("aegis view logs --annotate ada"))?,
+    };
+    let library = match arguments.modes {
+        true => library.asking_modes(Config::load(arguments.config.as_deref())?.recording()?),
+        false => library,
     };
     match (&arguments.bundle, file) {
         (Some(path), Some(file)) => write_bundle(&library, path, &file),

@@ -163,6 +163,10 @@ impl LabelledError {
     /// Takes a further mode under which the edit is declared; one that is known is not taken again. The error's mode is the first by
     /// code among those that can be at its call, and the claim is of that one.
     fn declare(&mut self, mode: Mode, claim: ModeClaim) {
+        let known = self.mode_claim.as_ref().map(|claim| claim.state);
+        if self.failure_mode.as_ref() == Some(&mode) && known >= Some(claim.state) {
+            return;
+        }
         let can_be = self.mode_claim.as_ref().is_some_and(|claim| claim.state.is_usable());
         let is_before = |own: &Mode| (!claim.state.is_usable(), &mode) < (!can_be, own);
         let is_before = self.failure_mode.as_ref().is_none_or(is_before);

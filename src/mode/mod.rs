@@ -3,15 +3,17 @@
 //! this room and no other.
 //!
 //! A mode whose preconditions hold is *applicable*. That a reader would call the error by that name is a further claim: a person
-//! or a judge makes it.
+//! or a judge makes it, who sees the change and chooses among modes that are [`offered`].
 
 mod edited;
 mod facts;
+mod offered;
 mod precondition;
 mod words;
 
 pub use edited::{EditedPair, OutOfBounds, out_of_bounds, touched};
 pub use facts::{CallFacts, ObservedCall, of_run, unmet};
+pub use offered::offered;
 pub use precondition::{Precondition, is_about_calls, preconditions};
 pub use words::{JSON_VERDICTS, STANDING_ALONE, VERDICTS, speaks_of_checking};
 

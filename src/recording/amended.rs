@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::{Manifest, Recording, RecordingError, amendment::roster, disk, read::read_unamended, renamed};
 use crate::{
     identity::RosterRule,
-    trajectory::{AgentName, Label, LabelStatus, LaterNames, Outcome, Step, StepIndex, Verdict},
+    trajectory::{
+        AgentName, FailureMode, GivenModeVerdict, Label, LabelStatus, LaterNames, ModeJudge, ModeVerdict, Outcome,
+        Step, StepIndex, Verdict,
+    },
 };
 
 /// Where the facts of a run stand.
@@ -42,18 +45,41 @@ pub struct RunFact {
 }
 
 impl RunFact {
+    /// Who gave it: a name, or the way in which it was given where no name was.
+    pub fn giver(&self) -> &str {
+        self.by.as_deref().unwrap_or(match self.source {
+            FactSource::Amend => "`aegis amend`",
+            FactSource::Http => "the control listener",
+            FactSource::Import => "`aegis import`",
+            FactSource::Page => "`aegis view`",
+            FactSource::Judge => "`aegis modes`",
+            FactSource::Other => "a later version",
+        })
+    }
+
     /// What was given and by whom, in a few words: `names given by ada, from aegis.toml`.
     pub fn words(&self) -> String {
-        let by = self.by.clone().unwrap_or_else(|| match self.source {
-            FactSource::Amend => "`aegis amend`".to_owned(),
-            FactSource::Http => "the control listener".to_owned(),
-            FactSource::Import => "`aegis import`".to_owned(),
-            FactSource::Other => "a later version".to_owned(),
-        });
+        let by = self.giver();
         match &self.content {
             FactContent::Outcome { .. } => format!("outcome given by {by}"),
             FactContent::Task { .. } => format!("task given by {by}"),
             FactContent::Roster { roster } => format!("names given by {by}, from {}", roster.file),
+            FactContent::Mode { verdict } => {
+                let shown = verdict.shown.map_or("none of those offered", FailureMode::code);
+                format!("mode of the change at step {} given by {by}: {shown}", verdict.step)
+            }
+        }
+    }
+
+    /// Whether both say the same kind of thing, so that the later one holds. What several people and judges say of the modes of one
+    /// change holds side by side.
+    fn is_of_kind(&self, content: &FactContent, by: Option<&str>) -> bool {
+        let same_kind = std::mem::discriminant(&self.content) == std::mem::discriminant(content);
+        match (&self.content, content) {
+            (FactContent::Mode { verdict }, FactContent::Mode { verdict: other }) => {
+                (verdict.step, verdict.injection, self.by.as_deref()) == (other.step, other.injection, by)
+            }
+            _ => same_kind,
         }
     }
 }
@@ -68,6 +94,10 @@ pub enum FactSource {
     Http,
     /// By `aegis import`, whose configuration had a roster.
     Import,
+    /// By somebody on the page of `aegis view --annotate`.
+    Page,
+    /// By a model that `aegis modes` asked.
+    Judge,
     /// In a way that a later version knows.
     #[serde(other)]
     Other,
@@ -80,6 +110,8 @@ impl FactSource {
             Self::Amend => "amend",
             Self::Http => "http",
             Self::Import => "import",
+            Self::Page => "page",
+            Self::Judge => "judge",
             Self::Other => "other",
         }
     }
@@ -103,6 +135,11 @@ pub enum FactContent {
     Roster {
         /// The roster, and which steps it names.
         roster: LaterRoster,
+    },
+    /// Which failure mode a planted change shows.
+    Mode {
+        /// What was said of it.
+        verdict: ModeVerdict,
     },
 }
 
@@ -210,8 +247,8 @@ impl FactsFile {
         }
     }
 
-    /// A label as it reads with them: under the names that its steps got since and, where it claims nothing of what caused the
-    /// outcome, with the outcome that is known by now.
+    /// A label as it reads with them: under the names that its steps got since, with what was said of its errors' modes and, where
+    /// it claims nothing of what caused the outcome, with the outcome that is known by now.
     pub(super) fn name(&self, label: Label) -> Label {
         let label = match self.roster() {
             None => label,
@@ -220,6 +257,7 @@ impl FactsFile {
                 Some((group.agent.clone(), group.instance))
             }),
         };
+        let label = label.with_mode_verdicts(&mode_verdicts(&self.all));
         match self.outcome() {
             Some(outcome) if label.status == LabelStatus::Delivered => label.with_outcome(outcome.verdict),
             _ => label,
@@ -237,9 +275,9 @@ impl FactsFile {
         recording.facts = self.all;
     }
 
-    /// What holds of the kind of a fact that is to be added.
-    pub(super) fn holds(&self, manifest: &Manifest, content: &FactContent) -> Option<FactContent> {
-        let same = |fact: &&RunFact| std::mem::discriminant(&fact.content) == std::mem::discriminant(content);
+    /// What holds of the kind of a fact that is to be added, by the same giver where several may hold side by side.
+    pub(super) fn holds(&self, manifest: &Manifest, content: &FactContent, by: Option<&str>) -> Option<FactContent> {
+        let same = |fact: &&RunFact| fact.is_of_kind(content, by);
         let given = self.all.iter().rev().find(same).map(|fact| fact.content.clone());
         given.or_else(|| match content {
             FactContent::Outcome { .. } => {
@@ -248,7 +286,7 @@ impl FactsFile {
                 is_said.then_some(FactContent::Outcome { outcome })
             }
             FactContent::Task { .. } => manifest.task.clone().map(|task| FactContent::Task { task }),
-            FactContent::Roster { .. } => None,
+            FactContent::Roster { .. } | FactContent::Mode { .. } => None,
         })
     }
 }
@@ -261,10 +299,12 @@ impl Recording {
 
     /// The facts that hold, the newest of each kind.
     pub fn facts_that_hold(&self) -> impl Iterator<Item = &RunFact> {
-        let kind = |fact: &RunFact| std::mem::discriminant(&fact.content);
-        let is_newest =
-            move |at: usize, fact: &RunFact| !self.facts.iter().skip(at + 1).any(|later| kind(later) == kind(fact));
-        self.facts.iter().enumerate().filter(move |(at, fact)| is_newest(*at, fact)).map(|(_, fact)| fact)
+        holding(&self.facts)
+    }
+
+    /// What people and judges said last of the modes of its planted changes.
+    pub fn mode_verdicts(&self) -> Vec<GivenModeVerdict<'_>> {
+        mode_verdicts(&self.facts)
     }
 
     /// When, how and by whom the name of a step was given after the run was recorded; `None` where it was not.
@@ -281,6 +321,24 @@ fn roster_of(facts: &[RunFact]) -> Option<(&RunFact, &LaterRoster)> {
         FactContent::Roster { roster } => Some((fact, roster)),
         _ => None,
     })
+}
+
+/// The facts that hold of a run's: the newest of each kind.
+fn holding(facts: &[RunFact]) -> impl Iterator<Item = &RunFact> {
+    let is_newest = |at: usize, fact: &RunFact| {
+        !facts.iter().skip(at + 1).any(|later| later.is_of_kind(&fact.content, fact.by.as_deref()))
+    };
+    facts.iter().enumerate().filter(move |(at, fact)| is_newest(*at, fact)).map(|(_, fact)| fact)
+}
+
+/// What people and judges said of the modes of planted changes: the last word of each of them on each change.
+fn mode_verdicts(facts: &[RunFact]) -> Vec<GivenModeVerdict<'_>> {
+    let said = holding(facts).filter_map(|fact| {
+        let FactContent::Mode { verdict } = &fact.content else { return None };
+        let judge = if fact.source == FactSource::Judge { ModeJudge::Model } else { ModeJudge::Person };
+        Some(GivenModeVerdict { by: fact.giver(), judge, verdict })
+    });
+    said.collect()
 }
 
 /// When, how and by whom the names of a roster were given.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     identity::{Roster, RosterRule},
-    trajectory::Outcome,
+    trajectory::{ModeVerdict, Outcome},
 };
 
 /// What is to be added to what is known of a run.
@@ -24,6 +24,8 @@ pub struct Amendment {
     pub task: Option<String>,
     /// A roster and the file that it was read from.
     pub roster: Option<GivenRoster>,
+    /// What somebody says of the modes of planted changes.
+    pub modes: Vec<ModeVerdict>,
 }
 
 /// A roster as it is given.
@@ -71,7 +73,7 @@ pub fn amend(
     let by = giver.by.as_deref().map(|by| settings.redactor.text(by).into_owned());
     let mut added = Vec::new();
     for content in contents {
-        let replaces = facts.holds(&manifest, &content);
+        let replaces = facts.holds(&manifest, &content, by.as_deref());
         if replaces.as_ref() != Some(&content) {
             added.push(RunFact {
                 format: FORMAT,
@@ -115,7 +117,7 @@ fn refuse_open(run_dir: &Path, manifest: &Manifest) -> Result<(), RecordingError
 impl Amendment {
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.outcome.is_none() && self.task.is_none() && self.roster.is_none()
+        self.outcome.is_none() && self.task.is_none() && self.roster.is_none() && self.modes.is_empty()
     }
 
     fn contents(&self, run_dir: &Path, settings: &Settings) -> Result<Vec<FactContent>, RecordingError> {
@@ -132,7 +134,11 @@ impl Amendment {
             let roster = LaterRoster { file: masked(&given.file), agent: given.rules.clone(), ..later };
             Ok(FactContent::Roster { roster })
         });
-        Ok([outcome, roster.transpose()?, task].into_iter().flatten().collect())
+        let modes = self.modes.iter().map(|verdict| {
+            let verdict = ModeVerdict { why: masked(&verdict.why), ..verdict.clone() };
+            FactContent::Mode { verdict }
+        });
+        Ok([outcome, roster.transpose()?, task].into_iter().flatten().chain(modes).collect())
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     ImportedFrom, Launched, RecordingError,
-    amended::FactsFile,
+    amended::{FACTS_FILE, FactsFile},
     disk::{self, Disk},
     redact::Redactor,
 };
@@ -221,15 +221,16 @@ pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
     Ok(Some(FactsFile::read(run_dir)?.name(Label::read_back(label))))
 }
 
-/// The bytes of `label.json`, for a digest; `None` when the run has none.
+/// The bytes of what a label is read from, for a digest: `label.json` and `facts.jsonl`, as far as the run has them.
 ///
 /// # Errors
-/// When it is there and cannot be read.
-pub fn label_bytes(run_dir: &Path) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::read(run_dir.join(LABEL_FILE)) {
+/// When one is there and cannot be read.
+pub fn label_bytes(run_dir: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let read = |file: &str| match std::fs::read(run_dir.join(file)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
-    }
+    };
+    [LABEL_FILE, FACTS_FILE].into_iter().filter_map(|file| read(file).transpose()).collect()
 }
 
 /// What every format of these files has.

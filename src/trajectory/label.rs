@@ -5,8 +5,8 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentName, Attempt, Call, CallEnding, CloseCause, ErrorLists, Evidence, FailureMode, LabelEntry, Side, Standing,
-    Step, StepIndex, Verdict,
+    AgentName, Attempt, Call, CallEnding, CloseCause, ErrorLists, Evidence, FailureMode, GivenModeVerdict, LabelEntry,
+    ModeClaim, Side, Standing, Step, StepIndex, Verdict,
 };
 
 /// What was really applied to one side of one step.
@@ -129,6 +129,19 @@ impl Label {
         }
         if renamed {
             self.0.names_later = Some(names.clone());
+        }
+        self
+    }
+
+    /// The same label, with what people and judges said of its errors' modes.
+    #[must_use]
+    pub fn with_mode_verdicts(mut self, given: &[GivenModeVerdict<'_>]) -> Self {
+        for entry in self.0.planted_mut() {
+            let about: Vec<_> = given.iter().filter(|one| one.verdict.is_about(&entry.error)).copied().collect();
+            if !about.is_empty() {
+                let claim = entry.mode_claim.take().unwrap_or(ModeClaim::DECLARED);
+                entry.mode_claim = Some(claim.after(&about));
+            }
         }
         self
     }

@@ -14,6 +14,7 @@ mod label;
 mod label_entry;
 mod nearest;
 mod mode_claim;
+mod mode_verdict;
 mod necessity;
 mod origin;
 mod pattern;
@@ -37,6 +38,7 @@ pub use label::{
 };
 pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
 pub use mode_claim::{ModeClaim, ModeState};
+pub use mode_verdict::{GivenModeVerdict, ModeJudge, ModeVerdict, ModeVotes};
 pub use nearest::nearest;
 pub use necessity::{EffectExcluded, ErrorLists, JointCause, Necessity, Need};
 pub use origin::ReplyOrigin;

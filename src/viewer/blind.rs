@@ -45,9 +45,10 @@ pub(super) fn step(mut step: Step) -> Step {
     step
 }
 
-/// Takes from a list what is known about its runs, and what is no run to look at: campaigns, datasets, runs of traces.
-pub(super) fn listing(listing: &Listing) -> Listing {
-    let runs = listing.runs.iter().filter(|row| row.trial_of.is_none());
+/// Takes from a list what is known about its runs, and what is no run to look at: campaigns, datasets, runs of traces. `labelled`:
+/// runs without a label, too.
+pub(super) fn listing(listing: &Listing, labelled: bool) -> Listing {
+    let runs = listing.runs.iter().filter(|row| row.trial_of.is_none() && (row.label.is_some() || !labelled));
     let blind = |row: &RunRow| RunRow {
         label: None,
         trace: None,

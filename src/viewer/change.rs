@@ -135,7 +135,22 @@ pub fn words(before: &str, after: &str) -> String {
     }
 }
 
+/// Changed blocks as one text, word by word; those that are equal on both sides are only counted.
+pub fn pairs_text(pairs: &[ChangePair]) -> String {
+    let texts = pairs.iter().map(|pair| match pair {
+        ChangePair::Equal(count) => format!("   ({count} unchanged)\n"),
+        ChangePair::Edited(old, new) => {
+            let (was, is) = (&old.who, &new.who);
+            let who = if was == is { is.clone() } else { format!("[-{was}-]{{+{is}+}}") };
+            format!("-- {who}\n{}\n", words(&old.text, &new.text))
+        }
+        ChangePair::Gone(old) => format!("-- [-{}-]\n{}\n", old.who, marked(&old.text, "- ")),
+        ChangePair::Came(new) => format!("-- {{+{}+}}\n{}\n", new.who, marked(&new.text, "+ ")),
+    });
+    texts.collect()
+}
+
 /// The text with a mark before each line.
-pub fn marked(text: &str, mark: &str) -> String {
+fn marked(text: &str, mark: &str) -> String {
     text.lines().map(|line| format!("{mark}{line}")).collect::<Vec<_>>().join("\n")
 }

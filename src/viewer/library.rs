@@ -15,6 +15,7 @@ use super::{
     annotation::{self, AnnotatedStep, Annotation, AnnotationError, annotator_named},
     blind, compare, data,
     listing::{KnownEntry, Listing, RunRow, report_of},
+    mode_form,
     opened::{OpenedRun, Shelf},
     sample,
     search::{self, decoded},
@@ -38,6 +39,8 @@ pub struct ViewerLibrary {
     shelf: Shelf,
     /// Who annotates: what is known about the runs is left out then.
     annotator: Option<String>,
+    /// How their words on failure modes are written, where those are asked for instead of the step of the error.
+    modes: Option<recording::Settings>,
     /// Whether a page as one file holds what annotators said.
     pub(super) passes_annotations: bool,
 }
@@ -114,6 +117,7 @@ impl ViewerLibrary {
             known: Mutex::new(known),
             shelf: Shelf::default(),
             annotator: None,
+            modes: None,
             passes_annotations: false,
         }
     }
@@ -126,6 +130,15 @@ impl ViewerLibrary {
         self.annotator = Some(annotator_named(name)?);
         self.look();
         Ok(self)
+    }
+
+    /// The same for an annotator who says which failure modes planted changes show. They see those changes, and not what their plan
+    /// calls them. `settings` says how facts are masked.
+    #[must_use]
+    pub fn asking_modes(self, settings: recording::Settings) -> Self {
+        let library = Self { modes: Some(settings), ..self };
+        library.look();
+        library
     }
 
     /// The same for a page as one file that holds what annotators said, by their names.
@@ -148,7 +161,8 @@ impl ViewerLibrary {
     fn look(&self) -> Arc<Listing> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = Listing::again(&self.dirs, &mut known);
-        let found = Arc::new(if self.annotator.is_some() { blind::listing(&found) } else { found });
+        let found =
+            Arc::new(if self.annotator.is_some() { blind::listing(&found, self.modes.is_some()) } else { found });
         *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         found
     }
@@ -224,7 +238,10 @@ impl ViewerLibrary {
         let listing = self.look();
         let mut tree = json!(*listing);
         if let (Some(name), Some(fields)) = (&self.annotator, tree.as_object_mut()) {
-            let own = |row: &&RunRow| annotation::own(&row.dir, &row.run, name).is_ok_and(|own| own.is_some());
+            let own = |row: &&RunRow| match &self.modes {
+                Some(_) => mode_form::is_answered(&row.dir, name),
+                None => annotation::own(&row.dir, &row.run, name).is_ok_and(|own| own.is_some()),
+            };
             let annotated: Vec<&str> = listing.runs.iter().filter(own).map(|row| row.key.as_str()).collect();
             fields.insert("annotator".to_owned(), json!(name));
             fields.insert("annotated".to_owned(), json!(annotated));
@@ -234,6 +251,14 @@ impl ViewerLibrary {
 
     /// What people say of a run: all of it, or to an annotator their own words alone.
     fn said(&self, opened: &OpenedRun) -> Value {
+        if let (Some(name), Some(_)) = (&self.annotator, &self.modes) {
+            return match recording::read(&opened.dir) {
+                Ok(recording) => {
+                    json!({"annotator": name, "mode_questions": mode_form::questions(&recording, name)})
+                }
+                Err(error) => json!({"annotator": name, "annotations_unreadable": error.to_string()}),
+            };
+        }
         let run = &opened.recording.manifest.run;
         let (said, own) = match &self.annotator {
             None => (annotation::annotations(&opened.dir, run), false),
@@ -246,12 +271,20 @@ impl ViewerLibrary {
         }
     }
 
-    /// Writes what the annotator says of a run: the step of the error that decided it, or none, and the reason.
+    /// Writes what the annotator says of a run: the step of the error that decided it, or none, and the reason; or which mode one of
+    /// its planted changes shows.
     ///
     /// # Errors
-    /// Nobody annotates here, there is no such run or step, or it is no reason.
-    pub fn annotate(&self, run: &str, said: &[u8]) -> Result<Annotation, NoAnswer> {
+    /// Nobody annotates here, there is no such run, step or change, or it is no reason.
+    pub fn annotate(&self, run: &str, said: &[u8]) -> Result<Value, NoAnswer> {
         let name = self.annotator.as_deref().ok_or_else(|| unknown("annotator: start `aegis view --annotate NAME`"))?;
+        match &self.modes {
+            Some(settings) => mode_form::answer(&self.run(run)?.dir, name, settings, said),
+            None => self.annotate_step(run, name, said).map(|annotation| json!(annotation)),
+        }
+    }
+
+    fn annotate_step(&self, run: &str, name: &str, said: &[u8]) -> Result<Annotation, NoAnswer> {
         let said: SaidAnnotation = serde_json::from_slice(said).map_err(|error| NoAnswer::Wrong(error.to_string()))?;
         let opened = self.open(run)?;
         let error = said.step.map(|number| {

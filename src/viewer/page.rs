@@ -35,6 +35,7 @@ modules! {
     "change.js"
     "step.js"
     "annotate.js"
+    "modes.js"
     "run.js"
     "runs.js"
     "compare.js"

@@ -175,7 +175,7 @@ impl Viewer {
         let Ok(Ok(body)) = body else { return said(StatusCode::PAYLOAD_TOO_LARGE, "expected an annotation") };
         let (library, body) = (Arc::clone(&self.library), body.to_bytes());
         match tokio::task::spawn_blocking(move || library.annotate(&run, &body)).await {
-            Ok(Ok(annotation)) => written(json!(annotation).to_string()),
+            Ok(Ok(said)) => written(said.to_string()),
             Ok(Err(error)) => refused(&error),
             Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "it was not written: a defect of this program"),
         }

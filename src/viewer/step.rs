@@ -103,23 +103,27 @@ fn changes(step: &Step) -> Vec<Value> {
     let changed = change::changes(step);
     let side = |changed: change::ShownChange| {
         let planted = step.injected.iter().filter(|error| data::word(&error.side) == changed.side);
-        let pairs = change::side_by_side(&changed.before, &changed.after).into_iter().map(|pair| match pair {
-            ChangePair::Equal(count) => json!({"equal": count}),
-            ChangePair::Edited(old, new) => {
-                let pieces = if old.text.len().max(new.text.len()) > LONG {
-                    Pieces::Apart { old: beginning(&old.text).to_owned(), new: beginning(&new.text).to_owned() }
-                } else {
-                    change::pieces(&old.text, &new.text)
-                };
-                json!({"was": old.who, "who": new.who, "pieces": pieces})
-            }
-            ChangePair::Gone(old) => json!({"gone": block_of(&old)}),
-            ChangePair::Came(new) => json!({"came": block_of(&new)}),
-        });
-        let pairs: Vec<Value> = pairs.collect();
-        json!({"side": changed.side, "planted": planted.collect::<Vec<_>>(), "pairs": pairs})
+        json!({"side": changed.side, "planted": planted.collect::<Vec<_>>(), "pairs": pairs(&changed)})
     };
     changed.into_iter().map(side).collect()
+}
+
+/// What became of the blocks of one side, for the eye.
+pub(super) fn pairs(changed: &change::ShownChange) -> Vec<Value> {
+    let pair = |pair: ChangePair| match pair {
+        ChangePair::Equal(count) => json!({"equal": count}),
+        ChangePair::Edited(old, new) => {
+            let pieces = if old.text.len().max(new.text.len()) > LONG {
+                Pieces::Apart { old: beginning(&old.text).to_owned(), new: beginning(&new.text).to_owned() }
+            } else {
+                change::pieces(&old.text, &new.text)
+            };
+            json!({"was": old.who, "who": new.who, "pieces": pieces})
+        }
+        ChangePair::Gone(old) => json!({"gone": block_of(&old)}),
+        ChangePair::Came(new) => json!({"came": block_of(&new)}),
+    };
+    change::side_by_side(&changed.before, &changed.after).into_iter().map(pair).collect()
 }
 
 /// Later steps whose request tells this step's reply again; where an injection changed the reply, those that tell what

@@ -70,7 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("viewer", &["dataset", "replay", "proxy", "capability", "ruling", "recording", "surface", "trajectory"]),
+    ("viewer", &["dataset", "replay", "proxy", "capability", "ruling", "recording", "mode", "surface", "trajectory"]),
     ("capability", &["launch", "ruling", "recording", "trajectory"]),
     (
         "attribution",
@@ -86,6 +86,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ruling",
             "recording",
             "plan",
+            "mode",
             "equality",
             "surface",
             "trajectory",

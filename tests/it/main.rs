@@ -55,6 +55,7 @@ mod learned;
 mod limits;
 mod lineage;
 mod memory;
+mod mode_judge;
 mod modes;
 mod monitor;
 mod mistakes;

@@ -41,6 +41,7 @@ pub use dialogue::{Abstention, Dialogue, JudgeQuestion, JudgeSaid, Pause};
 pub use fused::{COMBINED, combined, voted};
 pub use learned::{LearnedError, LearnedFrom, LearnedRanker};
 pub use logged::{LoggedCall, LoggedRun, LoggedTurn};
+pub(super) use predicted::object as answer_object;
 pub use predicted::{PredictedStep, QuotedEvidence};
 pub use told::Cuts;
 

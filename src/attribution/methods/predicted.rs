@@ -142,7 +142,7 @@ pub(super) fn culprit(run: &LoggedRun, words: &str) -> Result<PredictedStep, Str
 }
 
 /// The last JSON object of a text.
-pub(super) fn object(words: &str) -> Option<serde_json::Map<String, Value>> {
+pub(in crate::attribution) fn object(words: &str) -> Option<serde_json::Map<String, Value>> {
     let said = words.rsplit_once("</think>").map_or(words, |(_, said)| said);
     if let Ok(Value::Object(fields)) = serde_json::from_str(said.trim()) {
         return Some(fields);

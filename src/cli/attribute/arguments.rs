@@ -2,14 +2,25 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use clap::{Args, ValueEnum};
 
 use crate::{
-    attribution::methods::{self, LearnedRanker, Method, Needs},
-    cli::{Exit, Failure, budget::BudgetArgs},
+    attribution::{
+        JudgeSettings, KeptAnswers, LogJudge,
+        methods::{self, LearnedRanker, Method, Needs},
+    },
+    budget::Ledger,
+    cli::{
+        Config, Exit, Failure,
+        budget::BudgetArgs,
+        settings::{self, ProxyArgs},
+    },
+    proxy::NegotiatingUpstream,
+    recording,
     surface::ParameterSetting,
     trajectory::nearest,
 };
@@ -299,16 +310,59 @@ impl JudgeArgs {
     /// A method asks one, and none is named.
     pub(super) fn named(&self, methods: &[&dyn Method]) -> Result<Option<(&str, String)>, Failure> {
         let Some(asking) = methods.iter().find(|method| method.needs() == Needs::Model) else { return Ok(None) };
-        let Some(url) = self.upstream.as_deref() else {
+        if self.upstream.is_none() {
             let error = format!("`{}` asks a model, and none is named", asking.name());
             return Err(Failure::new(Exit::Usage, error)
                 .hint("--upstream URL --model NAME; `rules`, `alignment` and `spectrum` ask nobody"));
-        };
+        }
+        self.address()
+    }
+
+    /// Where the judge is and what it is called; `None` where no upstream is named.
+    ///
+    /// # Errors
+    /// It has no name.
+    pub(in crate::cli) fn address(&self) -> Result<Option<(&str, String)>, Failure> {
+        let Some(url) = self.upstream.as_deref() else { return Ok(None) };
         let model = self.model.clone().or_else(|| (url == "simulator").then(|| url.to_owned()));
         let model = model.ok_or_else(|| {
             Failure::new(Exit::Usage, "the judge has no name").hint("--model NAME, as its upstream calls it")
         })?;
         Ok(Some((url, model)))
+    }
+
+    /// The judge at this address, which will answer from the cassette where it was asked before. `public`: asked as a public script
+    /// does, in words.
+    ///
+    /// # Errors
+    /// It cannot be used: upstream, key, cassette, budget or wait.
+    pub(in crate::cli) fn open(&self, (url, model): (&str, String), public: bool) -> Result<LogJudge, Failure> {
+        let (budget, patience) = (self.spending.budget()?, self.patience()?);
+        let Self { key_env, cassette, log_dir, config, ca_file, no_schema, parameter, .. } = self;
+        let proxied = ProxyArgs { ca_file: ca_file.clone(), simulator_seed: 7, ..ProxyArgs::default() };
+        let upstream = settings::other_upstream(url, key_env.as_deref(), &proxied)?;
+        let redactor = self.recording()?.redactor;
+        let kept = match cassette {
+            Some(dir) => KeptAnswers::read(dir, redactor)?,
+            None => KeptAnswers::none(redactor),
+        };
+        let run = settings::fresh_run_id();
+        let dir = cassette.as_deref().or(log_dir.as_deref());
+        let ledger = Arc::new(Ledger::new(budget));
+        let upstream = NegotiatingUpstream::over(upstream, Some(Arc::clone(&ledger)));
+        let proxy = settings::offline(config.as_deref(), dir, upstream, run.clone())?;
+        let (by_schema, parameters) = (!no_schema && !public, parameter.clone().into());
+        let settings = JudgeSettings { model, patience, by_schema, parameters };
+        let price = self.spending.price.unwrap_or_default();
+        Ok(LogJudge::new(Arc::new(proxy), run, settings, kept, (ledger, price)))
+    }
+
+    /// How its configuration masks and writes what is recorded.
+    ///
+    /// # Errors
+    /// The configuration cannot be read.
+    pub(in crate::cli) fn recording(&self) -> Result<recording::Settings, Failure> {
+        Config::load(self.config.as_deref())?.recording()
     }
 
     /// Longest wait for one answer.

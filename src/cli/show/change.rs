@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::{
     cli::escape,
     trajectory::Step,
-    viewer::{ChangePair, changes, marked, side_by_side, word, words},
+    viewer::{changes, pairs_text, side_by_side, word},
 };
 
 /// Writes all changes and returns how many sides were changed.
@@ -22,30 +22,8 @@ pub(super) fn write_all(steps: &[&Step], out: &mut dyn Write) -> io::Result<usiz
             let planted = planted.collect::<Vec<_>>().join(", ");
             let agent = escape(step.attribution.agent.as_str());
             writeln!(out, "== step {}  {agent} call {}  {side}  {}", step.step, step.call, escape(&planted))?;
-            write_blocks(&side_by_side(&one.before, &one.after), out)?;
-            writeln!(out)?;
+            writeln!(out, "{}", escape(&pairs_text(&side_by_side(&one.before, &one.after))))?;
         }
     }
     Ok(changed)
-}
-
-/// Blocks that are equal on both sides are only counted.
-fn write_blocks(pairs: &[ChangePair], out: &mut dyn Write) -> io::Result<()> {
-    for pair in pairs {
-        match pair {
-            ChangePair::Equal(count) => writeln!(out, "   ({count} unchanged)")?,
-            ChangePair::Edited(old, new) => {
-                let (was, is) = (&old.who, &new.who);
-                let who = if was == is { is.clone() } else { format!("[-{was}-]{{+{is}+}}") };
-                writeln!(out, "-- {}\n{}", escape(&who), escape(&words(&old.text, &new.text)))?;
-            }
-            ChangePair::Gone(old) => {
-                writeln!(out, "-- [-{}-]\n{}", escape(&old.who), escape(&marked(&old.text, "- ")))?;
-            }
-            ChangePair::Came(new) => {
-                writeln!(out, "-- {{+{}+}}\n{}", escape(&new.who), escape(&marked(&new.text, "+ ")))?;
-            }
-        }
-    }
-    Ok(())
 }

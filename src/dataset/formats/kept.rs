@@ -56,7 +56,7 @@ pub(super) const FORMER: Unfit = Unfit("a label of a former rule (`--former` tak
 
 /// Why a failure stays of whose error it is not known that it can be of the mode that its plan calls it.
 pub(super) const DECLARED: Unfit =
-    Unfit("a failure mode that the plan declares and nothing supports (`--declared-modes` takes it)");
+    Unfit("a failure mode that only its plan declares, or that was refuted (`--declared-modes` takes it)");
 
 impl KeptClaims {
     /// Looks at every failure of a dataset.

@@ -30,7 +30,8 @@ export function Planted({ error }) {
   } <span class="hash">${error.before_bytes?.slice(0, 8)} → ${error.after_bytes?.slice(0, 8)}</span></span>`;
 }
 
-function Pair({ pair }) {
+/** What became of one block. */
+export function Pair({ pair }) {
   if (pair.equal) return html`<p class="folded">${many(pair.equal, 'message')} unchanged</p>`;
   if (pair.gone) return html`<div class="said"><p class="speaker"><del><${Line} text=${pair.gone.who} /></del> taken out</p><del><${Long} text=${pair.gone.text} /></del></div>`;
   if (pair.came) return html`<div class="said"><p class="speaker"><ins><${Line} text=${pair.came.who} /></ins> put in</p><ins><${Long} text=${pair.came.text} /></ins></div>`;

@@ -13,6 +13,7 @@ import { Line } from './text.js';
 import { List } from './list.js';
 import { Step } from './step.js';
 import { Annotate, Annotations } from './annotate.js';
+import { ModeQuestions } from './modes.js';
 import { accountWords, count, duration, many, plain, when } from './format.js';
 
 /** A row as the server cuts it, with names. */
@@ -179,7 +180,8 @@ function Shown({ run, kind, name, base, step, set }) {
             <option value="">all</option>${run.agents.map((one) => html`<option value=${one} selected=${one === agent}>${one}</option>`)}</select></label>
         </span></div>
     </div>
-    ${run.annotator && chosen !== null && html`<${Annotate} run=${run} name=${name} chosen=${chosen} href=${(number) => to(number)} />`}
+    ${run.mode_questions && html`<${ModeQuestions} run=${run} name=${name} href=${(number) => to(number)} />`}
+    ${run.annotator && !run.mode_questions && chosen !== null && html`<${Annotate} run=${run} name=${name} chosen=${chosen} href=${(number) => to(number)} />`}
     <${Annotations} said=${run.annotations} href=${(number) => to(number)} />
     <div class="columns">
       <${List} rows=${shown} height=${46} label="Steps" id="step" chosen=${at} choose=${(index) => choose(shown[index].step)}

@@ -76,3 +76,37 @@ export async function somebody_annotates_blind({ browser }) {
   check(compared.stdout.includes('second  ada: solver at 1'), compared.stdout);
   rmSync(dir, { recursive: true });
 }
+
+export async function somebody_says_which_mode_a_change_shows({ browser }) {
+  const dir = recorded();
+  const served = await view([path.join(dir, 'logs'), '--annotate', 'ada', '--modes']);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  await page.goto(`${served.origin}/#/run/second`);
+  await shown(page, '.annotate form');
+  check((await page.locator('.head').innerText()).includes('FM-') === false, 'what the plan calls it is not told');
+  check((await page.locator('.annotate input[type=radio]').count()) === 4, 'three modes, or none');
+  check((await page.locator('.annotate .changed').innerText()).includes('94'), 'the change is shown');
+  await page.locator('.annotate button').click();
+  check((await page.locator('.annotate [role=status]').innerText()).includes('Choose one'), 'nothing is chosen for anybody');
+  await page.getByLabel('acts against its own reasoning').check();
+  await page.locator('.annotate textarea').fill('<b>84</b> becomes 94');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('.annotate [role=status]').textContent === 'Saved');
+  const found = await findings(page);
+  check(found.length === 0, `axe: ${found.join('\n')}`);
+  await picture(page, 'annotate-modes');
+  await page.setViewportSize({ width: 375, height: 760 });
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  check(over <= 0, `${over} pixels too wide`);
+  await page.reload();
+  await shown(page, '.annotate form');
+  check(await page.getByLabel('acts against its own reasoning').isChecked(), 'what was said is there again');
+  check(wrong.length === 0, wrong.join('\n'));
+  served.end();
+  const told = aegis(['show', path.join(dir, 'logs/second')]);
+  check(told.stdout.includes('confirmed by ada'), told.stdout);
+  rmSync(dir, { recursive: true });
+}

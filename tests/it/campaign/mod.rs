@@ -7,6 +7,7 @@ mod classes;
 mod decoys;
 mod defects;
 mod kinds;
+mod mode_facts;
 mod narrow;
 mod placebo;
 mod proof;
