@@ -83,7 +83,9 @@ async fn arm(
             fork: ForkPoint { step: from, at: at.clone() },
             says: Some((agent.clone(), says.clone())),
             words,
-            identity: format!("{words} {agent} {number}"),
+            arm: format!("{words} {agent}"),
+            number,
+            plain: false,
         };
         let trials: Vec<Trial> = (0..batch).map(|number| trial(arm.all() as usize + number)).collect();
         for outcome in executions.execute(&trials).await? {

@@ -17,6 +17,8 @@ pub(super) struct ForkArm {
     pub(super) also: Option<(AgentName, StepIndex, AtFork)>,
     /// What it is, in words.
     pub(super) words: &'static str,
+    /// Whether its executions get no neutral changes.
+    pub(super) plain: bool,
 }
 
 /// The arms of a failed run, and what is asked of them.
@@ -45,7 +47,9 @@ impl Arms {
                 terms: settings.terms.drawn_for(cassette.run().as_str()),
             },
         };
-        arms.question.sanity = arms.null(last);
+        // The record as it is: nothing is live in it, and no claim rests on it.
+        let fork = ForkPoint { step: last, at: AtFork::Delivered };
+        arms.question.sanity = arms.stand(ForkArm { fork, also: None, words: "as recorded", plain: true });
         for (rank, step) in recorded.iter().enumerate() {
             let offer = match corrections.by_step.get(&step.step) {
                 None if corrections.alike.contains(&step.step) => Offer::Same,
@@ -119,7 +123,11 @@ impl Arms {
         also: Option<(AgentName, StepIndex, AtFork)>,
         words: &'static str,
     ) -> usize {
-        let arm = ForkArm { fork: ForkPoint { step, at }, also, words };
+        self.stand(ForkArm { fork: ForkPoint { step, at }, also, words, plain: false })
+    }
+
+    /// The number of an arm; equal ones stand once.
+    fn stand(&mut self, arm: ForkArm) -> usize {
         if let Some(known) = self.arms.iter().position(|known| *known == arm) {
             return known;
         }

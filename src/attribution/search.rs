@@ -12,7 +12,7 @@ use crate::{
     execution::{
         ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
     },
-    proof::{self, Search},
+    proof::{self, Perturbation, Search},
     replay::{AtFork, Cassette, Fit, ForkPoint},
     trajectory::{AgentName, RunId, StepIndex, Void},
 };
@@ -43,8 +43,11 @@ pub(super) struct Trial {
     /// An agent whose calls are set, by step of the record.
     pub(super) says: Option<(AgentName, Vec<(StepIndex, AtFork)>)>,
     pub(super) words: &'static str,
-    /// What its run's id is made from, beside the salt.
-    pub(super) identity: String,
+    /// The name of its arm, and its number there: its run's id and its neutral changes are made from them.
+    pub(super) arm: String,
+    pub(super) number: usize,
+    /// Whether it is executed without neutral changes.
+    pub(super) plain: bool,
 }
 
 /// What a trial came to.
@@ -61,16 +64,24 @@ pub(super) struct SearchedArms {
 }
 
 impl SearchSubject {
-    /// One execution.
+    /// One execution, with neutral changes of its own: what only any other bytes would do is no effect of these.
     async fn execute(&self, trial: &Trial) -> Result<ExecutedRun, ExecutionError> {
-        let run = RunId::hashed("t", format!("{} {}", self.settings.salt, trial.identity).as_bytes());
+        let name = format!("{} {}", self.settings.salt, trial.arm);
+        let run = RunId::hashed("t", format!("{name} {}", trial.number).as_bytes());
         let fork = ForkedReplies {
             cassette: Arc::clone(&self.cassette),
             at: trial.fork.clone(),
             any_tool_results: self.settings.any_tool_results,
             says: trial.says.clone(),
         };
-        let arm = ExecutionArm { replies: ReplySource::Forked(fork), ..ExecutionArm::default() };
+        let mut arm = ExecutionArm { replies: ReplySource::Forked(fork), ..ExecutionArm::default() };
+        if !trial.plain {
+            let number = u32::try_from(trial.number).map_err(|_| ExecutionError::Lost)?;
+            // A short text at the fork has few wordings. Once all were had they come again, drawn as before; what is live after it
+            // has changes of its own.
+            let draw = arm.draw(&name, number).unwrap_or_else(|| Perturbation::drawn(&name, number));
+            arm = arm.perturbed(draw);
+        }
         self.system.execute(&run, arm, &self.meter).await?.uninterrupted()
     }
 }
@@ -148,6 +159,6 @@ impl<'a> SearchExecutions<'a> {
 impl ForkArm {
     fn trial(&self, arm: usize, number: usize) -> Trial {
         let says = self.also.clone().map(|(agent, step, at)| (agent, vec![(step, at)]));
-        Trial { fork: self.fork.clone(), says, words: self.words, identity: format!("arm {arm} {number}") }
+        Trial { fork: self.fork.clone(), says, words: self.words, arm: format!("arm {arm}"), number, plain: self.plain }
     }
 }

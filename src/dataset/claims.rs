@@ -42,11 +42,13 @@ impl Truth {
         }
     }
 
-    /// Whether what was planted was verified by executions without neutral changes, as earlier versions made them: then it is shown that
-    /// bytes decide, and not that this error does.
+    /// Whether it was verified by executions without neutral changes, as earlier versions made them: then it is shown that bytes decide,
+    /// and not that this error does.
     pub fn shows_bytes_only(&self) -> bool {
-        let is_verified = self.status == LabelStatus::Verified && self.definition == ruling::PLANTED;
-        is_verified && !self.evidence.as_ref().is_some_and(Evidence::is_perturbed)
+        let evidence = self.evidence.as_ref();
+        let is_executed = evidence.is_some_and(|evidence| !evidence.is_of_former_rule());
+        let is_claimed = self.definition == ruling::PLANTED || is_executed;
+        self.status == LabelStatus::Verified && is_claimed && !evidence.is_some_and(Evidence::is_perturbed)
     }
 }
 

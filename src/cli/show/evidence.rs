@@ -30,8 +30,10 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
     let former = || with("of a former rule", "tops it up");
     let executed = evidence.executed.as_ref().map(|executed| in_words(executed, "without", "with"));
     lines.push(("evidence", executed.unwrap_or_else(former)));
-    if label.definition == PLANTED && evidence.executed.as_ref().is_some_and(|executed| !executed.perturbed) {
-        lines.push(("", with("its runs had no neutral changes, so it is shown that bytes decide", "makes them anew")));
+    if evidence.executed.as_ref().is_some_and(|executed| !executed.perturbed) {
+        let plain = "its runs had no neutral changes, so it is shown that bytes decide";
+        let again = || format!("{plain}: another trace makes them anew");
+        lines.push(("", if label.definition == PLANTED { with(plain, "makes them anew") } else { again() }));
     }
     for one in &evidence.necessity {
         lines.push(("", need_in_words(one)));

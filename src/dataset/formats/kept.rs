@@ -52,7 +52,9 @@ pub struct KeptClaims {
 const OBVIOUS: Unfit = Unfit("a planted error that gives itself away (`--obvious` takes it)");
 
 /// Why a failure stays that was verified before claims were made from pairs of executions, or before these got neutral changes.
-pub(super) const FORMER: Unfit = Unfit("a label of a former rule (`--former` takes it, `aegis prove` executes for it)");
+pub(super) const FORMER: Unfit = Unfit(
+    "a label of a former rule (`--former` takes it; `aegis prove` executes for what was planted, `aegis trace` for what was not)",
+);
 
 /// Why a failure stays of whose error it is not known that it can be of the mode that its plan calls it.
 pub(super) const DECLARED: Unfit =

@@ -286,7 +286,7 @@ impl Search {
             pairs: self.question.terms.pairs,
             draw: self.question.terms.draw,
             has_flipped: false,
-            perturbed: false,
+            perturbed: true,
         }
     }
 

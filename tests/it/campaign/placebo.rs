@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::{Bench, PIPELINE, backend::Backend, plans, tasks};
-use crate::program::verb;
+use crate::program::{AEGIS, verb};
 
 /// Polite words to each agent: nothing that an agent could be blamed for.
 const POLITE: &[(&str, &str)] = &[
@@ -94,4 +94,46 @@ async fn where_neutral_words_do_what_the_planted_ones_did_the_place_is_fragile_a
         }
     }
     assert!(proven.contains("label void") && proven.contains(why), "{proven}");
+}
+
+/// The same of errors that nobody planted. Each failure here comes of the bytes that were asked; the plan in other words that mean the
+/// same makes other bytes, and the run passes, each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_any_change_turns_outcomes_a_trace_names_no_step_for_other_words() {
+    let backend = Backend::chaotic(4).await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::copy(root.join("examples/pipeline/aegis.toml"), dir.path().join("aegis.toml")).expect("copied");
+    let tasks = fs::read_to_string(root.join("examples/tasks.jsonl")).expect("tasks");
+    let tasks = tasks.lines().map(|task| serde_json::from_str::<serde_json::Value>(task).expect("JSON"));
+    let (mut traced, mut healed) = (0, 0);
+    for (number, task) in tasks.take(24).enumerate() {
+        let of = |name: &str| task[name].as_str().expect("text").to_owned();
+        let (run, check, question) =
+            (format!("r{number}"), format!("grep -q 'ANSWER: {}$'", of("answer")), of("question"));
+        let program = ["--", AEGIS, "example", "pipeline", "--task", &question];
+        let recording = ["run", "--upstream", &backend.url, "--check", &check, "--run", &run];
+        let (code, _, _) = verb(dir.path(), &[&recording[..], &program].concat()).await;
+        if code != Some(1) {
+            continue;
+        }
+        let run = format!("logs/{run}");
+        let (_, shown, _) = verb(dir.path(), &["show", &run, "--format", "json"]).await;
+        let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        let plan = shown["steps"][0]["text"].as_str().expect("the plan").to_owned();
+        let corrected =
+            serde_json::json!({"step": 0, "reply": format!("{plan}\nThat is the plan."), "reason": "in other words"});
+        fs::write(dir.path().join("corrections.jsonl"), format!("{corrected}\n")).expect("written");
+        let line = format!("trace {run} --corrections corrections.jsonl --label flip --pairs 12 --check");
+        let trace = [&line.split(' ').collect::<Vec<_>>()[..], &[&check]].concat();
+        let (code, out, talk) = verb(dir.path(), &[&trace[..], &program].concat()).await;
+        assert!(code == Some(1), "no step is named: {out}{talk}");
+        assert!(!dir.path().join(&run).join("label.json").exists(), "{out}{talk}");
+        traced += 1;
+        let found: serde_json::Value =
+            serde_json::from_slice(&fs::read(dir.path().join(&run).join("trace.json")).expect("a trace"))
+                .expect("JSON");
+        healed += u32::from(found["steps"][0]["executed"]["treated"]["passed"].as_u64() > Some(0));
+    }
+    assert!(traced >= 4 && healed >= 3, "{traced} failures were traced, {healed} healed");
 }
