@@ -71,9 +71,10 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
             .for_annotator(name)
             .map_err(|error| Failure::new(Exit::Usage, error).hint("aegis view logs --annotate ada"))?,
     };
-    let library = match arguments.modes {
-        true => library.asking_modes(Config::load(arguments.config.as_deref())?.recording()?),
-        false => library,
+    let library = if arguments.modes {
+        library.asking_modes(Config::load(arguments.config.as_deref())?.recording()?)
+    } else {
+        library
     };
     match (&arguments.bundle, file) {
         (Some(path), Some(file)) => write_bundle(&library, path, &file),

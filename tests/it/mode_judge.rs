@@ -89,8 +89,11 @@ async fn judges_and_people_confirm_and_refute_and_the_label_is_read_with_what_th
     assert!(table.contains("1 change that several looked at: 0 of 1 pairs of answers agree"), "{table}");
     assert!(table.contains("  careful and hasty: 0 of 1 (0 to"), "{table}");
     assert!(shown(dir).await.ends_with("mismatch applicable"));
+    people_outweigh_them(dir).await;
+}
 
-    // People outweigh them.
+/// Goes on from two judges who disagree.
+async fn people_outweigh_them(dir: &Path) {
     let page = View::of(dir, &["logs", "--annotate", "ada", "--modes"]).await;
     let run = page.get("/api/run/second").await;
     let question = &run["mode_questions"][0];
