@@ -14,10 +14,10 @@ import time
 import recipe
 import torch
 from encoders import encoder
+from recipe import MODES
 from torch import nn
 from torch.nn import functional
 
-MODES = [f"FM-{group}.{number}" for group, most in ((1, 5), (2, 6), (3, 3)) for number in range(1, most + 1)]
 WIDTH = 64
 
 
@@ -138,20 +138,19 @@ def learnt(options, rows, encode):
 
 
 def asked(model, file, most, encode):
-    """Predictions: pairs that are likelier than not, the agents in order of blame; the step is where attention is."""
-    wanted = {row["id"]: row for row in recipe.failures(file, most)}
+    """Predictions: the agents in order of blame, each with its likeliest mode; the step is where attention is."""
+    ids = {record["id"] for record in recipe.export(file, "sft")}
     said = []
-    for record in recipe.export(file, "aegis"):
-        if record["id"] not in wanted:
-            continue
-        run = bag(record, encode)
+    for row in recipe.failures(file, most, ids):
+        turns = [{"agent_name": step["agent"], "content": (step["output"] or {}).get("text") or ""} for step in row["steps"]]
+        run = bag({"id": row["id"], "input": {"query": "", "conversation_history": turns}, "output": {"faulty_agents": []}}, encode)
         with torch.no_grad():
             _, blame, _, pairs, looked = model(run["turns"], run["owners"])
         guesses = []
         for agent in blame.argsort(descending=True).tolist():
             step = int((looked * (run["owners"] == agent)).argmax())
             guesses.append({"agent": run["names"][agent], "step": step, "failure_mode": MODES[int(pairs[agent].argmax())]})
-        said.append({"id": record["id"], "predictions": guesses})
+        said.append({"id": row["id"], "predictions": guesses})
     return said
 
 
@@ -171,7 +170,7 @@ def main():
     before = recipe.measure("before", files, options, lambda file: asked(fresh, file, options.rows, encode))
     model = learnt(options, rows, encode)
     after = recipe.measure("after", files, options, lambda file: asked(model, file, options.rows, encode))
-    recipe.table(before, after, options, recipe.spent(options))
+    recipe.table(before, after, files, options, recipe.spent(options))
 
 
 if __name__ == "__main__":
