@@ -11,12 +11,14 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 
 HERE = Path(__file__).resolve().parent
 AEGIS = os.environ.get("AEGIS_BIN", "aegis")
 MODES = [f"FM-{group}.{number}" for group, most in ((1, 5), (2, 6), (3, 3)) for number in range(1, most + 1)]
 PLANTED = {"tasks": "known systems, other tasks", "system": "the held-out system"}
 PARTS = PLANTED | {"whowhen": "Who&When"}
+DRAWS = 20
 FIGURES = ["agent", "step", *(f"{of} {mean} F1" for of in ("pair", "agent", "mode") for mean in ("micro", "macro"))]
 
 
@@ -25,7 +27,7 @@ def options(description, steps):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("data", type=Path, help="a dataset, for example of campaign.toml")
     parser.add_argument("--out", type=Path, required=True, help="where everything goes; the same again goes on")
-    parser.add_argument("--held-out", default="pipeline", help="the system that is only measured on")
+    parser.add_argument("--held-out", default="debate", help="the system that is only measured on")
     parser.add_argument("--who-when", type=Path, metavar="PATH", help="Who&When files, or a directory of them, to measure on as well")
     parser.add_argument("--longest", type=int, default=4096, help="tokens of a prompt that is measured on; longer ones are left out")
     parser.add_argument("--model", default="smollm2", help="a model's folder or name; smollm2: the one of the package")
@@ -168,6 +170,7 @@ def measure(when, files, options, predict):
     figures = {}
     for name in (name for name in PARTS if name in files):
         said = options.out / f"{when}-{name}.json"
+        said.parent.mkdir(exist_ok=True)
         if not said.exists():
             keep(said, predict(files[name]))
         wanted = {row["id"] for row in json.loads(said.read_text())}
@@ -191,39 +194,52 @@ def score(said, gold):
 
 
 def guessed(rule, row, mode):
-    """What a rule without a model says of a run: a draw, the first speaker or the last one."""
+    """What a rule without a model says of a run: the first speaker, the last one, or a draw."""
     steps = row["steps"]
-    if rule == "random":
-        draw = random.Random(row["id"])
-        speakers = sorted({step["agent"] for step in steps})
-        return {"agent": draw.choice(speakers), "step": draw.choice(steps)["step"], "failure_mode": draw.choice(MODES)}
-    step = steps[0 if rule == "first" else -1]
-    return {"agent": step["agent"], "step": step["step"], "failure_mode": mode}
+    if rule in ("first", "last"):
+        step = steps[0 if rule == "first" else -1]
+        return {"agent": step["agent"], "step": step["step"], "failure_mode": mode}
+    draw = random.Random(rule + row["id"])
+    speakers = sorted({step["agent"] for step in steps})
+    return {"agent": draw.choice(speakers), "step": draw.choice(steps)["step"], "failure_mode": draw.choice(MODES)}
 
 
 def ruled(files, options):
-    """Figures of rules without a model, on the runs that the model was asked about; their mode is the commonest that was learnt."""
+    """Figures of rules without a model, on the runs that the model was asked about. The rules name the mode that is the commonest
+    in what was learnt; random draws name any, and their figures are means over the draws."""
     rows = [json.loads(line) for line in files["known"].read_text().splitlines()]
     errors = [error for row in rows for error in (row["label"] or {}).get("errors", [])]
     mode = Counter(error["failure_mode"]["code"] for error in errors).most_common(1)[0][0]
     asked = {part: options.out / f"{part}-gold.jsonl" for part in files if (options.out / f"{part}-gold.jsonl").exists()}
 
-    def said(rule, file):
-        rows = [json.loads(line) for line in file.read_text().splitlines()]
-        return [{"id": row["id"], "predictions": [guessed(rule, row, mode)]} for row in rows]
+    def measured(rule):
+        def said(file):
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            return [{"id": row["id"], "predictions": [guessed(rule, row, mode)]} for row in rows]
 
-    return {rule: measure(rule, asked, options, lambda file: said(rule, file)) for rule in ("random", "first", "last")}
+        found = measure(f"rules/{rule}", asked, options, said)
+        return {part: figures["figures"] for part, figures in found.items()}
+
+    draws = [measured(f"random-{draw}") for draw in range(DRAWS)]
+    mean = {
+        part: {figure: {"share": fmean(draw[part][figure]["share"] for draw in draws)} for figure in figures}
+        for part, figures in draws[0].items()
+    }
+    return {"random": mean, "first speaker, step 0": measured("first"), "last speaker, last step": measured("last")}
 
 
 def table(before, after, files, options, seconds):
     """Before and after, beside rules without a model; also kept as `result.json`."""
     rules = ruled(files, options)
-    named = {"random": "random", "first": "first speaker, step 0", "last": "last speaker, last step"}
     lines = [f"| measured on | runs | | {' | '.join(FIGURES)} |", "|---|--:|---|" + "--:|" * len(FIGURES)]
     for part, measured in after.items():
-        rows = {named[rule]: figures[part]["figures"] for rule, figures in rules.items()}
-        best = {what: {"share": max(rule[what] or 0.0 for rule in plain(measured["rules"]))} for what in ("agent", "step")}
-        rows |= {"best rule": best, "before": before[part]["figures"], "after": measured["figures"]}
+        rows = {rule: figures[part] for rule, figures in rules.items()}
+        known = [rule for rule in measured["rules"] if not rule["rule"].startswith("shape")]
+        probe = [rule for rule in measured["rules"] if rule["rule"] == "shape of the log, learned on other tasks"]
+        rows["best rule of `aegis score`"] = best(known)
+        if probe:
+            rows["shape probe of `aegis score`"] = best(probe)
+        rows |= {"before": before[part]["figures"], "after": measured["figures"]}
         for name, figures in rows.items():
             cells = " | ".join(shown(figures.get(figure)) for figure in FIGURES)
             lines.append(f"| {PARTS[part]} | {measured['runs']} | {name} | {cells} |")
@@ -231,9 +247,9 @@ def table(before, after, files, options, seconds):
     keep(options.out / "result.json", {"before": before, "after": after, "rules": rules, "seconds": round(seconds)})
 
 
-def plain(rules):
-    """The rules that learn nothing: without the shape probe."""
-    return [rule for rule in rules if not rule["rule"].startswith("shape")]
+def best(rules):
+    """The highest share of some of Aegis' rules, which may look at the labels."""
+    return {what: {"share": max(rule[what] or 0.0 for rule in rules)} for what in ("agent", "step")}
 
 
 def shown(figure):
