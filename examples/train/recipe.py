@@ -1,16 +1,25 @@
 """What the recipes share: a campaign's rows without the held-out system, a small model, predictions and their score."""
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import os
+import random
 import shutil
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
+from statistics import fmean
 
 HERE = Path(__file__).resolve().parent
 AEGIS = os.environ.get("AEGIS_BIN", "aegis")
+MODES = [f"FM-{group}.{number}" for group, most in ((1, 5), (2, 6), (3, 3)) for number in range(1, most + 1)]
+PLANTED = {"tasks": "known systems, other tasks", "system": "the held-out system"}
+PARTS = PLANTED | {"whowhen": "Who&When"}
+DRAWS = 20
+FIGURES = ["agent", "step", *(f"{of} {mean} F1" for of in ("pair", "agent", "mode") for mean in ("micro", "macro"))]
 
 
 def options(description, steps):
@@ -18,7 +27,9 @@ def options(description, steps):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("data", type=Path, help="a dataset, for example of campaign.toml")
     parser.add_argument("--out", type=Path, required=True, help="where everything goes; the same again goes on")
-    parser.add_argument("--held-out", default="pipeline", help="the system that is only measured on")
+    parser.add_argument("--held-out", default="debate", help="the system that is only measured on")
+    parser.add_argument("--who-when", type=Path, metavar="PATH", help="Who&When files, or a directory of them, to measure on as well")
+    parser.add_argument("--longest", type=int, default=4096, help="tokens of a prompt that is measured on; longer ones are left out")
     parser.add_argument("--model", default="smollm2", help="a model's folder or name; smollm2: the one of the package")
     parser.add_argument("--steps", type=int, default=steps, help="steps of training")
     parser.add_argument("--rows", type=int, default=60, help="failures that each part is measured on at most")
@@ -28,7 +39,7 @@ def options(description, steps):
 
 
 def parts(options):
-    """Three datasets: what is learnt from, the same systems on other tasks, and the system that is held out."""
+    """Datasets: what is learnt from, the same systems on other tasks, the system that is held out, and perhaps Who&When."""
     if shutil.which(AEGIS) is None:
         raise SystemExit(f"`{AEGIS}` is no program: name the binary in AEGIS_BIN")
     source = options.data / "dataset.jsonl" if options.data.is_dir() else options.data
@@ -43,7 +54,19 @@ def parts(options):
         file.write_text("".join(line + "\n" for line in lines[name]))
     if not lines["known"] or not lines["system"]:
         raise SystemExit(f"{source}: expected rows of `{options.held_out}` and of other systems: name one with --held-out")
+    if options.who_when:
+        folder = options.out / "whowhen"
+        run([AEGIS, "import", "--from", "whowhen", str(options.who_when), "--out", str(folder), "--overwrite"])
+        files["whowhen"] = folder / "dataset.jsonl"
     return files
+
+
+def run(command):
+    """What a command prints; it must succeed."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def export(dataset, form, *more):
@@ -52,10 +75,7 @@ def export(dataset, form, *more):
     # Rules of lint that are to be passed over, by name: AEGIS_ALLOW="run-id".
     allowed = os.environ.get("AEGIS_ALLOW", "").split()
     more = [*more, *(word for rule in allowed for word in ("--allow", rule))]
-    command = [AEGIS, "export", str(dataset), "--one-file", "--to", form, "--out", str(out), *more]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    run([AEGIS, "export", str(dataset), "--one-file", "--to", form, "--out", str(out), *more])
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
@@ -88,28 +108,34 @@ def packaged():
     return str(folder), {"gguf_file": next(folder.glob("*.gguf")).name}
 
 
-def failures(dataset, most):
-    """Failures with their steps' speakers, and at most so many; drawn by their ids, which tell nothing."""
+def failures(dataset, most, asked):
+    """At most so many of the failures that are asked about, drawn by their ids, which tell nothing."""
     rows = [json.loads(line) for line in dataset.read_text().splitlines()]
-    rows = sorted((row for row in rows if row["kind"] == "failure"), key=lambda row: row["id"])
-    return rows[:most]
+    rows = [row for row in rows if row["kind"] == "failure" and row["id"] in asked]
+    return sorted(rows, key=lambda row: hashlib.sha256(row["id"].encode()).digest())[:most]
 
 
 def ranked(model, words, dataset, options):
-    """Each failure's steps, likeliest first, by how likely the model finds the beginning of the answer that names it. No
-    answer can be unreadable, so that what is measured is not whether a model has learnt to write JSON."""
+    """Each failure's steps, likeliest first, by how likely the model finds the beginning of the answer that names it, and of the
+    first one the likeliest mode. No answer can be unreadable, so that what is measured is not whether a model has learnt to write
+    JSON."""
     import torch
 
     asked = {row["id"]: row["messages"][0] for row in prompts(dataset, options)}
     said = []
-    for row in (row for row in failures(dataset, options.rows) if row["id"] in asked):
+    for row in failures(dataset, options.rows, asked):
         prompt = words.apply_chat_template([asked[row["id"]]], add_generation_prompt=True, tokenize=False)
+        if len(words(prompt).input_ids) > options.longest:
+            continue
         steps = [(step["agent"], step["step"]) for step in row["steps"]]
         ends = [f'{{"faulty_agents":[{{"agent_name":{json.dumps(agent)},"step":{step},' for agent, step in steps]
         with torch.no_grad(), half():
             scores = likelihoods(model, words, prompt, ends)
-        order = sorted(range(len(steps)), key=lambda at: -scores[at])
-        said.append({"id": row["id"], "predictions": [{"agent": steps[at][0], "step": steps[at][1]} for at in order]})
+            order = sorted(range(len(steps)), key=lambda at: -scores[at])
+            kinds = likelihoods(model, words, prompt, [f'{ends[order[0]]}"error_type":"{mode}"' for mode in MODES])
+        guesses = [{"agent": steps[at][0], "step": steps[at][1]} for at in order]
+        guesses[0]["failure_mode"] = MODES[kinds.index(max(kinds))]
+        said.append({"id": row["id"], "predictions": guesses})
         progress(len(said), "runs asked about")
     return said
 
@@ -127,7 +153,7 @@ def likelihoods(model, words, prompt, ends):
     import torch
 
     read = words(prompt, return_tensors="pt", add_special_tokens=False).input_ids.to(model.device)
-    past = model(read, use_cache=True)
+    past = model(read, use_cache=True, logits_to_keep=1)
     scores = []
     for end in ends:
         tokens = words(end, return_tensors="pt", add_special_tokens=False).input_ids.to(model.device)
@@ -142,15 +168,15 @@ def likelihoods(model, words, prompt, ends):
 def measure(when, files, options, predict):
     """Predictions for what was not learnt from, scored by Aegis; what was measured before is not measured again."""
     figures = {}
-    for name in ("tasks", "system"):
+    for name in (name for name in PARTS if name in files):
         said = options.out / f"{when}-{name}.json"
+        said.parent.mkdir(exist_ok=True)
         if not said.exists():
             keep(said, predict(files[name]))
-        rows = json.loads(said.read_text())
-        if not rows:
+        wanted = {row["id"] for row in json.loads(said.read_text())}
+        if not wanted:
             continue
         gold = options.out / f"{name}-gold.jsonl"
-        wanted = {row["id"] for row in rows}
         kept = [line for line in files[name].read_text().splitlines() if json.loads(line)["id"] in wanted]
         gold.write_text("".join(line + "\n" for line in kept))
         figures[name] = score(said, gold)
@@ -158,38 +184,80 @@ def measure(when, files, options, predict):
 
 
 def score(said, gold):
-    """Aegis' strict figures, in percent, and what trivial rules get on the same runs."""
-    command = [AEGIS, "score", str(said), "--gold", str(gold), "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-    strict = json.loads(done.stdout)["strict"]
-    shares = {name: strict["accuracy"][name] for name in ("agent", "step", "joint")}
-    rules = [rule for rule in strict["baselines"] if not rule["rule"].startswith("shape")]
-    best = {name: max((rule[name] or 0.0) for rule in rules) for name in shares}
-    chance = {name: rules[0][name] or 0.0 for name in shares}
-    return {"runs": strict["coverage"]["answered"]["of"], "shares": shares, "best": best, "chance": chance}
+    """Aegis' strict figures, and what its trivial rules get on the same runs."""
+    strict = json.loads(run([AEGIS, "score", str(said), "--gold", str(gold), "--format", "json"]))["strict"]
+    figures = {name: strict["accuracy"][name] for name in ("agent", "step")}
+    for of in (of for of in ("pair", "agent", "mode") if strict[of]):
+        for mean in ("micro", "macro"):
+            figures[f"{of} {mean} F1"] = {"share": strict[of][mean]["f1"]} | (strict[of][f"{mean}_f1_interval"] or {})
+    return {"runs": strict["coverage"]["answered"]["of"], "figures": figures, "rules": strict["baselines"]}
 
 
-PARTS = {"tasks": "known systems, other tasks", "system": "the held-out system"}
+def guessed(rule, row, mode):
+    """What a rule without a model says of a run: the first speaker, the last one, or a draw."""
+    steps = row["steps"]
+    if rule in ("first", "last"):
+        step = steps[0 if rule == "first" else -1]
+        return {"agent": step["agent"], "step": step["step"], "failure_mode": mode}
+    draw = random.Random(rule + row["id"])
+    speakers = sorted({step["agent"] for step in steps})
+    return {"agent": draw.choice(speakers), "step": draw.choice(steps)["step"], "failure_mode": draw.choice(MODES)}
 
 
-def table(before, after, options, seconds):
-    """Before and after, beside chance and the best rule without a model; also kept as `result.json`."""
-    lines = ["| measured on | runs | | chance | best rule | before | after |", "|---|--:|---|--:|--:|--:|--:|"]
-    for part in after:
-        for name, what in (("agent", "agent"), ("step", "step")):
-            cells = [after[part]["chance"][name], after[part]["best"][name]]
-            cells = [f"{100 * value:.1f}" for value in cells]
-            cells += [shown(figures[part]["shares"][name]) if part in figures else "-" for figures in (before, after)]
-            lines.append(f"| {PARTS[part]} | {after[part]['runs']} | {what} | {' | '.join(cells)} |")
+def ruled(files, options):
+    """Figures of rules without a model, on the runs that the model was asked about. The rules name the mode that is the commonest
+    in what was learnt; random draws name any, and their figures are means over the draws."""
+    rows = [json.loads(line) for line in files["known"].read_text().splitlines()]
+    errors = [error for row in rows for error in (row["label"] or {}).get("errors", [])]
+    mode = Counter(error["failure_mode"]["code"] for error in errors).most_common(1)[0][0]
+    asked = {part: options.out / f"{part}-gold.jsonl" for part in files if (options.out / f"{part}-gold.jsonl").exists()}
+
+    def measured(rule):
+        def said(file):
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            return [{"id": row["id"], "predictions": [guessed(rule, row, mode)]} for row in rows]
+
+        found = measure(f"rules/{rule}", asked, options, said)
+        return {part: figures["figures"] for part, figures in found.items()}
+
+    draws = [measured(f"random-{draw}") for draw in range(DRAWS)]
+    mean = {
+        part: {figure: {"share": fmean(draw[part][figure]["share"] for draw in draws)} for figure in figures}
+        for part, figures in draws[0].items()
+    }
+    return {"random": mean, "first speaker, step 0": measured("first"), "last speaker, last step": measured("last")}
+
+
+def table(before, after, files, options, seconds):
+    """Before and after, beside rules without a model; also kept as `result.json`."""
+    rules = ruled(files, options)
+    lines = [f"| measured on | runs | | {' | '.join(FIGURES)} |", "|---|--:|---|" + "--:|" * len(FIGURES)]
+    for part, measured in after.items():
+        rows = {rule: figures[part] for rule, figures in rules.items()}
+        known = [rule for rule in measured["rules"] if not rule["rule"].startswith("shape")]
+        probe = [rule for rule in measured["rules"] if rule["rule"] == "shape of the log, learned on other tasks"]
+        rows["best rule of `aegis score`"] = best(known)
+        if probe:
+            rows["shape probe of `aegis score`"] = best(probe)
+        rows |= {"before": before[part]["figures"], "after": measured["figures"]}
+        for name, figures in rows.items():
+            cells = " | ".join(shown(figures.get(figure)) for figure in FIGURES)
+            lines.append(f"| {PARTS[part]} | {measured['runs']} | {name} | {cells} |")
     print("\n".join(lines))
-    keep(options.out / "result.json", {"before": before, "after": after, "seconds": round(seconds)})
+    keep(options.out / "result.json", {"before": before, "after": after, "rules": rules, "seconds": round(seconds)})
 
 
-def shown(share):
-    """A share in percent with its 95 % interval."""
-    return f"{100 * share['share']:.1f} [{100 * share['low']:.0f}, {100 * share['high']:.0f}]"
+def best(rules):
+    """The highest share of some of Aegis' rules, which may look at the labels."""
+    return {what: {"share": max(rule[what] or 0.0 for rule in rules)} for what in ("agent", "step")}
+
+
+def shown(figure):
+    """A figure in percent, with its 95 % interval if it has one."""
+    if figure is None:
+        return "–"
+    low, high = figure.get("low"), figure.get("high")
+    return f"{100 * figure['share']:.1f}" + ("" if low is None else f" [{100 * low:.0f}, {100 * high:.0f}]")
 
 
 def counted(right, of):

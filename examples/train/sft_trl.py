@@ -32,7 +32,7 @@ def main():
     seconds = recipe.trained(trainer, options)
     learnt = recipe.left(trainer, words, options)
     after = recipe.measure("after", files, options, lambda file: recipe.ranked(learnt, words, file, options))
-    recipe.table(before, after, options, seconds)
+    recipe.table(before, after, files, options, seconds)
 
 
 if __name__ == "__main__":

@@ -204,6 +204,11 @@ def recipes(words):
     for name in ("contrastive", "sft_trl", "dpo_trl", "grpo_trl"):
         more = ("--rollouts", "2", "--tokens", "4") if name == "grpo_trl" else ()
         recipe(f"two steps of {name}.py, and its table", name, data, model, "--steps", "2", "--rows", "2", "--batch", "2", *more)
+    files = FOLDER / "whowhen"
+    command = [AEGIS, "export", str(FOLDER / "own.jsonl"), "--one-file", "--to", "whowhen", "--out", str(files)]
+    subprocess.run([*command, *(word for rule in ALLOWED for word in ("--allow", rule))], check=True, capture_output=True)
+    small = ("--steps", "2", "--rows", "2", "--who-when", str(files))
+    recipe("Who&When files as a column", "contrastive", data, model, *small, out="column", says="| Who&When |")
     # SmolLM2 as its package holds it, packed: loaded, trained, kept as a model that the next recipe begins with.
     once = ("--steps", "1", "--rows", "1", "--batch", "1")
     recipe("SFT of the packaged model", "sft_trl", data, "smollm2", *once, out="smollm2")
@@ -211,13 +216,13 @@ def recipes(words):
     recipe("GRPO begins with what SFT left", "grpo_trl", data, left, *once, "--rollouts", "2", "--tokens", "4", out="begun")
 
 
-def recipe(what, name, data, model, *more, out=None):
+def recipe(what, name, data, model, *more, out=None, says="| measured on |"):
     """Runs a recipe to its end."""
     out = FOLDER / (out or name)
     command = [sys.executable, str(RECIPES / f"{name}.py"), str(data), "--out", str(out), "--model", str(model)]
     environment = os.environ | {"AEGIS_BIN": AEGIS, "AEGIS_ALLOW": " ".join(ALLOWED)}
     done = subprocess.run([*command, "--held-out", "other", *more], env=environment, capture_output=True, text=True, timeout=300)
-    good = done.returncode == 0 and (out / "result.json").exists() and "| measured on |" in done.stdout
+    good = done.returncode == 0 and (out / "result.json").exists() and says in done.stdout
     check(what, good, done.stdout[-500:] + done.stderr[-1500:])
 
 
