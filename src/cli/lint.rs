@@ -85,7 +85,7 @@ fn write_modes(report: &LintReport, out: &mut dyn Write) -> std::io::Result<()> 
     let are = if *declared == 1 { "is" } else { "are" };
     writeln!(
         out,
-        "modes: {declared} of {planted} planted errors {are} of a failure mode that only the plan declares; formats that name modes leave them out"
+        "modes: {declared} of {planted} planted errors {are} of a failure mode that only the plan declares, or that was refuted; formats that name modes leave them out"
     )
 }
 

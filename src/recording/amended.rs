@@ -331,8 +331,8 @@ fn holding(facts: &[RunFact]) -> impl Iterator<Item = &RunFact> {
     facts.iter().enumerate().filter(move |(at, fact)| is_newest(*at, fact)).map(|(_, fact)| fact)
 }
 
-/// What people and judges said of the modes of planted changes: the last word of each of them on each change.
-fn mode_verdicts(facts: &[RunFact]) -> Vec<GivenModeVerdict<'_>> {
+/// What people and judges said of the modes of planted changes, by the facts of a run: the last word of each of them on each change.
+pub fn mode_verdicts(facts: &[RunFact]) -> Vec<GivenModeVerdict<'_>> {
     let said = holding(facts).filter_map(|fact| {
         let FactContent::Mode { verdict } = &fact.content else { return None };
         let judge = if fact.source == FactSource::Judge { ModeJudge::Model } else { ModeJudge::Person };
@@ -349,6 +349,14 @@ fn later_names(fact: &RunFact, roster: &LaterRoster) -> LaterNames {
         by: fact.by.clone(),
         file: roster.file.clone(),
     }
+}
+
+/// The facts that were given of a run, the oldest first; its log is not read.
+///
+/// # Errors
+/// [`RecordingError::Io`] when the file cannot be read.
+pub fn read_facts(run_dir: &Path) -> Result<Vec<RunFact>, RecordingError> {
+    FactsFile::read(run_dir).map(|facts| facts.all)
 }
 
 /// Reads a run under the names of a roster, as if it had been given; nothing is written.

@@ -55,15 +55,15 @@ pub(super) fn questions(recording: &Recording, annotator: &str) -> Value {
     planted(recording).into_iter().map(question).collect()
 }
 
-/// Whether this annotator has answered all questions of a run.
+/// Whether this annotator has answered all questions of a run; its log is not read.
 pub(super) fn is_answered(run_dir: &Path, annotator: &str) -> bool {
-    let Ok(recording) = recording::read(run_dir) else { return false };
-    let given = recording.mode_verdicts();
-    let is_said = |one: &PlantedAt<'_>| {
-        given.iter().any(|given| given.by == annotator && given.verdict.is_about(&one.entry.error))
+    let (Ok(Some(label)), Ok(facts)) = (recording::read_label(run_dir), recording::read_facts(run_dir)) else {
+        return false;
     };
-    let planted = planted(&recording);
-    !planted.is_empty() && planted.iter().all(is_said)
+    let given = recording::mode_verdicts(&facts);
+    let mut asked = label.planted().filter(|entry| !entry.is_found() && entry.error.failure_mode.is_some()).peekable();
+    asked.peek().is_some()
+        && asked.all(|entry| given.iter().any(|given| given.by == annotator && given.verdict.is_about(&entry.error)))
 }
 
 /// Writes what somebody says of one change, and gives it back.

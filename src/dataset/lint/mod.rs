@@ -198,7 +198,7 @@ pub struct LintReport {
     pub sure: String,
     /// Planted errors of failures.
     pub planted: u64,
-    /// Of them, those whose failure mode only their plan supports: no defect, since their labels say so.
+    /// Of them, those whose failure mode only their plan supports, or was refuted: no defect, since their labels say so.
     pub declared: u64,
 }
 
