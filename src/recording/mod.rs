@@ -55,7 +55,9 @@ mod write;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use amended::{FACTS_FILE, FactContent, FactSource, LaterRoster, NamedSteps, RunFact, mode_verdicts, read_facts, read_under};
+pub use amended::{
+    FACTS_FILE, FactContent, FactSource, LaterRoster, NamedSteps, RunFact, mode_verdicts, read_facts, read_under,
+};
 pub use amendment::{Amendment, GivenRoster, Giver, amend};
 pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
 pub use disk::{create_private, make_private_dir};

@@ -57,7 +57,7 @@ fn of_each_kind() -> Vec<(Sample, Option<&'static str>)> {
                 let controls = Tally::of(2, 2);
                 truth.evidence = Some(crate::trajectory::Evidence { executed: None, controls, ..evidence(truth) });
             }),
-            Some("a label of a former rule (`--former` takes it, `aegis prove` executes for it)"),
+            Some(crate::dataset::formats::kept::FORMER.0),
         ),
         (of("withdrawn", LabelStatus::Withdrawn), Some("a withdrawn label")),
         (of("contradicted", LabelStatus::Contradicted), Some("a contradicted label")),
