@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a run, or a step of one, gets no label: one reason for each gate, in the order of [`GATES`].
+/// Why a run, or a step of one, gets no label: one reason for each gate, in the order of [`GATES`](super::GATES).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum NoLabel {
