@@ -72,7 +72,7 @@ struct ClaimedChange {
 
 /// What came of asking a judge.
 #[derive(Debug, Default)]
-struct AskedJudge {
+struct JudgingCounts {
     changes: usize,
     confirmed: usize,
     refuted: usize,
@@ -88,6 +88,10 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
         return Err(Failure::new(Exit::Usage, error).hint("`aegis modes DIR`, where DIR holds recordings"));
     }
     let address = arguments.judge.address()?;
+    if address.as_ref().is_some_and(|(url, _)| *url == "simulator") {
+        let error = "the simulator is a script, and cannot say which failure mode a change shows";
+        return Err(Failure::new(Exit::Usage, error).hint("name a model: --upstream URL --model NAME"));
+    }
     let mut changes = claimed(&arguments.dirs)?;
     let mut asked = None;
     if let Some(address) = address {
@@ -104,7 +108,7 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
         changes = claimed(&arguments.dirs)?;
         asked = Some(said);
     }
-    let compared = Compared::of(&changes);
+    let compared = VerdictAgreement::between(&changes);
     if global.format == OutputFormat::Text {
         write(&changes, &compared, &mut io::stdout().lock())
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -112,7 +116,7 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
     let data = json!({
         "changes": changes.iter().map(ClaimedChange::data).collect::<Vec<_>>(),
         "agreement": compared.data(),
-        "asked": asked.as_ref().map(AskedJudge::data),
+        "asked": asked.as_ref().map(JudgingCounts::data),
     });
     Ok(Finished { exit: exit(asked.as_ref()), summary: summary(&changes, asked.as_ref()), data })
 }
@@ -163,8 +167,8 @@ async fn ask(
     judge: LogJudge,
     voting: ModeVoting,
     global: &Global,
-) -> Result<(AskedJudge, Verdicts), Failure> {
-    let (mut asked, mut verdicts) = (AskedJudge::default(), Vec::new());
+) -> Result<(JudgingCounts, Verdicts), Failure> {
+    let (mut asked, mut verdicts) = (JudgingCounts::default(), Vec::new());
     let possible: Vec<_> = changes.iter().filter(|one| one.claim.unmet.is_none()).collect();
     for (number, one) in possible.iter().enumerate() {
         let judged = judge_mode(&one.change, &judge, voting).await.map_err(failed)?;
@@ -218,14 +222,14 @@ fn keep(verdicts: &Verdicts, arguments: &ModesArgs) -> Result<(), Failure> {
 }
 
 /// How far those who looked at the same changes agree.
-struct Compared {
+struct VerdictAgreement {
     all: Agreement,
     /// By pairs of names: equal answers, of changes that both looked at.
     pairs: BTreeMap<(String, String), Share>,
 }
 
-impl Compared {
-    fn of(changes: &[ClaimedChange]) -> Self {
+impl VerdictAgreement {
+    fn between(changes: &[ClaimedChange]) -> Self {
         let word = |shown: &Option<FailureMode>| shown.map_or(NONE, FailureMode::code).to_owned();
         let answers: Vec<Vec<String>> = changes.iter().map(|one| one.verdicts.values().map(word).collect()).collect();
         let mut counts: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
@@ -259,7 +263,7 @@ fn counts(changes: &[ClaimedChange]) -> BTreeMap<FailureMode, BTreeMap<ModeState
 
 const STATES: [ModeState; 4] = [ModeState::Declared, ModeState::Applicable, ModeState::Confirmed, ModeState::Refuted];
 
-fn write(changes: &[ClaimedChange], compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
+fn write(changes: &[ClaimedChange], compared: &VerdictAgreement, out: &mut dyn Write) -> io::Result<()> {
     if changes.is_empty() {
         return writeln!(out, "no run here has a label that says what was planted");
     }
@@ -300,7 +304,7 @@ fn write(changes: &[ClaimedChange], compared: &Compared, out: &mut dyn Write) ->
     Ok(())
 }
 
-fn summary(changes: &[ClaimedChange], asked: Option<&AskedJudge>) -> String {
+fn summary(changes: &[ClaimedChange], asked: Option<&JudgingCounts>) -> String {
     let all = counted(changes.len(), "planted change");
     let Some(asked) = asked else { return all };
     let none: usize = asked.nothing.values().sum();
@@ -317,7 +321,7 @@ fn summary(changes: &[ClaimedChange], asked: Option<&AskedJudge>) -> String {
 }
 
 /// Nothing left to spend, nobody there, or no answer that says anything: each ends the verb in its own way.
-fn exit(asked: Option<&AskedJudge>) -> Exit {
+fn exit(asked: Option<&JudgingCounts>) -> Exit {
     let Some(asked) = asked else { return Exit::Ok };
     let is = |why: &str| asked.nothing.contains_key(why);
     let none: usize = asked.nothing.values().sum();
@@ -341,7 +345,7 @@ impl ClaimedChange {
     }
 }
 
-impl AskedJudge {
+impl JudgingCounts {
     fn data(&self) -> Value {
         json!({
             "changes": self.changes, "confirmed": self.confirmed, "refuted": self.refuted, "undecided": self.undecided,

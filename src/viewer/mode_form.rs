@@ -23,7 +23,7 @@ const WHY_MAX: usize = 8000;
 /// What the page sends.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SaidMode {
+struct ModeAnswer {
     step: StepIndex,
     injection: u32,
     /// A code, or none of those that were offered.
@@ -73,7 +73,7 @@ pub(super) fn is_answered(run_dir: &Path, annotator: &str) -> bool {
 pub(super) fn answer(run_dir: &Path, annotator: &str, settings: &Settings, said: &[u8]) -> Result<Value, NoAnswer> {
     let wrong = |why: String| NoAnswer::Wrong(why);
     let unreadable = |error: recording::RecordingError| NoAnswer::Unreadable(error.to_string());
-    let said: SaidMode = serde_json::from_slice(said).map_err(|error| wrong(error.to_string()))?;
+    let said: ModeAnswer = serde_json::from_slice(said).map_err(|error| wrong(error.to_string()))?;
     let recording = recording::read(run_dir).map_err(unreadable)?;
     let planted = planted(&recording);
     let is_it = |one: &&PlantedAt<'_>| (one.entry.error.step, one.entry.error.injection) == (said.step, said.injection);

@@ -151,6 +151,8 @@ async fn a_judge_of_no_use_writes_nothing() {
     }
     let (code, _, talk) = verb(dir, &["modes", "logs", "--upstream", "http://127.0.0.1:1/v1"]).await;
     assert!(code == Some(2) && talk.contains("--model NAME"), "{talk}");
+    let (code, _, talk) = verb(dir, &["modes", "logs", "--upstream", "simulator"]).await;
+    assert!(code == Some(2) && talk.contains("the simulator is a script"), "{talk}");
     let (code, table, talk) = verb(dir, &["modes", "logs/first"]).await;
     assert!(code == Some(0) && table.contains("no run here has a label"), "{table} {talk}");
 }
