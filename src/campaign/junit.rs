@@ -48,6 +48,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         name: "injections are delivered".to_owned(),
         came: failed.map_or(Came::Passed, |why| Came::Failed(why.to_owned())),
         said: failed.map(|_| format!("{delivered} of {attempts} delivered")).unwrap_or_default(),
+        seconds: None,
     }];
     for text in report.tasks.texts()? {
         let text = text?;
@@ -56,7 +57,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         let said = task.why.as_deref().unwrap_or_default().replace('\n', " ");
         let came = Came::Skipped(format!("{why}: {said}"));
         let name = format!("{} without an injection", task.task);
-        cases.push(TestCase { class: task.system.into_owned(), name, came, said: String::new() });
+        cases.push(TestCase { class: task.system.into_owned(), name, came, said: String::new(), seconds: None });
     }
     for text in report.cells.texts()? {
         let text = text?;
@@ -66,9 +67,9 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         let (came, said) =
             if is_kept(&cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
         let name = format!("{} {}", cell.task, cell.plan);
-        cases.push(TestCase { class: cell.system.into_owned(), name, came, said });
+        cases.push(TestCase { class: cell.system.into_owned(), name, came, said, seconds: None });
     }
-    Ok(Suite { name: report.campaign.clone(), seconds: Some(report.seconds), cases }.to_string())
+    Ok(Suite { name: report.campaign.clone(), seconds: Some(report.seconds), began: None, cases }.to_string())
 }
 
 /// Whether a run is data: the others are skipped, each with its class.

@@ -58,6 +58,8 @@ pub struct Config {
     pub secrets: SecretsConfig,
     /// The collector that gets a span of each call.
     pub otlp: Option<OtlpConfig>,
+    /// What `aegis test` holds against a program.
+    pub test: TestConfig,
     /// The file that this was read from.
     #[serde(skip)]
     pub file: Option<PathBuf>,
@@ -69,6 +71,14 @@ pub struct Config {
 pub struct IdentityConfig {
     /// Names of the built-in patterns of names on the wire that are not to be used.
     pub dialects_off: Vec<String>,
+}
+
+/// `[test]`.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TestConfig {
+    /// Rules of which a finding is no defect, for example `crashed`.
+    pub allow: Vec<String>,
 }
 
 /// `[upstream]`.

@@ -120,7 +120,7 @@ async fn conduct(
     let arms = forks.into_iter().map(|(run, at)| {
         let any_tool_results = arguments.matching.any_tool_results();
         let fork = ForkedReplies { cassette: Arc::clone(cassette), at, any_tool_results, says: None };
-        (run, ExecutionArm { plan: plan.clone(), origin: None, replies: ReplySource::Forked(fork) })
+        (run, ExecutionArm { plan: plan.clone(), replies: ReplySource::Forked(fork), ..ExecutionArm::default() })
     });
     let mut samples = Vec::new();
     let ended = |sample| {

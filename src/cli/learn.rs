@@ -107,7 +107,8 @@ fn read(datasets: &[PathBuf]) -> Result<LearningSet, Failure> {
     let mut set = LearningSet::default();
     for path in datasets {
         let dataset = Dataset::open(path)?;
-        let samples = dataset.samples().map(|placed| Ok(placed?.sample)).collect::<Result<Vec<Sample>, Failure>>()?;
+        let samples =
+            dataset.numbered_samples().map(|placed| Ok(placed?.sample)).collect::<Result<Vec<Sample>, Failure>>()?;
         for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Failure) {
             let Some((blamed, cleared)) = sample.label.as_ref().and_then(executed) else {
                 set.others += 1;

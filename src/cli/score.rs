@@ -119,7 +119,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 fn golds(path: &Path) -> Result<(Vec<Gold>, String), Failure> {
     let dataset = Dataset::open(path)?;
     let (mut golds, mut grounds) = (Vec::new(), Grounds::default());
-    for placed in dataset.samples() {
+    for placed in dataset.numbered_samples() {
         let sample = placed?.sample;
         grounds.add(&sample);
         golds.extend(dataset::gold(&sample));

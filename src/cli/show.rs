@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dy
 
 /// Which injections never came to work, and why, as far as the record holds it.
 fn unfired(recording: &Recording, out: &mut dyn Write) -> std::io::Result<()> {
-    let findings = verdict::survival(recording).findings;
+    let findings = verdict::survival(recording, &[]).findings;
     let mut never = findings.iter().filter(|finding| finding.kind == FindingKind::NeverDelivered);
     never.try_for_each(|finding| writeln!(out, "  ! {}", escape(&finding.says)))
 }
@@ -116,7 +116,7 @@ fn judged(
         file.write_aloud(text.as_bytes())?;
     }
     let written = if json {
-        let survival = verdict::survival(recording);
+        let survival = verdict::survival(recording, &[]);
         let data = serde_json::json!({"run": recording.manifest.run, "client": verdict, "survival": survival});
         writeln!(out, "{data}")
     } else {

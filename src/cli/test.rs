@@ -1,6 +1,7 @@
 //! `aegis test PLAN… -- CMD`: plans × program, and whether the program survives each: for CI.
 
 mod annotate;
+mod baseline;
 mod choice;
 mod report;
 mod tested;
@@ -11,6 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::{
+    baseline::BaselineRun,
     choice::{ChosenPlan, TestName, choose, place},
     tested::{PlannedRun, TestedRun},
 };
@@ -32,8 +34,8 @@ use crate::{
     execution::{Console, ErrorOutput, ExecutionError, Executor, Judge, Meter, Program, SystemUnderTest},
     launch::Echo,
     proxy::Proxy,
-    trajectory::Verdict,
-    verdict::{FindingKind, SurvivalResult},
+    trajectory::{RunId, Verdict, nearest},
+    verdict::{FindingKind, RULES, Strictness, SurvivalResult, Weight},
     viewer::{self, ViewerLibrary},
 };
 
@@ -63,6 +65,21 @@ pub(super) struct TestArgs {
     /// Replace recordings of a test of this name.
     #[arg(long)]
     overwrite: bool,
+    /// A rule of which a finding is no defect here, for example `crashed`; repeatable. `[test] allow` in aegis.toml adds to it.
+    #[arg(long = "allow", value_name = "RULE", value_parser = defect_rule)]
+    allow: Vec<String>,
+    /// A run of which nothing is known is no reason to be red.
+    #[arg(long)]
+    allow_inconclusive: bool,
+    /// A plan that does not apply to the program (no tools, no streams, too few calls) is a reason to be red.
+    #[arg(long)]
+    strict: bool,
+    /// Runs at once. Draws do not depend on it; programs may get into each other's way.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    jobs: u32,
+    /// Do not execute the program without a plan first. That costs a run, and tells retries from calls that ask the same.
+    #[arg(long)]
+    no_baseline: bool,
     /// Write a `JUnit` file: red exactly where the exit code is not 0. An earlier one is replaced.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -109,6 +126,32 @@ impl<'a> TestFiles<'a> {
     }
 }
 
+/// A rule that finds defects, by name.
+fn defect_rule(name: &str) -> Result<String, String> {
+    let rules = || RULES.iter().filter(|rule| rule.weight == Weight::Defect).map(|rule| rule.name);
+    if rules().any(|rule| rule == name) {
+        return Ok(name.to_owned());
+    }
+    let near = nearest(name, rules()).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+    Err(format!("no rule of defects is called so{near}: expected one of {}", rules().collect::<Vec<_>>().join(", ")))
+}
+
+/// What was executed.
+struct TestedProgram {
+    baseline: Option<BaselineRun>,
+    runs: Vec<TestedRun>,
+    signal: Option<u8>,
+}
+
+/// How a test executes its runs.
+struct Conduct<'a> {
+    meter: Arc<Meter>,
+    /// The name of the run without a plan.
+    baseline: Option<RunId>,
+    allowed: &'a [String],
+    jobs: u32,
+}
+
 /// What a test came to.
 struct ConcludedTest {
     name: TestName,
@@ -117,6 +160,11 @@ struct ConcludedTest {
     /// The runs that were made, in their order; fewer than planned where one said that all are in vain.
     runs: Vec<TestedRun>,
     planned: usize,
+    /// The program without a plan.
+    baseline: Option<BaselineRun>,
+    strictness: Strictness,
+    /// When it began, RFC 3339.
+    began: String,
     seconds: f64,
     /// The signal that ended it.
     signal: Option<u8>,
@@ -130,7 +178,9 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     let planned = name.runs(&plans, arguments.runs)?;
     let config = Config::load(arguments.config.as_deref())?;
     let mut wanted = arguments.proxy_args();
+    let baseline = name.baseline().map_err(|error| Failure::new(Exit::Usage, error))?;
     let dir = place(&wanted.log_dir(&config), &name, &planned, arguments.overwrite)?;
+    let allowed = arguments.allowed(&config)?;
     wanted.log_dir = Some(dir.clone());
     let (proxy, config) = wanted.proxy_of(config, None)?;
     if let Some(plan) = plans.iter().find(|plan| plan.plan.asks_model() && proxy.runs.model().is_none()) {
@@ -151,17 +201,43 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
         ..Program::default()
     };
     let meter = arguments.budget.meter()?;
-    let tested = (program, Judge::of_command(arguments.check.as_deref()), meter);
-    let begun = Instant::now();
-    let (runs, signal) = settings::block_on(conduct(proxy, tested, &planned, global))??;
-    let seconds = begun.elapsed().as_secs_f64();
-    let concluded = ConcludedTest { name, dir, plans, runs, planned: planned.len(), seconds, signal };
+    let how = Conduct {
+        meter,
+        baseline: Some(baseline).filter(|_| !arguments.no_baseline),
+        allowed: &allowed,
+        jobs: arguments.jobs,
+    };
+    let system = (program, Judge::of_command(arguments.check.as_deref()));
+    let (begun, began) = (Instant::now(), jiff::Timestamp::now().to_string());
+    let TestedProgram { baseline, runs, signal } = settings::block_on(conduct(proxy, system, &planned, &how, global))??;
+    let concluded = ConcludedTest {
+        name,
+        dir,
+        plans,
+        runs,
+        planned: planned.len(),
+        baseline,
+        strictness: Strictness { strict: arguments.strict, allow_inconclusive: arguments.allow_inconclusive },
+        began,
+        seconds: begun.elapsed().as_secs_f64(),
+        signal,
+    };
     let finished = concluded.finish();
     concluded.write(arguments, &files, &finished, global)?;
     Ok(finished)
 }
 
 impl TestArgs {
+    /// The rules of which a finding is no defect.
+    fn allowed(&self, config: &Config) -> Result<Vec<String>, Failure> {
+        let of_file = config.test.allow.iter().map(|rule| {
+            let file = config.file.as_deref().unwrap_or_else(|| std::path::Path::new("aegis.toml"));
+            defect_rule(rule)
+                .map_err(|why| Failure::new(Exit::Usage, format!("{}: [test] allow `{rule}`: {why}", file.display())))
+        });
+        of_file.chain(self.allow.iter().cloned().map(Ok)).collect()
+    }
+
     fn proxy_args(&self) -> ProxyArgs {
         ProxyArgs {
             logprobs: false,
@@ -177,23 +253,35 @@ impl TestArgs {
     }
 }
 
-/// Makes the runs, one after the other: programs may get into each other's way.
+/// Makes the runs: the one without a plan first, then, one after the other unless more are asked for, the planned ones.
 async fn conduct(
     proxy: Proxy,
-    (program, judge, meter): (Program, Judge, Arc<Meter>),
+    (program, judge): (Program, Judge),
     planned: &[PlannedRun],
+    how: &Conduct<'_>,
     global: &Global,
-) -> Result<(Vec<TestedRun>, Option<u8>), Failure> {
+) -> Result<TestedProgram, Failure> {
     let stop = trial::stop();
     let executor = Executor::start(Arc::new(proxy), stop.clone()).await.map_err(trial::failed)?;
     let system = SystemUnderTest { executor, system: Arc::new(program), judge };
     let progress = ShownProgress::new(global);
+    let mut baseline = None;
+    if let Some(run) = &how.baseline {
+        let (run, arm) = baseline::arm(run.clone());
+        let executed = system.execute(&run, arm, &how.meter).await.map_err(unstarted)?;
+        let made = BaselineRun::of(executed);
+        if !made.is_in_vain() {
+            progress.say(&made.line());
+        }
+        baseline = Some(made);
+    }
+    let asked = baseline.as_ref().filter(|baseline| !baseline.is_in_vain()).map(|baseline| &baseline.asked);
     progress.stage("test", planned.len());
     let begun = Instant::now();
     let (mut runs, mut waiting) = (Vec::new(), planned.iter());
     let ended = |executed| {
         let Some(planned_run) = waiting.next() else { return ControlFlow::Break(()) };
-        let run = planned_run.came_to(executed);
+        let run = planned_run.came_to(executed, how.allowed);
         let number = u32::try_from(runs.len() + 1).unwrap_or(u32::MAX);
         let left = begun.elapsed() / number * u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         progress.advance(0);
@@ -202,23 +290,35 @@ async fn conduct(
         runs.push(run);
         if in_vain { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let executed = system.execute_each(planned.iter().map(PlannedRun::arm), 1, &meter, ended).await;
-    executed.map_err(|error| match error {
-        ExecutionError::Launch(error) => Failure::new(Exit::Usage, error)
-            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
-        error => trial::failed(error),
-    })?;
+    if stop.borrow().is_none() {
+        let jobs = usize::try_from(how.jobs).unwrap_or(1);
+        let arms = planned.iter().map(|planned| planned.arm(asked));
+        system.execute_each(arms, jobs, &how.meter, ended).await.map_err(unstarted)?;
+    }
     progress.end();
     system.executor.stop().await;
     let signal = stop.borrow().map(number);
-    Ok((runs, signal))
+    Ok(TestedProgram { baseline, runs, signal })
+}
+
+fn unstarted(error: ExecutionError) -> Failure {
+    match error {
+        ExecutionError::Launch(error) => Failure::new(Exit::Usage, error)
+            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
+        error => trial::failed(error),
+    }
 }
 
 impl ConcludedTest {
     /// The exit code and the last line, from one value.
     fn finish(&self) -> Finished {
-        let counts =
-            [SurvivalResult::Passed, SurvivalResult::Failed, SurvivalResult::Inconclusive, SurvivalResult::Void];
+        let counts = [
+            SurvivalResult::Passed,
+            SurvivalResult::Failed,
+            SurvivalResult::Inconclusive,
+            SurvivalResult::Skipped,
+            SurvivalResult::Void,
+        ];
         let counts =
             counts.map(|result| (result, self.runs.iter().filter(|run| run.survival.result == result).count()));
         let told: Vec<String> = counts
@@ -236,7 +336,10 @@ impl ConcludedTest {
             0 => String::new(),
             count => format!("; outcome unknown of {count}: without --check nobody judged what they did"),
         };
-        let summary = format!("{}  {plans}, {} runs: {}{not_made}{unjudged}", self.name, self.planned, told.join(", "));
+        let fails = self.baseline.as_ref().filter(|baseline| baseline.has_failed() && !baseline.is_in_vain());
+        let fails = if fails.is_some() { "; the program also failed without a plan" } else { "" };
+        let summary =
+            format!("{}  {plans}, {} runs: {}{not_made}{unjudged}{fails}", self.name, self.planned, told.join(", "));
         let exit = self.exit();
         Finished { exit, data: self.data(), summary }
     }
@@ -248,7 +351,7 @@ impl ConcludedTest {
             None if has(FindingKind::CheckBroken) => Exit::Usage,
             None if self.runs.iter().any(|run| run.over_budget) => Exit::Budget,
             None if has(FindingKind::NoCall) || has(FindingKind::Unanswered) => Exit::Infrastructure,
-            None if self.runs.iter().all(|run| run.survival.is_passed()) => Exit::Ok,
+            None if self.runs.iter().all(|run| self.strictness.accepts(run.survival.result)) => Exit::Ok,
             None => Exit::Finding,
         }
     }
@@ -260,6 +363,7 @@ impl ConcludedTest {
         });
         json!({
             "test": self.name.as_str(), "dir": self.dir, "seconds": self.seconds,
+            "baseline": self.baseline.as_ref().map(BaselineRun::data),
             "plans": plans.collect::<Vec<_>>(), "planned": self.planned, "made": self.runs.len(),
         })
     }

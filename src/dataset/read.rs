@@ -96,6 +96,12 @@ impl Dataset {
         })
     }
 
+    /// Every sample in order, its agents [numbered](Sample::with_numbered_agents): for formats and scores.
+    pub fn numbered_samples(&self) -> impl Iterator<Item = Result<PlacedSample, DatasetError>> {
+        let numbered = |placed: PlacedSample| PlacedSample { sample: placed.sample.with_numbered_agents(), ..placed };
+        self.samples().map(move |placed| placed.map(numbered))
+    }
+
     /// Where every sample stands. An id that stands twice is found at its first place.
     ///
     /// # Errors

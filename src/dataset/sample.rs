@@ -240,6 +240,31 @@ pub struct Called {
 }
 
 impl Sample {
+    /// The same with the number of each of several equal agents in its name, as readers without a place for it need it:
+    /// `debater`, `debater#1`, `debater#2`.
+    #[must_use]
+    pub fn with_numbered_agents(mut self) -> Self {
+        fn numbered(agent: &mut AgentName, instance: u32) {
+            if instance == 0 {
+                return;
+            }
+            if let Ok(name) = AgentName::parse(&format!("{agent}#{instance}")) {
+                *agent = name;
+            }
+        }
+        for step in &mut self.steps {
+            numbered(&mut step.agent, step.instance);
+        }
+        let Some(label) = &mut self.label else { return self };
+        for error in label.errors.iter_mut().chain(&mut label.others).chain(&mut label.not_shown) {
+            numbered(&mut error.agent, error.instance);
+        }
+        for necessity in label.evidence.iter_mut().flat_map(|evidence| &mut evidence.necessity) {
+            numbered(&mut necessity.agent, necessity.instance);
+        }
+        self
+    }
+
     /// What the model is called where a format has no other place that tells what answered: what the simulator said is
     /// never told as a model's words.
     pub fn model_told(&self, model: &str) -> String {

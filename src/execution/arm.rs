@@ -6,6 +6,7 @@ use hyper::Request;
 
 use super::{ExecutionMeter, Halt};
 use crate::{
+    identity::ReferenceCalls,
     plan::Plan,
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     recording::RunOrigin,
@@ -22,6 +23,8 @@ pub struct ExecutionArm {
     pub origin: Option<RunOrigin>,
     /// Who answers its calls.
     pub replies: ReplySource,
+    /// What a run of the same program without faults asked.
+    pub asked: Option<Arc<ReferenceCalls>>,
 }
 
 /// Who answers the model calls of an execution.
@@ -68,7 +71,7 @@ impl ExecutionArm {
     /// A record up to a fork point, then the live upstream.
     pub fn forked(cassette: &Arc<Cassette>, at: ForkPoint, plan: Option<Arc<Plan>>) -> Self {
         let fork = ForkedReplies { cassette: Arc::clone(cassette), at, any_tool_results: false, says: None };
-        Self { plan, origin: None, replies: ReplySource::Forked(fork) }
+        Self { plan, replies: ReplySource::Forked(fork), ..Self::default() }
     }
 
     /// The recorded run that answers, or whose beginning does.

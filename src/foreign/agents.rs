@@ -2,8 +2,8 @@
 
 use super::ForeignAgent;
 use crate::{
-    identity::{Identity, Speakers},
-    surface::{Outline, Reply},
+    identity::{AskedCall, AskedRequest, EndedCall, Identity, Speakers},
+    surface::Outline,
     trajectory::{AgentName, Attribution, Source},
 };
 
@@ -21,19 +21,19 @@ impl ImportedSpeakers {
         named: Option<&ForeignAgent>,
         outline: Option<&Outline<'_>>,
         body: u128,
-    ) -> Attribution {
+    ) -> AskedCall {
         let declared = named.map(declared);
         let is_bare = declared.is_none() && outline.is_none();
-        let mut told = self.speakers.attribute(&self.rules, outline, declared, body, None);
+        let mut asked = self.speakers.attribute(&self.rules, outline, declared, &AskedRequest::of(body));
         if is_bare {
-            "the trace names no agent and holds no request".clone_into(&mut told.evidence);
+            "the trace names no agent and holds no request".clone_into(&mut asked.attribution.evidence);
         }
-        told
+        asked
     }
 
     /// A call has ended.
-    pub(super) fn ended(&mut self, who: &Attribution, body: u128, reply: Option<&Reply>, failed: bool) {
-        self.speakers.ended(who, body, reply, failed);
+    pub(super) fn ended(&mut self, who: &Attribution, ended: &EndedCall<'_>) {
+        self.speakers.ended(who, ended);
     }
 }
 

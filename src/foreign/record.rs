@@ -9,13 +9,17 @@ use twox_hash::XxHash3_128;
 
 use super::{ForeignCall, ForeignFailure, ForeignRun, TraceAccount, agents::ImportedSpeakers, rebuilt::TOO_LONG};
 use crate::{
+    identity::{AskedCall, EndedCall, LedgerNumber},
     recording::{Captured, Clock, Close, ImportedFrom, Manifest, Open, Recorder, RecordingError, Settings},
     surface::{
         Conversation, MemberEdit, OpenaiChat, Outline, Reply, Surface,
         account::{self, RunAccount},
         edit_member,
     },
-    trajectory::{AgentName, Attribution, Call, CloseCause, Outcome, Reason, ReplyOrigin, RunId, StepIndex, Verdict},
+    trajectory::{
+        AgentName, Attribution, Call, CloseCause, Outcome, Reason, RecordedRelation, ReplyOrigin, RunId, StepIndex,
+        Verdict,
+    },
 };
 
 /// The shape that bodies are remade in.
@@ -170,7 +174,7 @@ fn micros(nanos: i64) -> u64 {
 /// A call that is open.
 struct OpenCall<'a> {
     step: StepIndex,
-    body: u128,
+    asked: LedgerNumber,
     attribution: Attribution,
     request: Option<Bytes>,
     timed: &'a TimedCall,
@@ -219,7 +223,8 @@ impl<'a> CallWriter<'a> {
         let hash = XxHash3_128::oneshot(body.as_deref().unwrap_or_default());
         let outline = body.as_ref().and_then(|body| SURFACE.outline(body).ok());
         let outline: Option<Outline<'_>> = outline;
-        let attribution = self.speakers.attribute(call.agent.as_ref(), outline.as_ref(), hash);
+        let AskedCall { attribution, number: asked, .. } =
+            self.speakers.attribute(call.agent.as_ref(), outline.as_ref(), hash);
         let who = (attribution.agent.clone(), attribution.instance);
         let is_same = |open: &OpenCall<'_>| (&open.attribution.agent, open.attribution.instance) == (&who.0, who.1);
         let overlapping = self.open.iter().any(is_same);
@@ -234,6 +239,7 @@ impl<'a> CallWriter<'a> {
             attempt: 0,
             attribution: &attribution,
             overlapping,
+            relates: RecordedRelation::default(),
             run_source: "trace",
             surface: SURFACE.name(),
             method: "POST",
@@ -245,7 +251,7 @@ impl<'a> CallWriter<'a> {
             wall: instant(timed.began),
         })?;
         self.recorder.unplaced(step, &call.unplaced)?;
-        self.open.push(OpenCall { step, body: hash, attribution, request: body, timed });
+        self.open.push(OpenCall { step, asked, attribution, request: body, timed });
         Ok(())
     }
 
@@ -295,7 +301,8 @@ impl<'a> CallWriter<'a> {
         let failed = call.failure.is_some();
         self.remade.without_reply += u64::from(body.is_none() && !failed);
         self.remade.failed += u64::from(failed);
-        self.speakers.ended(&open.attribution, open.body, reply.as_ref(), failed);
+        let ended = EndedCall { number: open.asked, reply: reply.as_ref(), failed, at_us: micros(open.timed.ended) };
+        self.speakers.ended(&open.attribution, &ended);
         let took = open.timed.ended.saturating_sub(open.timed.began);
         let last = (open.timed.call.ended.is_some()).then(|| micros(took));
         if let Some(ForeignFailure { why, .. }) = &call.failure

@@ -4,12 +4,11 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     fingerprint::Mark,
+    ledger::QUESTIONS_MAX,
     recent::Recent,
-    tries::{SaidTries, Tries},
+    roster::{DeclaredOrder, SpeakingOrder},
 };
 
-/// Different questions that a run remembers in order to know when one is asked again.
-pub(super) const ASKED_MAX: usize = 4096;
 /// Equal agents of one name that are told apart; what more there are is marked as not known.
 const EQUALS_MAX: usize = 256;
 
@@ -22,8 +21,16 @@ pub(super) struct Instances {
     asked: Recent<(AgentNumber, Mark), AskedWords>,
     /// Of agents that have been seen to be several: who they are, the one that asked longest ago first.
     several: HashMap<AgentNumber, VecDeque<u32>>,
-    /// How often a client was seen to have tried.
-    most: u32,
+    /// Of agents whose order is declared: the calls of each so far, and how many of them are under way.
+    declared: HashMap<AgentNumber, DeclaredCalls>,
+}
+
+/// The calls of equal agents whose order is declared.
+#[derive(Debug, Clone, Default)]
+struct DeclaredCalls {
+    /// How often each has begun to speak: a round is over when all have as often.
+    spoken: Vec<u32>,
+    in_flight: u32,
 }
 
 /// One agent's question, all its own earlier words included.
@@ -31,7 +38,9 @@ pub(super) struct Instances {
 struct AskedWords {
     /// The instances that asked it, in order.
     by: Vec<u32>,
-    tries: Tries<u32>,
+    in_flight: u32,
+    /// The instances whose latest try failed, the earliest first.
+    failed: VecDeque<u32>,
 }
 
 /// Which instance, and whether order alone says so.
@@ -41,28 +50,41 @@ pub(super) struct Instance {
     pub(super) ambiguous: bool,
 }
 
+/// What is known of who asks beside the words.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct KnownInstance {
+    /// The instance that the request's own history names.
+    pub(super) own: Option<u32>,
+    /// The instance whose call the request tries again.
+    pub(super) retried: Option<u32>,
+    /// The order that the user declares.
+    pub(super) order: Option<DeclaredOrder>,
+}
+
 impl Default for Instances {
     fn default() -> Self {
-        Self { asked: Recent::new(ASKED_MAX), several: HashMap::new(), most: 0 }
+        Self { asked: Recent::new(QUESTIONS_MAX), several: HashMap::new(), declared: HashMap::new() }
     }
 }
 
 impl Instances {
-    /// A question arrives. `own`: the instance that the request's own history names; `said`: how often the
-    /// client says that it has tried.
-    pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, own: Option<u32>, said: SaidTries) -> Instance {
+    /// A question arrives.
+    pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, known: KnownInstance) -> Instance {
+        let KnownInstance { own, retried, order } = known;
+        if let Some(order) = order {
+            return self.ask_in_order(agent, order, own.or(retried));
+        }
         let asked = self.asked.entry((agent, question), AskedWords::default);
-        let last = asked.by.last().copied();
-        let at_once = asked.tries.in_flight();
-        let most = self.most;
-        self.most = most.max(said.unwrap_or_default());
-        let retried =
-            asked.tries.again(said, most, |number| own.is_none_or(|own| own == *number)).map(|(number, _)| *number);
+        let at_once = asked.in_flight > 0;
+        asked.in_flight += 1;
+        if let Some(retried) = retried {
+            asked.failed.retain(|failed| *failed != retried);
+        }
         if let (Some(number), None) = (retried, own) {
             // Another attempt is whoever made the first.
             return Instance { number, ambiguous: self.several.contains_key(&agent) };
         }
-        let again = last.is_some() && retried.is_none();
+        let again = !asked.by.is_empty() && retried.is_none();
         let full = asked.by.len() >= EQUALS_MAX;
         let known = self.several.get(&agent);
         // Where nothing tells which, the one that asked longest ago: right where equal agents speak in rounds.
@@ -73,14 +95,34 @@ impl Instances {
         if !full {
             asked.by.push(number);
         }
-        if retried.is_none() {
-            asked.tries.ask(number);
-        }
         if again && own.is_none() || known.is_some() {
             self.spoke(agent, number);
         }
         // The same words twice at once are two agents; one after the other they may be one that asks again.
         Instance { number, ambiguous }
+    }
+
+    /// Equal agents whose order is declared: who has spoken least often is next, the first of them by number.
+    fn ask_in_order(&mut self, agent: AgentNumber, order: DeclaredOrder, known: Option<u32>) -> Instance {
+        let calls = self.declared.entry(agent).or_default();
+        let equals = usize::try_from(order.instances).unwrap_or(EQUALS_MAX).clamp(1, EQUALS_MAX);
+        calls.spoken.resize(equals, 0);
+        calls.in_flight += 1;
+        let two_at_once = calls.in_flight > 1 && order.order == SpeakingOrder::Turn;
+        if let Some(number) = known {
+            return Instance { number, ambiguous: false };
+        }
+        let next = calls.spoken.iter().enumerate().min_by_key(|(number, spoken)| (**spoken, *number));
+        let number = next.map_or(0, |(number, _)| number);
+        if let Some(spoken) = calls.spoken.get_mut(number) {
+            *spoken += 1;
+        }
+        Instance { number: u32::try_from(number).unwrap_or_default(), ambiguous: two_at_once }
+    }
+
+    /// The instance whose try of a question failed first and was not tried again.
+    pub(super) fn earliest_failed(&self, agent: AgentNumber, question: Mark) -> Option<u32> {
+        self.asked.get(&(agent, question))?.failed.front().copied()
     }
 
     /// Puts an instance behind all others of its agent; the first time, those before it come first.
@@ -105,8 +147,14 @@ impl Instances {
 
     /// A question was answered, or failed.
     pub(super) fn end(&mut self, agent: AgentNumber, question: Mark, number: u32, failed: bool) {
+        if let Some(calls) = self.declared.get_mut(&agent) {
+            calls.in_flight = calls.in_flight.saturating_sub(1);
+        }
         if let Some(asked) = self.asked.get_mut(&(agent, question)) {
-            asked.tries.end(|known| *known == number, failed);
+            asked.in_flight = asked.in_flight.saturating_sub(1);
+            if failed && asked.failed.len() < EQUALS_MAX {
+                asked.failed.push_back(number);
+            }
         }
     }
 
@@ -129,7 +177,8 @@ mod tests {
             match event.bytes().next() {
                 Some(b'?') => {
                     let own = event.get(2..3).and_then(|own| own.parse().ok());
-                    let instance = instances.ask(0, question, own, None);
+                    let retried = instances.earliest_failed(0, question);
+                    let instance = instances.ask(0, question, KnownInstance { own, retried, order: None });
                     open.push((question, instance.number));
                     told.push(format!("{}{}", instance.number, if instance.ambiguous { "?" } else { "" }));
                 }
@@ -141,6 +190,34 @@ mod tests {
             }
         }
         told.join(" ")
+    }
+
+    #[test]
+    fn a_declared_order_tells_equal_agents_apart() {
+        // `?` asks, a digit behind it is the instance of its own history, `.` ends a call → instances, `?` where in doubt.
+        for (order, events, expected) in [
+            (SpeakingOrder::Turn, "? . ? . ? . ? .", "0 1 2 0"),
+            // Who is known by its own words has had its turn before.
+            (SpeakingOrder::Turn, "? . ? . ?0 . ? . ?1 .", "0 1 0 2 1"),
+            // Two at once break the order.
+            (SpeakingOrder::Turn, "? ? . . ? .", "0 1? 2"),
+            (SpeakingOrder::Arrival, "? ? ? . . . ? ? ? . . .", "0 1 2 0 1 2"),
+            (SpeakingOrder::Arrival, "? ? . ? . . ?2 ?0 ?1", "0 1 2 2 0 1"),
+        ] {
+            let mut instances = Instances::default();
+            let order = Some(DeclaredOrder { order, instances: 3 });
+            let mut told = Vec::new();
+            for event in events.split(' ') {
+                if event == "." {
+                    instances.end(0, 0, 0, false);
+                    continue;
+                }
+                let own = event.get(1..).and_then(|own| own.parse().ok());
+                let Instance { number, ambiguous } = instances.ask(0, 0, KnownInstance { own, retried: None, order });
+                told.push(format!("{number}{}", if ambiguous { "?" } else { "" }));
+            }
+            assert_eq!(told.join(" "), expected, "{events}");
+        }
     }
 
     #[test]

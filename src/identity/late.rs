@@ -13,7 +13,7 @@ use super::{
     RunSource,
     exchanges::{Exchange, Exchanges},
     fingerprint::Mark,
-    instances::Instances,
+    instances::{Instances, KnownInstance},
     late_names,
     voices::Voices,
     votes::is_helper,
@@ -220,7 +220,7 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &LateRuns) -> Vec<(A
     }
     // Of agents that the user declared, those that were told to be several.
     let online = exchanges.iter().filter_map(|exchange| exchange.attribution.as_ref());
-    let declared = online.filter(|told| told.source == Source::Roster && (told.instance > 0 || told.ambiguous));
+    let declared = online.filter(|told| told.source == Source::Roster && told.ambiguous);
     let several: HashSet<&AgentName> = declared.map(|told| &told.agent).collect();
     // Questions and ends, in the order in which they were seen.
     let mut events: Vec<(u64, bool, usize)> = Vec::new();
@@ -251,8 +251,9 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &LateRuns) -> Vec<(A
             (place.1, place.2) = online.map(|online| (online.instance, online.ambiguous)).unwrap_or_default();
             continue;
         }
-        let tries = exchange.attempt.max(u32::from(exchange.source == RunSource::Retry));
-        let instance = of_run.ask(agent, exchange.asked, own, Some(tries).filter(|tries| *tries > 0));
+        let is_retry = exchange.attempt > 0 || exchange.source == RunSource::Retry;
+        let retried = of_run.earliest_failed(agent, exchange.asked).filter(|_| is_retry);
+        let instance = of_run.ask(agent, exchange.asked, KnownInstance { own, retried, order: None });
         (place.1, place.2) = (instance.number, instance.ambiguous);
         let source = online.map(|online| online.source);
         let written = source == Some(Source::Dialect);

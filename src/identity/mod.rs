@@ -14,9 +14,11 @@ mod instances;
 mod labels;
 mod late;
 mod late_names;
+mod ledger;
 mod lineage;
 mod marked;
 mod mask;
+mod near;
 mod origins;
 mod owners;
 mod placed;
@@ -27,7 +29,6 @@ mod speakers;
 mod suggest;
 mod templates;
 mod trails;
-mod tries;
 mod voices;
 mod votes;
 mod words;
@@ -42,12 +43,12 @@ pub use fingerprint::{Looks, Mark};
 pub use heard::{HeardRun, contested, fitting_rules, looks, try_roster};
 pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
 pub use late::LateStep;
+pub use ledger::{AskedRequest, AttemptEnd, CallRelation, LedgerNumber, ReferenceCalls, RetryCount};
 pub use lineage::Lineage;
 pub use placed::Placed;
-pub use roster::{Roster, RosterError, RosterRule};
-pub use speakers::Speakers;
+pub use roster::{Roster, RosterError, RosterRule, SpeakingOrder};
+pub use speakers::{AskedCall, EndedCall, Speakers};
 pub use suggest::{Suggestions, calls, source_name};
-pub use tries::{SaidTries, Tries};
 pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
 
 use crate::{
@@ -337,7 +338,7 @@ mod tests {
         assert!(identity.run(&Envelope { path_run: Some("../x"), ..NOTHING }, || None).is_err());
 
         let told = |outline: &Outline<'_>| {
-            let told = Speakers::default().attribute(&identity, Some(outline), None, 0, None);
+            let told = Speakers::default().attribute(&identity, Some(outline), None, &AskedRequest::of(0)).attribution;
             (told.agent.to_string(), told.source)
         };
         assert_eq!(told(&outline), ("meta".to_owned(), Source::Metadata));

@@ -58,6 +58,28 @@ pub struct RosterRule {
     /// How many equal agents of this name a run has; 1 when not said. With more, each is told by its own history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
+    /// How its equal agents speak, where their histories do not tell: in `turn`, one after the other, or in rounds in which all
+    /// may ask at once and are numbered on `arrival`. It needs `instances`. Without it, who is told by order alone is `ambiguous`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<SpeakingOrder>,
+}
+
+/// How equal agents speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeakingOrder {
+    /// One after the other, always in the same order: two at once are `ambiguous`.
+    Turn,
+    /// In rounds; within one they are numbered as they arrive.
+    Arrival,
+}
+
+/// Equal agents whose order the user declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DeclaredOrder {
+    pub(super) order: SpeakingOrder,
+    /// How many there are.
+    pub(super) instances: u32,
 }
 
 /// Checked rules, in order.
@@ -116,6 +138,13 @@ impl Roster {
         self.0.iter().any(|rule| many(rule) && rule.conditions.name.as_deref() == Some(agent.as_str()))
     }
 
+    /// The order in which equal agents of that name speak, where the user declares one.
+    pub(super) fn order(&self, agent: &AgentName) -> Option<DeclaredOrder> {
+        let rule =
+            self.0.iter().map(|rule| &rule.conditions).find(|rule| rule.name.as_deref() == Some(agent.as_str()))?;
+        Some(DeclaredOrder { order: rule.order?, instances: rule.instances? })
+    }
+
     /// The agent that the first matching rule names. Where rules of different agents match, the answer is marked
     /// ambiguous, so that no label can rest on it.
     /// `key`: what the request looks like, as in `agent-<8 hex>`.
@@ -158,6 +187,11 @@ impl WrittenRule {
         let looks: Option<Vec<u32>> = looks.transpose().map_err(refuse)?;
         if rule.instances == Some(0) {
             return Err(refuse("`instances` is 0: expected 1 or more".to_owned()));
+        }
+        if rule.order.is_some() && rule.instances.is_none_or(|instances| instances < 2) {
+            return Err(refuse(
+                "`order` is for several equal agents: expected `instances = 2` or more beside it".to_owned(),
+            ));
         }
         let group = system.as_ref().is_some_and(|system| system.capture_names().flatten().any(|name| name == "agent"));
         match &rule.name {
@@ -272,6 +306,8 @@ mod tests {
             ("agent = [{ name = \"a\", system_regex = \"(\" }]", "`system_regex` is not a regular expression"),
             ("agent = [{ name = \"a\", looks = [\"agent-xyz\"] }]", "expected `agent-` and 8 hex digits"),
             ("agent = [{ name = \"a\\u001b\", model = \"m\" }]", "agent name"),
+            ("agent = [{ name = \"a\", model = \"m\", order = \"turn\" }]", "expected `instances = 2` or more"),
+            ("agent = [{ name = \"a\", model = \"m\", instances = 2, order = \"any\" }]", "unknown variant `any`"),
             ("agent = [{ name = \"a\", modell = \"m\" }]", "unknown field `modell`"),
         ] {
             let error = roster(toml).expect_err(toml);

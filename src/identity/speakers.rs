@@ -13,10 +13,11 @@ use super::{
     dialect::DialectTold,
     fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
     history::{History, Who, id_mark, text_mark},
-    instances::Instances,
+    instances::{Instances, KnownInstance},
     is_helper,
+    ledger::{AskedRequest, AttemptEnd, CallRelation, Ledger, LedgerNumber, LedgerPlace, ReferenceCalls},
     recent::Recent,
-    tries::SaidTries,
+    roster::DeclaredOrder,
     voices::{KIN_MAX, Voices},
 };
 use crate::{
@@ -42,11 +43,55 @@ pub struct Speakers {
     history: History,
     instances: Instances,
     voices: Voices,
-    /// What the requests under way ask, by the hash of their bodies.
-    under_way: Recent<u128, (u32, Mark)>,
+    ledger: Ledger,
+    /// What the requests under way ask.
+    under_way: Recent<LedgerNumber, CallUnderWay>,
     names: Vec<AgentName>,
     agents: HashMap<AgentName, u32>,
     known: Vec<KnownAgent>,
+}
+
+/// Who makes a request, and what it is beside the earlier calls of that agent.
+#[derive(Debug, Clone)]
+pub struct AskedCall {
+    /// Who makes it.
+    pub attribution: Attribution,
+    /// What it is beside the agent's earlier calls.
+    pub relation: CallRelation,
+    /// The number of the call: of an earlier one, where it is another try of that.
+    pub number: LedgerNumber,
+}
+
+/// An attempt of a call that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct EndedCall<'a> {
+    /// The call.
+    pub number: LedgerNumber,
+    /// What was delivered, if it is an answer that an agent may quote.
+    pub reply: Option<&'a Reply>,
+    /// Whether it gave no answer.
+    pub failed: bool,
+    /// When, by the clock of [`AskedRequest::at_us`].
+    pub at_us: u64,
+}
+
+/// What tells equal speakers apart.
+#[derive(Debug, Clone, Copy)]
+struct EqualSpeakers<'a> {
+    outline: &'a Outline<'a>,
+    /// The instance whose own words the request goes on from.
+    own: Option<u32>,
+    /// The order that the user declares.
+    order: Option<DeclaredOrder>,
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Copy)]
+struct CallUnderWay {
+    agent: u32,
+    body: u128,
+    /// Its words, where its agent may be several.
+    question: Option<Mark>,
 }
 
 /// What is known of an agent beside its name.
@@ -69,6 +114,7 @@ impl Default for Speakers {
             history: History::default(),
             instances: Instances::default(),
             voices: Voices::default(),
+            ledger: Ledger::default(),
             under_way: Recent::new(UNDER_WAY_MAX),
             names: Vec::new(),
             agents: HashMap::default(),
@@ -78,23 +124,30 @@ impl Default for Speakers {
 }
 
 impl Speakers {
-    /// Who makes a request. `declared`: what the request's envelope names; the outline is then not looked at. `body`:
-    /// hash of its body; `said`: how often the client says that it has tried. Never fails: what no rule knows gets a stable
-    /// name of its own.
+    /// Counts the calls of the run beside those of a run without faults.
+    pub fn beside(&mut self, reference: Arc<ReferenceCalls>) {
+        self.ledger.beside(reference);
+    }
+
+    /// Who makes a request, and whether it is a call of its own. `declared`: what the request's envelope names; the outline
+    /// is then not looked at. Never fails: what no rule knows gets a stable name of its own.
     pub fn attribute(
         &mut self,
         rules: &Identity,
         outline: Option<&Outline<'_>>,
         declared: Option<Attribution>,
-        body: u128,
-        said: SaidTries,
-    ) -> Attribution {
+        request: &AskedRequest<'_>,
+    ) -> AskedCall {
         if let Some(declared) = declared {
             // Its texts say nothing that is not known.
-            self.agent(&declared.agent, None);
-            return declared;
+            let agent = self.agent(&declared.agent, None);
+            return self.asked(agent, declared, request, None);
         }
-        let Some(outline) = outline else { return super::fallback(0, "the body could not be read") };
+        let Some(outline) = outline else {
+            let nobody = super::fallback(0, "the body could not be read");
+            let agent = self.agent(&nobody.agent, None);
+            return self.asked(agent, nobody, request, None);
+        };
         self.open(outline);
         // Looks cost more than all the rest together: nobody looks where the user's own words decide, nor twice.
         let mut seen = rules.roster.asks_for_looks().then(|| self.looks(rules, outline));
@@ -115,14 +168,44 @@ impl Speakers {
             let seen = &**seen.get_or_insert_with(|| self.looks(rules, outline));
             self.agent(&attribution.agent, Some(&seen.0))
         });
-        if let (Some(agent), true) = (agent, splits) {
-            let own = self.history.own_words(outline, |who| who.agent == agent).map(|(who, _)| who.instance);
-            if let (Some(seen), true) = (&seen, attribution.source != Source::Roster) {
-                self.hear(agent, &seen.0, own.is_some(), &mut attribution);
-            }
-            self.instance(agent, (outline, own), body, said, &mut attribution);
+        let Some(number) = agent.filter(|_| splits) else { return self.asked(agent, attribution, request, None) };
+        let own = self.history.own_words(outline, |who| who.agent == number).map(|(who, _)| who.instance);
+        if let (Some(seen), true) = (&seen, attribution.source != Source::Roster) {
+            self.hear(number, &seen.0, own.is_some(), &mut attribution);
         }
-        attribution
+        let order = rules.roster.order(&attribution.agent).filter(|_| attribution.source == Source::Roster);
+        self.asked(agent, attribution, request, Some(EqualSpeakers { outline, own, order }))
+    }
+
+    /// Enters a request into the ledger. `several`: what tells them apart, where its agent may be several.
+    fn asked(
+        &mut self,
+        agent: Option<u32>,
+        told: Attribution,
+        request: &AskedRequest<'_>,
+        several: Option<EqualSpeakers<'_>>,
+    ) -> AskedCall {
+        let mut attribution = told;
+        let Some(agent) = agent else {
+            return AskedCall { attribution, relation: CallRelation::First, number: LedgerNumber::MAX };
+        };
+        let own = several.and_then(|several| several.own);
+        let LedgerPlace { number, relation, instance } = self.ledger.ask(agent, request, own);
+        let question = several.map(|several| asked(several.outline));
+        if let Some((question, EqualSpeakers { order, .. })) = question.zip(several) {
+            let known = KnownInstance { own, retried: instance, order };
+            let instance = self.instances.ask(agent, question, known);
+            self.ledger.made_by(agent, request.body, number, instance.number);
+            attribution.instance = instance.number;
+            if instance.ambiguous {
+                doubt(&mut attribution, "several equal agents, which one is told by order alone");
+            }
+        }
+        if let CallRelation::CannotBeTold { .. } = relation {
+            doubt(&mut attribution, "another try of a failed call or a call of its own, which cannot be told");
+        }
+        self.under_way.entry(number, || CallUnderWay { agent, body: request.body, question });
+        AskedCall { attribution, relation, number }
     }
 
     /// Notes what stands under a name that nobody declared; where that is several agents', nobody can tell which.
@@ -141,15 +224,27 @@ impl Speakers {
         self.voices.contested().filter_map(|agent| self.names.get(agent as usize))
     }
 
-    /// A request of `attribution` has ended. `reply`: what was delivered, if it is an answer that an agent may quote.
-    pub fn ended(&mut self, attribution: &Attribution, body: u128, reply: Option<&Reply>, failed: bool) {
-        let Some(agent) = self.agents.get(&attribution.agent).copied() else { return };
-        if let Some((agent, question)) = self.under_way.get(&body).copied() {
-            self.instances.end(agent, question, attribution.instance, failed);
+    /// A request of `attribution` has ended.
+    pub fn ended(&mut self, attribution: &Attribution, ended: &EndedCall<'_>) {
+        let EndedCall { number, reply, failed, at_us } = *ended;
+        if let Some(CallUnderWay { agent, body, question }) = self.under_way.get(&number).copied() {
+            if let Some(question) = question {
+                self.instances.end(agent, question, attribution.instance, failed);
+            }
+            let end = match reply {
+                _ if failed => AttemptEnd::Failed,
+                Some(reply) if reply.is_empty() => AttemptEnd::Empty,
+                _ => AttemptEnd::Answered,
+            };
+            self.ledger.end(agent, body, number, end, at_us);
         }
-        let who = Who { agent, instance: attribution.instance };
+        self.spoke(attribution, reply);
+    }
+
+    fn spoke(&mut self, attribution: &Attribution, reply: Option<&Reply>) {
+        let Some(agent) = self.agents.get(&attribution.agent).copied() else { return };
         if let Some(reply) = reply {
-            self.history.serve(reply, who);
+            self.history.serve(reply, Who { agent, instance: attribution.instance });
         }
     }
 
@@ -166,7 +261,7 @@ impl Speakers {
                 self.instances.recall(agent, asked(outline), attribution.instance);
             }
         }
-        self.ended(attribution, 0, reply, false);
+        self.spoke(attribution, reply);
     }
 
     /// Notes what the run's first request asks.
@@ -181,8 +276,8 @@ impl Speakers {
     /// Entries held beside one an agent, and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
         let (history, of_history) = self.history.size();
-        let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + super::instances::ASKED_MAX + KIN_MAX;
-        let asked = self.instances.len() + self.under_way.len() + self.voices.len();
+        let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + 2 * super::ledger::QUESTIONS_MAX + KIN_MAX;
+        let asked = self.instances.len() + self.ledger.len() + self.under_way.len() + self.voices.len();
         (self.seen.len() + self.told.len() + history + asked, most)
     }
 
@@ -313,24 +408,6 @@ impl Speakers {
             key: looks.map(|looks| looks.key).unwrap_or_default(),
         });
         Some(number)
-    }
-
-    /// Which of several equal agents it is. `own`: the one whose own words the request goes on from.
-    fn instance(
-        &mut self,
-        agent: u32,
-        (outline, own): (&Outline<'_>, Option<u32>),
-        body: u128,
-        said: SaidTries,
-        told: &mut Attribution,
-    ) {
-        let question = asked(outline);
-        let instance = self.instances.ask(agent, question, own, said);
-        self.under_way.entry(body, || (agent, question));
-        told.instance = instance.number;
-        if instance.ambiguous {
-            doubt(told, "several equal agents, which one is told by order alone");
-        }
     }
 }
 

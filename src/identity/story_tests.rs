@@ -30,7 +30,7 @@ struct Asked {
     step: u32,
     told: Attribution,
     track: Track,
-    body: u128,
+    number: LedgerNumber,
 }
 
 fn system(text: &str) -> Value {
@@ -83,11 +83,12 @@ impl Story {
         let Placed { run, source, forgotten, .. } = placed;
         self.forgotten.extend(forgotten);
         let (speakers, steps) = self.runs.entry(run.clone()).or_default();
-        let told = speakers.attribute(&self.identity, Some(&outline), None, hash, None);
+        let AskedCall { attribution: told, number, .. } =
+            speakers.attribute(&self.identity, Some(&outline), None, &AskedRequest::of(hash));
         let step = *steps;
         *steps += u32::from(source != RunSource::Retry);
         track.opened(step, u32::from(source == RunSource::Retry), &told);
-        Asked { run, source, step, told, track, body: hash }
+        Asked { run, source, step, told, track, number }
     }
 
     fn answer(&mut self, asked: &Asked, message: &Value) {
@@ -98,7 +99,8 @@ impl Story {
     }
 
     fn end(&mut self, asked: &Asked, reply: Option<&Reply>, failed: bool) {
-        self.runs.get_mut(&asked.run).expect("known").0.ended(&asked.told, asked.body, reply, failed);
+        let ended = EndedCall { number: asked.number, reply, failed, at_us: 0 };
+        self.runs.get_mut(&asked.run).expect("known").0.ended(&asked.told, &ended);
         asked.track.ended(reply, failed);
     }
 
@@ -281,14 +283,17 @@ fn vectors_are_asked_for_on_somebodys_behalf() {
         ..Outline::default()
     };
     let body = json!({"model": "m", "messages": [system("You search."), user("law?")]}).to_string();
-    let asker = speakers.attribute(&rules, Some(&OpenaiChat.outline(body.as_bytes()).expect("it")), None, 1, None);
+    let asker = speakers
+        .attribute(&rules, Some(&OpenaiChat.outline(body.as_bytes()).expect("it")), None, &AskedRequest::of(1))
+        .attribution;
     let reply =
         json!({"choices": [{"index": 0, "message": called("c", "search", "{\"query\": \"the law of the sea\"}")}]});
-    speakers.ended(&asker, 1, Some(&OpenaiChat.read_reply(reply.to_string().as_bytes()).expect("it")), false);
-    let told = speakers.attribute(&rules, Some(&outline("the law of the sea")), None, 2, None);
+    let reply = OpenaiChat.read_reply(reply.to_string().as_bytes()).expect("it");
+    speakers.ended(&asker, &EndedCall { number: 0, reply: Some(&reply), failed: false, at_us: 0 });
+    let told = speakers.attribute(&rules, Some(&outline("the law of the sea")), None, &AskedRequest::of(2)).attribution;
     assert_eq!(told.agent.as_str(), format!("{}/embedding", asker.agent));
     assert_eq!(helper_role(&told.agent), Some("embedding"));
-    let nobody = speakers.attribute(&rules, Some(&outline("some document")), None, 3, None);
+    let nobody = speakers.attribute(&rules, Some(&outline("some document")), None, &AskedRequest::of(3)).attribution;
     assert_eq!((nobody.source, nobody.confidence), (Source::Fallback, 0.0));
 }
 
@@ -366,13 +371,20 @@ fn many_agents_and_long_prompts_are_told_apart() {
             ],
             ..Outline::default()
         };
-        names.insert(speakers.attribute(&rules, Some(&outline), None, number, None).agent);
+        names.insert(speakers.attribute(&rules, Some(&outline), None, &AskedRequest::of(number)).attribution.agent);
     }
     assert_eq!(names.len(), 10_000);
     let (held, most) = speakers.size();
     assert!(held <= most);
     let mut told = |text: String| {
-        speakers.attribute(&rules, Some(&Outline { prompts: vec![text.into()], ..Outline::default() }), None, 1, None)
+        speakers
+            .attribute(
+                &rules,
+                Some(&Outline { prompts: vec![text.into()], ..Outline::default() }),
+                None,
+                &AskedRequest::of(1),
+            )
+            .attribution
     };
     assert!(long.len() > 1_000_000);
     assert_eq!(told(long.clone()).agent, told(long.clone()).agent);

@@ -17,6 +17,8 @@ pub struct Matched {
     pub steps: Vec<StepIndex>,
     /// When there are none: what came nearest, in words.
     pub nearest_miss: Option<String>,
+    /// The condition that kept it from what came nearest.
+    pub miss: Option<Miss>,
     /// Of these steps, those at which the failure mode that it declares cannot be.
     pub impossible: Vec<ImpossibleStep>,
 }
@@ -61,6 +63,7 @@ pub fn against(plan: &Plan, run: &Trajectory) -> Result<Vec<Matched>, Unresolvab
                 step: step.step,
                 conversation: conversation.as_ref(),
                 delivered: &|_| count,
+                ambiguous: step.attribution.ambiguous,
             };
             match meets(injection, index, &facts) {
                 Ok(()) => {
@@ -71,9 +74,10 @@ pub fn against(plan: &Plan, run: &Trajectory) -> Result<Vec<Matched>, Unresolvab
             }
         }
         let nearest = missed.into_iter().max_by_key(|(miss, step)| (*miss, std::cmp::Reverse(step.step)));
+        let miss = nearest.filter(|_| steps.is_empty()).map(|(miss, _)| miss);
         let nearest_miss = steps.is_empty().then(|| miss_in_words(injection, nearest, run));
         let impossible = impossible(injection, &steps, &facts);
-        Matched { injection: index, steps, nearest_miss, impossible }
+        Matched { injection: index, steps, nearest_miss, miss, impossible }
     });
     Ok(matched.collect())
 }
@@ -146,6 +150,7 @@ fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run
             )
         }
         Miss::Unresolved => format!("`{}` needs a recorded run", when.counted_by()),
+        Miss::CannotBeTold => format!("nearest {at}: whether that is a call of its own cannot be told"),
         Miss::Call => {
             let aimed = |step: &&Step| injection.aims_at(step.attribution.agent.as_str(), step.attribution.instance);
             let calls = run.steps.iter().filter(aimed);

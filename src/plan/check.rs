@@ -208,6 +208,7 @@ impl PlanCheck {
             step: self.step.unwrap_or_default(),
             conversation: Some(conversation),
             delivered: &|_| 0,
+            ambiguous: false,
         }
     }
 

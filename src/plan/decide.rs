@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub conversation: Option<&'a Conversation>,
     /// How often an injection, by index, was delivered to this agent instance.
     pub delivered: &'a dyn Fn(u32) -> u32,
+    /// Whether the wire cannot tell whose call it is, or whether it is one of its own.
+    pub ambiguous: bool,
 }
 
 impl Facts<'_> {
@@ -69,6 +71,8 @@ pub enum Miss {
     Instance,
     /// It counts in a recorded run, and none was given.
     Unresolved,
+    /// It counts calls, and whether this is a call of its own cannot be told.
+    CannotBeTold,
     /// `call`, `every` or `first` name other calls.
     Call,
     /// `step` or `last_n` came to other calls.
@@ -83,6 +87,13 @@ pub enum Miss {
     Spent,
     /// The draw says no.
     Chance,
+}
+
+impl Miss {
+    /// Whether the program has nothing that the injection is for, as against a plan that names what is not there.
+    pub fn is_of_the_program(self) -> bool {
+        matches!(self, Self::Call | Self::Tool | Self::Content | Self::Spent)
+    }
 }
 
 impl Decision {
@@ -155,6 +166,7 @@ pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Res
     holds(injection.agents.matches(facts.agent), Miss::Agent)?;
     holds(injection.aims_at(facts.agent, facts.instance), Miss::Instance)?;
     holds(!when.is_unresolved(), Miss::Unresolved)?;
+    holds(!(facts.ambiguous && when.counts_calls()), Miss::CannotBeTold)?;
     holds(when.allows_call(facts.call), Miss::Call)?;
     let is_target = |targets: &Vec<super::Target>| {
         targets

@@ -25,7 +25,7 @@ fn request(lines: &[&str]) -> Conversation {
 }
 
 fn facts<'a>(agent: &'a str, call: u32, conversation: Option<&'a Conversation>) -> Facts<'a> {
-    Facts { run: "r", agent, instance: 0, call, step: 9, conversation, delivered: &|_| 0 }
+    Facts { run: "r", agent, instance: 0, call, step: 9, conversation, delivered: &|_| 0, ambiguous: false }
 }
 
 #[test]

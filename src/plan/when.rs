@@ -50,6 +50,15 @@ impl When {
         (self.step.is_some() || self.last_n.is_some()) && self.targets.is_none()
     }
 
+    /// Whether it aims at calls by their numbers, or counts how many it has met.
+    pub(super) fn counts_calls(&self) -> bool {
+        self.call.is_some()
+            || self.every.is_some()
+            || self.first.is_some()
+            || self.max_times.is_some()
+            || self.targets.is_some()
+    }
+
     /// The name of the condition that counts in a recorded run.
     pub(super) fn counted_by(&self) -> &'static str {
         if self.step.is_some() { "step" } else { "last_n" }

@@ -23,7 +23,7 @@ use super::{
     listen::gate::{self, Gate},
 };
 use crate::{
-    identity::{Envelope, Hints, Routed, SaidTries, route},
+    identity::{Envelope, Hints, RetryCount, Routed, route},
     surface::{self, OpenaiChat, Surface, UnreadCall, door::UnpackedBody},
     trajectory::RunId,
 };
@@ -80,7 +80,7 @@ pub(super) struct Hinted {
     header_agent: Option<String>,
     key: Option<String>,
     /// How often the client says that it has tried before.
-    pub(super) tries: SaidTries,
+    pub(super) tries: RetryCount,
     /// The one run under way, where the request names none and nothing in it tells.
     pub(super) only_run: Option<RunId>,
 }

@@ -56,6 +56,7 @@ pub(super) fn decide(
             step: step.numbers.step,
             conversation,
             delivered: &delivered,
+            ambiguous: step.attribution.ambiguous,
         };
         let mut decision = plan::decide(plan, &facts);
         if !step.attribution.is_certain() {
@@ -68,7 +69,7 @@ pub(super) fn decide(
             }
         }
         let decision = Arc::new(decision);
-        step.run.decided(&step.attribution, step.body_hash, step.numbers.step, &decision);
+        step.run.decided(step.number, &decision);
         decision
     });
     let planned = edits.faults.iter().filter_map(|hit| {

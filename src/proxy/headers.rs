@@ -127,6 +127,13 @@ pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.trim_start().get(..17).is_some_and(|start| start.eq_ignore_ascii_case("text/event-stream"))
 }
 
+/// A hash of the credential that a request comes with.
+pub(super) fn credential(headers: &HeaderMap) -> Option<u64> {
+    let names = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+    let value = names.iter().find_map(|name| headers.get(*name))?;
+    Some(twox_hash::XxHash3_64::oneshot(value.as_bytes()))
+}
+
 /// The API key of a request, without `Bearer`.
 pub(super) fn api_key(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());

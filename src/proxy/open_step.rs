@@ -28,7 +28,7 @@ use super::{
     watched::StepWatch,
 };
 use crate::{
-    identity::Track,
+    identity::{AskedCall, LedgerNumber, Track},
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
     surface::{self, Surface},
@@ -42,7 +42,8 @@ pub(super) struct OpenStep {
     pub(super) numbers: Numbers,
     pub(super) attribution: Attribution,
     pub(super) surface: Option<&'static dyn Surface>,
-    pub(super) body_hash: u128,
+    /// Its number in the ledger of the run.
+    pub(super) number: LedgerNumber,
     link: Arc<Link>,
     awaited: ReplyWait,
     /// Whether agents that the upstream names may speak in its reply, and the plan edits replies.
@@ -85,22 +86,23 @@ struct ReplyWait {
 }
 
 impl OpenStep {
-    /// The step of a request: the hash of its body, when it was received, and how long its client says that it waits.
+    /// The step of a request: who asks, when it was received, and how long its client says that it waits.
     pub(super) fn new(
         run: Arc<Run>,
         numbers: Numbers,
-        attribution: Attribution,
+        asked: AskedCall,
         surface: Option<&'static dyn Surface>,
-        (body_hash, received, patience): (u128, Instant, Option<Duration>),
+        (received, patience): (Instant, Option<Duration>),
         link: Arc<Link>,
     ) -> Box<Self> {
         link.enter();
+        let AskedCall { attribution, number, .. } = asked;
         Box::new(Self {
             run,
             numbers,
             attribution,
             surface,
-            body_hash,
+            number,
             link,
             awaited: ReplyWait { received, since: received, patience },
             names_speakers: false,
@@ -247,11 +249,11 @@ impl OpenStep {
     pub(super) fn abandon(&mut self) {
         self.closed = true;
         self.link.leave();
-        self.run.heard(&self.attribution, self.body_hash, None, true);
+        self.run.heard(&self.attribution, self.number, None, true);
         if let Some(track) = &self.track {
             track.ended(None, true);
         }
-        self.run.depart(&self.attribution, self.body_hash, self.numbers.step, true);
+        self.run.depart(&self.attribution);
     }
 
     /// Whether the record is complete.
@@ -322,7 +324,7 @@ impl OpenStep {
         let failed = retried || cause != CloseCause::Complete || ending.is_infrastructure();
         // What came to its end without saying so is still what the agent got.
         let is_reply = !failed || (cause == CloseCause::Complete && ending == CallEnding::Cut);
-        let read = self.remember(&body, is_reply, failed);
+        let read = self.remember(&body, is_reply, failed, ending);
         if self.watch.is_on() && ending.is_error() && !cause.is_own() {
             self.watch.refused(body);
         }
@@ -359,7 +361,7 @@ impl OpenStep {
         let queued = heavy::apart(length, || self.run.recorder.queue_close(close));
         self.tell_closed((cause, ending), status, usage, &tape);
         // Only now is a further call of the agent no longer overlapping with this one.
-        self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
+        self.run.depart(&self.attribution);
         self.queued = Some(queued?);
         Ok(())
     }

@@ -15,11 +15,11 @@ use super::{
     headers, heavy, inject,
     listen::socket::Link,
     open_step::OpenStep,
-    run::Run,
+    run::{ArrivedCall, Run},
     speakers,
 };
 use crate::{
-    identity::{Placed, RunSource, Track},
+    identity::{AskedCall, AskedRequest, Placed, RunSource, Track},
     plan::Decision,
     recording::Open,
     surface::{self, Conversation, Outline, Surface, UnreadCall, door},
@@ -73,7 +73,14 @@ impl Proxy {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }
         let outline = if declared.is_none() { outline.read() } else { None };
-        let attribution = run.attribute(&self.identity, outline, declared, asked, call.hinted.tries);
+        let request = AskedRequest {
+            body: asked,
+            bytes: Some(&call.unpacked.plain).filter(|_| !call.streams),
+            surface: call.kind.surface(),
+            count: call.hinted.tries,
+            at_us: run.elapsed_us(),
+        };
+        let AskedCall { attribution, relation, number } = run.attribute(&self.identity, outline, declared, &request);
         let attribution = if let Kind::Unread(row) = call.kind { beside(attribution, row) } else { attribution };
         let recalled = run.upstream.as_ref().and_then(|own| {
             let parts = &call.parts;
@@ -85,7 +92,8 @@ impl Proxy {
         let conversation =
             inject::conversation(&run, call.kind.surface(), &attribution, names_speakers, &call.unpacked)?;
         let (mut step, earlier) =
-            PlacedCall { run, source, track, attribution, body_hash, asked }.numbered(call, link)?;
+            PlacedCall { run, source, track, asked: AskedCall { attribution, relation, number }, body_hash }
+                .numbered(call, link)?;
         step.names_speakers = names_speakers;
         Ok((step, conversation, earlier))
     }
@@ -119,11 +127,9 @@ struct PlacedCall {
     run: Arc<Run>,
     source: RunSource,
     track: Option<Track>,
-    attribution: Attribution,
+    asked: AskedCall,
     /// Hash of the body.
     body_hash: u128,
-    /// Hash of what is asked, by which another attempt is known.
-    asked: u128,
 }
 
 /// Who makes a call that no surface reads: a helper of whom is known to ask, as the maker of embeddings is, so that such a call
@@ -157,13 +163,14 @@ impl PlacedCall {
         call: &ModelCall,
         link: &Arc<Link>,
     ) -> Result<(Box<OpenStep>, Option<Arc<Decision>>), Interrupted> {
-        let Self { run, source, track, attribution, body_hash, asked } = self;
+        let Self { run, source, track, asked, body_hash } = self;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
         let at_us = run.seen();
-        let (numbers, earlier) = run.arrive(&attribution, asked, call.hinted.tries);
-        let asked = (asked, call.received, headers::patience(&call.parts.headers));
-        let mut step = OpenStep::new(run, numbers, attribution, call.kind.surface(), asked, Arc::clone(link));
+        let credential = headers::credential(&call.parts.headers);
+        let ArrivedCall { numbers, relates, decision: earlier } = run.arrive(&asked, credential);
+        let patience = (call.received, headers::patience(&call.parts.headers));
+        let mut step = OpenStep::new(run, numbers, asked, call.kind.surface(), patience, Arc::clone(link));
         step.follow(track);
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         let open = Open {
@@ -172,6 +179,7 @@ impl PlacedCall {
             attempt: numbers.attempt,
             attribution: &step.attribution,
             overlapping: numbers.overlapping,
+            relates,
             run_source: source.name(),
             surface: call.kind.name(),
             method: call.parts.method.as_str(),

@@ -5,16 +5,13 @@ use std::{collections::VecDeque, sync::Arc};
 use foldhash::HashMap;
 
 use crate::{
-    identity::{SaidTries, Tries},
+    identity::LedgerNumber,
     plan::Decision,
-    trajectory::{AgentName, Attribution, Call, StepIndex},
+    trajectory::{Call, StepIndex},
 };
 
-/// Different requests that a run remembers.
-const REMEMBERED_REQUESTS: usize = 1024;
-
-/// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
-type WhoAsked = (AgentName, u32, u128);
+/// Different calls that a run remembers.
+const REMEMBERED_CALLS: usize = 1024;
 
 /// The numbers of an exchange, fixed on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,65 +25,58 @@ pub struct Numbers {
     /// Whether another call of the same agent instance was in flight.
     pub overlapping: bool,
 }
-/// Requests by what they ask, each with its tries.
+
+/// The calls of a run by their numbers in the ledger, each with what was decided on it.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
-    requests: HashMap<WhoAsked, Tries<Request>>,
-    order: VecDeque<WhoAsked>,
-    /// How often a client was seen to have tried.
-    most: u32,
+    calls: HashMap<LedgerNumber, RememberedCall>,
+    order: VecDeque<LedgerNumber>,
 }
 
 /// A step that was asked.
 #[derive(Debug, Clone)]
-struct Request {
+struct RememberedCall {
     numbers: Numbers,
     decision: Option<Arc<Decision>>,
+    credential: Option<u64>,
 }
 
-/// The numbers of an attempt, and what was decided on the first.
-pub(super) type Again = (Numbers, Option<Arc<Decision>>);
+/// Another try of a step: its numbers, what was decided on the first, and whether it comes with another credential.
+pub(super) struct AnotherTry {
+    pub(super) numbers: Numbers,
+    pub(super) decision: Option<Arc<Decision>>,
+    pub(super) other_key: bool,
+}
 
 impl Remembered {
-    /// The step of which a request is another attempt, if it is one.
-    pub(super) fn again(&mut self, asker: &Attribution, body: u128, said: SaidTries) -> Option<Again> {
-        let most = self.most;
-        self.most = most.max(said.unwrap_or_default());
-        let (request, attempt) = self.requests.get_mut(&asked(asker, body))?.again(said, most, |_| true)?;
-        request.numbers.attempt = attempt;
-        Some((request.numbers, request.decision.clone()))
+    /// Another try of a call, where that is remembered. `credential`: a hash of the request's.
+    pub(super) fn again(&mut self, number: LedgerNumber, attempt: u32, credential: Option<u64>) -> Option<AnotherTry> {
+        let call = self.calls.get_mut(&number)?;
+        call.numbers.attempt = attempt;
+        let former = std::mem::replace(&mut call.credential, credential);
+        Some(AnotherTry { numbers: call.numbers, decision: call.decision.clone(), other_key: former != credential })
     }
 
-    /// A step is asked for the first time.
-    pub(super) fn ask(&mut self, asker: &Attribution, body: u128, numbers: Numbers) {
-        let asked = asked(asker, body);
-        if !self.requests.contains_key(&asked) {
-            self.order.push_back(asked.clone());
-            if self.order.len() > REMEMBERED_REQUESTS
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.requests.remove(&oldest);
-            }
+    /// The step of a call.
+    pub(super) fn step(&self, number: LedgerNumber) -> Option<StepIndex> {
+        self.calls.get(&number).map(|call| call.numbers.step)
+    }
+
+    /// A call is made for the first time.
+    pub(super) fn ask(&mut self, number: LedgerNumber, numbers: Numbers, credential: Option<u64>) {
+        if self.order.len() >= REMEMBERED_CALLS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.calls.remove(&oldest);
         }
-        self.requests.entry(asked).or_default().ask(Request { numbers, decision: None });
+        self.order.push_back(number);
+        self.calls.insert(number, RememberedCall { numbers, decision: None, credential });
     }
 
     /// Keeps what was decided, so that a retry meets the same decision.
-    pub(super) fn decided(&mut self, asker: &Attribution, body: u128, step: StepIndex, decision: &Arc<Decision>) {
-        let tries = self.requests.get_mut(&asked(asker, body));
-        if let Some(request) = tries.and_then(|tries| tries.find(|request| request.numbers.step == step)) {
-            request.decision = Some(Arc::clone(decision));
+    pub(super) fn decided(&mut self, number: LedgerNumber, decision: &Arc<Decision>) {
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.decision = Some(Arc::clone(decision));
         }
     }
-
-    /// An attempt is over.
-    pub(super) fn end(&mut self, asker: &Attribution, body: u128, step: StepIndex, failed: bool) {
-        if let Some(tries) = self.requests.get_mut(&asked(asker, body)) {
-            tries.end(|request| request.numbers.step == step, failed);
-        }
-    }
-}
-
-fn asked(asker: &Attribution, body: u128) -> WhoAsked {
-    (asker.agent.clone(), asker.instance, body)
 }

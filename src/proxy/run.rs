@@ -15,7 +15,7 @@ use super::{
     asking::Asking,
     kept::RetoldRun,
     lock::locked,
-    remembered::{Numbers, Remembered},
+    remembered::{AnotherTry, Numbers, Remembered},
     setup::{RunSetup, RunTemplate},
     speakers::SpokenSteps,
     upstream::Upstream,
@@ -23,12 +23,12 @@ use super::{
 };
 use crate::{
     fault::{Level, Window},
-    identity::{Identity, SaidTries, Speakers},
+    identity::{AskedCall, AskedRequest, CallRelation, EndedCall, Identity, LedgerNumber, Speakers},
     monitor::Monitor,
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError},
     surface::{self, Conversation, Outline, Reply, Served, door},
-    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, StepIndex, WatchSign},
+    trajectory::{AgentName, Attribution, Call, InjectedError, RecordedRelation, RunId, StepIndex, WatchSign},
 };
 
 /// Answers that a run remembers at least for manipulators that need an earlier one; at most a quarter more.
@@ -86,9 +86,20 @@ struct AgentState {
     delivered: HashMap<u32, u32>,
 }
 
+/// A request that has its numbers.
+#[derive(Debug)]
+pub struct ArrivedCall {
+    /// The numbers.
+    pub numbers: Numbers,
+    /// What the record says of its place among the calls of its agent.
+    pub relates: RecordedRelation,
+    /// What was decided on an earlier attempt.
+    pub decision: Option<Arc<Decision>>,
+}
+
 impl Run {
     pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
-        let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of } = setup;
+        let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference } = setup;
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
         let mut manifest = Manifest { launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
@@ -97,8 +108,11 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let (state, told, speakers) =
+        let (state, told, mut speakers) =
             if recorder.has_records() { resumed(recorder.dir())? } else { Default::default() };
+        if let Some(reference) = reference {
+            speakers.beside(reference);
+        }
         Ok(Self {
             id,
             recorder,
@@ -173,38 +187,47 @@ impl Run {
         rules: &Identity,
         outline: Option<&Outline<'_>>,
         declared: Option<Attribution>,
-        body: u128,
-        said: SaidTries,
-    ) -> Attribution {
-        locked(&self.speakers).attribute(rules, outline, declared, body, said)
+        request: &AskedRequest<'_>,
+    ) -> AskedCall {
+        locked(&self.speakers).attribute(rules, outline, declared, request)
     }
 
     /// What an exchange said, for who may quote it or go on from it.
-    pub fn heard(&self, attribution: &Attribution, body: u128, reply: Option<&Reply>, failed: bool) {
-        locked(&self.speakers).ended(attribution, body, reply, failed);
+    pub fn heard(&self, attribution: &Attribution, number: LedgerNumber, reply: Option<&Reply>, failed: bool) {
+        let ended = EndedCall { number, reply, failed, at_us: self.elapsed_us() };
+        locked(&self.speakers).ended(attribution, &ended);
     }
 
-    /// Fixes the numbers of a request on arrival. Where an equal request failed before, it may be another attempt of that
-    /// step (see [`Tries`](crate::identity::Tries); `said`: what the client says of it).
-    pub fn arrive(&self, attribution: &Attribution, body: u128, said: SaidTries) -> (Numbers, Option<Arc<Decision>>) {
+    /// Fixes the numbers of a request on arrival. `credential`: a hash of the one that it comes with.
+    pub fn arrive(&self, asked: &AskedCall, credential: Option<u64>) -> ArrivedCall {
         let mut state = locked(&self.state);
         let state = &mut *state;
+        let AskedCall { attribution, relation, number } = asked;
         let agent = state.agents.entry((attribution.agent.clone(), attribution.instance)).or_default();
         agent.in_flight += 1;
-        if let Some(again) = state.requests.again(attribution, body, said) {
-            return again;
+        let mut relates = RecordedRelation::default();
+        match *relation {
+            CallRelation::Retry { of, attempt, evidence } => {
+                if let Some(again) = state.requests.again(of, attempt, credential) {
+                    let AnotherTry { numbers, decision, other_key } = again;
+                    relates = RecordedRelation { retry: Some(evidence), other_key, ..relates };
+                    return ArrivedCall { numbers, relates, decision };
+                }
+            }
+            CallRelation::CannotBeTold { of } => relates.may_repeat = state.requests.step(of),
+            CallRelation::First | CallRelation::Again => {}
         }
         let numbers =
             Numbers { step: state.next_step, call: agent.next_call, attempt: 0, overlapping: agent.in_flight > 1 };
         state.next_step += 1;
         agent.next_call += 1;
-        state.requests.ask(attribution, body, numbers);
-        (numbers, None)
+        state.requests.ask(*number, numbers, credential);
+        ArrivedCall { numbers, relates, decision: None }
     }
 
-    /// Keeps what was decided on a step, so that a retry meets the same decision.
-    pub fn decided(&self, attribution: &Attribution, body: u128, step: StepIndex, decision: &Arc<Decision>) {
-        locked(&self.state).requests.decided(attribution, body, step, decision);
+    /// Keeps what was decided on a call, so that a retry meets the same decision.
+    pub fn decided(&self, number: LedgerNumber, decision: &Arc<Decision>) {
+        locked(&self.state).requests.decided(number, decision);
     }
 
     /// Its program is still there. Gives the time, as [`Run::elapsed_us`] does.
@@ -215,13 +238,12 @@ impl Run {
     }
 
     /// An exchange is over.
-    pub fn depart(&self, attribution: &Attribution, body: u128, step: StepIndex, failed: bool) {
+    pub fn depart(&self, attribution: &Attribution) {
         self.seen();
         let mut state = locked(&self.state);
         if let Some(agent) = state.agents.get_mut(&(attribution.agent.clone(), attribution.instance)) {
             agent.in_flight = agent.in_flight.saturating_sub(1);
         }
-        state.requests.end(attribution, body, step, failed);
     }
 
     /// How often an injection was delivered to an agent instance.

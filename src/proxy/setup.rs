@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{asking::Asking, upstream::Upstream, watched::LiveWatch};
 use crate::{
+    identity::ReferenceCalls,
     plan::Plan,
     recording::{Launched, RunOrigin, Settings},
     trajectory::RunId,
@@ -43,4 +44,6 @@ pub struct RunSetup {
     pub launched: Option<Launched>,
     /// The recorded run that answers it, or its beginning.
     pub repeat_of: Option<RunId>,
+    /// What a run of the same program without faults asked.
+    pub reference: Option<Arc<ReferenceCalls>>,
 }

@@ -157,6 +157,7 @@ fn meets(step: &OpenStep, plan: &Plan, conversation: &Conversation, speaker: &Re
         step: step.numbers.step,
         conversation: Some(conversation),
         delivered: &delivered,
+        ambiguous: who.ambiguous,
     };
     let mut met = plan::decide(plan, &facts).response;
     met.retain(|hit| !given(hit.injection, &|settled| settled.call == call));

@@ -17,8 +17,8 @@ use crate::{
     identity::LateStep,
     surface,
     trajectory::{
-        AgentName, Attempt, InjectedError, Label, ReplyOrigin, Side, Step, StepIndex, StepUnplaced, Trajectory, Usage,
-        WatchSign,
+        AgentName, Attempt, InjectedError, Label, RecordedRelation, ReplyOrigin, Side, Step, StepIndex, StepUnplaced,
+        Trajectory, Usage, WatchSign,
     },
 };
 
@@ -67,6 +67,8 @@ pub struct ExchangeDetail {
     /// The place of its opening in the log. Times of two exchanges are taken at different moments of each and may
     /// cross; the log has them in the order in which they happened.
     pub opened: u64,
+    /// Its place among the calls of its agent.
+    pub relates: RecordedRelation,
     /// The place of its end in the log; `None` where the recording ends before it.
     pub closed: Option<u64>,
     /// Stored headers of the request.
@@ -251,6 +253,7 @@ impl Assembly {
             run_source: open.run_source.into_owned(),
             at_us: open.t_us,
             opened: self.position,
+            relates: open.relates,
             request_headers: owned(open.headers),
             ..ExchangeDetail::default()
         });

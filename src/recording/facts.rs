@@ -4,7 +4,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, ReplyOrigin, ReplySpeaker, Side, StepIndex, Uninspected, Usage,
+    Attribution, Call, CloseCause, FailureMode, RecordedRelation, ReplyOrigin, ReplySpeaker, Side, StepIndex,
+    Uninspected, Usage,
 };
 
 /// Header names and values as they came; the recorder stores an allow-list of them.
@@ -23,6 +24,8 @@ pub struct Open<'a> {
     pub attribution: &'a Attribution,
     /// Whether another call of the same agent instance was in flight.
     pub overlapping: bool,
+    /// Its place among the calls of its agent.
+    pub relates: RecordedRelation,
     /// What named the run: `path`, `header`, `key`, `metadata`, ….
     pub run_source: &'a str,
     /// The surface's name, or `opaque`.

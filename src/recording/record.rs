@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, ReplyOrigin, ReplySpeaker, Side, StepIndex, StepUnplaced, Uninspected,
-    Usage, WatchSign,
+    Attribution, Call, CloseCause, FailureMode, RecordedRelation, ReplyOrigin, ReplySpeaker, Side, StepIndex,
+    StepUnplaced, Uninspected, Usage, WatchSign,
 };
 
 /// Text that is borrowed when written and owned when read.
@@ -61,6 +61,8 @@ pub(super) struct OpenRecord<'a> {
     pub(super) attribution: Cow<'a, Attribution>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) overlapping: bool,
+    #[serde(flatten)]
+    pub(super) relates: RecordedRelation,
     pub(super) run_source: Text<'a>,
     pub(super) surface: Text<'a>,
     pub(super) method: Text<'a>,

@@ -170,6 +170,7 @@ impl Recorder {
             attempt: open.attempt,
             attribution,
             overlapping: open.overlapping,
+            relates: open.relates,
             run_source: open.run_source.into(),
             surface: open.surface.into(),
             method: open.method.into(),

@@ -11,7 +11,7 @@ use super::{
     overlap, turns,
 };
 use crate::{
-    identity::{Identity, Roster, Speakers},
+    identity::{AskedCall, AskedRequest, EndedCall, Identity, LedgerNumber, Roster, Speakers},
     surface::{self, Outline, Surface},
     trajectory::{Attribution, Source, Step},
 };
@@ -33,6 +33,7 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
     let identity = Identity { roster, ..Identity::default() };
     let mut speakers = Speakers::default();
     let mut told: Vec<Option<Attribution>> = vec![None; steps.len()];
+    let mut numbers = vec![LedgerNumber::MAX; steps.len()];
     for moment in moments(recording) {
         let (LogMoment::Asked(at) | LogMoment::Ended(at)) = moment;
         let Some(step) = steps.get(at) else { continue };
@@ -43,7 +44,11 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
             LogMoment::Asked(_) => {
                 let outline = surface.and_then(|surface| surface.outline(&body).ok());
                 let declared = is_declared(step.attribution.source).then(|| step.attribution.clone());
-                let named = speakers.attribute(&identity, outline.as_ref(), declared, hash, None);
+                let AskedCall { attribution: named, number, .. } =
+                    speakers.attribute(&identity, outline.as_ref(), declared, &AskedRequest::of(hash));
+                if let Some(place) = numbers.get_mut(at) {
+                    *place = number;
+                }
                 if let Some(told) = told.get_mut(at) {
                     *told = Some(by_looks(&identity.roster, step, outline).unwrap_or(named));
                 }
@@ -54,7 +59,9 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
                     let body = attempt.delivered();
                     if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
                 });
-                speakers.ended(who, hash, reply.as_ref(), reply.is_none());
+                let number = numbers.get(at).copied().unwrap_or(LedgerNumber::MAX);
+                let ended = EndedCall { number, reply: reply.as_ref(), failed: reply.is_none(), at_us: 0 };
+                speakers.ended(who, &ended);
             }
         }
     }

@@ -39,6 +39,15 @@ fn write_open(open: &OpenRecord<'_>, line: &mut Json<'_>) {
     if open.overlapping {
         line.raw(br#","overlapping":true"#);
     }
+    if let Some(retry) = &open.relates.retry {
+        line.raw(br#","retry":"#).value(retry);
+    }
+    if let Some(step) = open.relates.may_repeat {
+        line.raw(br#","may_repeat":"#).number(step.into());
+    }
+    if open.relates.other_key {
+        line.raw(br#","other_key":true"#);
+    }
     line.raw(br#","run_source":"#).text(&open.run_source);
     line.raw(br#","surface":"#).text(&open.surface);
     line.raw(br#","method":"#).text(&open.method);
@@ -210,7 +219,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::trajectory::{AgentName, Attribution, CloseCause, ReplyOrigin, Source, Uninspected, Usage};
+    use crate::trajectory::{
+        AgentName, Attribution, CloseCause, RecordedRelation, ReplyOrigin, RetryEvidence, Source, Uninspected, Usage,
+    };
 
     fn text() -> impl Strategy<Value = Cow<'static, str>> {
         let parts =
@@ -271,9 +282,12 @@ mod tests {
             texts in prop::collection::vec(text(), 6),
             numbers in any::<(u32, u32, u32, u32, u64)>(),
             (overlapping, ambiguous, confidence) in any::<(bool, bool, f32)>(),
+            (retried, may_repeat, other_key) in any::<(bool, Option<u32>, bool)>(),
             headers in headers(),
             body in body(),
         ) {
+            let relates =
+                RecordedRelation { retry: retried.then_some(RetryEvidence::Counted), may_repeat, other_key };
             let [evidence, run_source, surface, method, path, at] = <[_; 6]>::try_from(texts).expect("six");
             let (step, call, attempt, instance, t_us) = numbers;
             let agent = AgentName::parse("solver").expect("a name");
@@ -281,7 +295,7 @@ mod tests {
             let who = Attribution { agent, instance, source, evidence: evidence.into_owned(), confidence, ambiguous };
             let attribution = Cow::Owned(who);
             as_serde_writes(&Record::Open(OpenRecord {
-                step, call, attempt, attribution, overlapping, run_source, surface, method, path, at, t_us, headers, body,
+                step, call, attempt, attribution, overlapping, relates, run_source, surface, method, path, at, t_us, headers, body,
             }))?;
         }
 

@@ -52,6 +52,7 @@ impl ForkPoint {
                     step: step.step,
                     conversation: conversation.as_ref(),
                     delivered: &|_| 0,
+                    ambiguous: step.attribution.ambiguous,
                 },
             );
             let at = if decision.request.is_empty() { AtFork::Recorded } else { AtFork::Live };

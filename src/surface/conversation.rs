@@ -226,6 +226,16 @@ pub struct Reply {
     pub speaker: Option<String>,
 }
 
+impl Reply {
+    /// Whether it answers with nothing that a program can use: neither words nor calls of tools.
+    pub fn is_empty(&self) -> bool {
+        let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+        let says_nothing =
+            |answer: &Answer| answer.message.tool_calls.is_empty() && answer.message.parts.iter().all(is_blank);
+        self.vectors.is_empty() && !self.answers.is_empty() && self.answers.iter().all(says_nothing)
+    }
+}
+
 /// One alternative of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {

@@ -18,6 +18,7 @@ mod mode_verdict;
 mod necessity;
 mod origin;
 mod pattern;
+mod retry;
 mod step;
 mod unplaced;
 mod unserved;
@@ -44,6 +45,7 @@ pub use necessity::{EffectExcluded, ErrorLists, JointCause, Necessity, Need};
 pub use origin::ReplyOrigin;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pattern::{compiled, patterns};
+pub use retry::{RecordedRelation, RetryEvidence};
 pub use step::{
     Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, ReplySpeaker, Side, Source, Step, Trajectory,
     Uninspected, Usage, Verdict,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Met, TroubledCall, met::seconds, reply};
+use super::{Met, TroubledCall, met::seconds, reply, retry};
 use crate::trajectory::ProgramEnd;
 
 /// The longest wait for a reply that is no stall. Whole replies of large models take tens of seconds.
@@ -10,7 +10,9 @@ const STALL: Duration = Duration::from_mins(1);
 
 /// The client closed the connection itself.
 pub(super) fn hung_up(call: &TroubledCall) -> Option<String> {
-    let left = call.tries.iter().find(|one| one.met == Met::HungUp)?;
+    let ended_by_us = |at: usize| at + 1 == call.tries.len() && call.was_ended_waiting();
+    let mut tries = call.tries.iter().enumerate();
+    let (_, left) = tries.find(|(at, one)| one.met == Met::HungUp && !ended_by_us(*at))?;
     Some(format!("after {}", seconds(left.ended.saturating_sub(left.began))))
 }
 
@@ -26,7 +28,7 @@ pub(super) fn endured_stall(call: &TroubledCall) -> Option<String> {
 /// No try was answered, and the program went on, or ended well, without.
 pub(super) fn gave_up(call: &TroubledCall) -> Option<String> {
     let unanswered = !call.is_answered() && reply::accepted_truncated(call).is_none();
-    let over = call.ends_in_error() || stuck(call).is_some();
+    let over = call.ends_in_error() || stuck(call).is_some() || retry::cannot_be_told(call).is_some();
     (unanswered && !over).then(|| {
         let tries = match call.tries.len() {
             1 => "after the first try".to_owned(),
@@ -54,6 +56,10 @@ pub(super) fn crashed(call: &TroubledCall) -> Option<String> {
 
 /// The program did nothing more until its time was up.
 pub(super) fn stuck(call: &TroubledCall) -> Option<String> {
-    let idle = call.program == Some(ProgramEnd::TimedOut) && !call.asked_on && !call.is_answered();
-    idle.then(|| "the program then ran out of time".to_owned())
+    let stuck = call.program == Some(ProgramEnd::TimedOut) && call.asked_on.is_none() && !call.is_answered();
+    stuck.then(|| match call.tries.len() {
+        1 if call.was_ended_waiting() => "the program still waited for it when its time was up".to_owned(),
+        1 => "the program made no further call until its time was up".to_owned(),
+        tries => format!("the program's time was up after {tries} tries"),
+    })
 }

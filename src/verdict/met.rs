@@ -109,6 +109,8 @@ pub(super) fn met(
     match surface.map(|surface| surface::shape(surface, body, attempt.streamed)) {
         Some(Shape::CutShort) => Met::CutShort,
         Some(Shape::Failed) => Met::Failed,
+        // What was cut is the half of an answer, also where its JSON cannot be read without the rest.
+        Some(Shape::Unreadable) if faults.iter().any(clean) => Met::CutShort,
         Some(Shape::Unreadable) => Met::Unreadable,
         Some(Shape::Whole) | None => answered(attempt, faults),
     }

@@ -19,7 +19,7 @@ mod survival;
 mod unfired;
 
 pub use call::{TroubledCall, Try};
-pub use junit::{cases, junit};
+pub use junit::{JudgedRun, Strictness, cases, junit};
 pub use met::Met;
 pub use read::read;
 pub use report::{AgentSummary, CallVerdict, ClientVerdict, FaultVerdict, Judgement, Remark};
@@ -67,6 +67,13 @@ pub const RULES: &[ClientRule] = &[
         judge: retry::retried,
     },
     ClientRule {
+        name: "cannot_be_told",
+        weight: Weight::Trait,
+        says: "equal words follow the failure, and nothing tells another try from another call that asks the same",
+        source: "two callers that ask the same leave the same bytes as one that tries again",
+        judge: retry::cannot_be_told,
+    },
+    ClientRule {
         name: "ignored_retry_after",
         weight: Weight::Defect,
         says: "a try came before the time that the reply named in retry-after or retry-after-ms",
@@ -76,7 +83,8 @@ pub const RULES: &[ClientRule] = &[
     ClientRule {
         name: "retried_non_retryable",
         weight: Weight::Defect,
-        says: "a try followed a status other than 408, 409, 429 and 5xx, or `x-should-retry: false`",
+        says: "a try followed a status other than 408, 409, 429 and 5xx, or `x-should-retry: false`; one with a renewed key may \
+               follow 401 and 403",
         source: "openai-python and openai-node, which statuses are retried; OpenAI, Error codes",
         judge: retry::retried_non_retryable,
     },
@@ -140,7 +148,7 @@ pub const RULES: &[ClientRule] = &[
     ClientRule {
         name: "stuck",
         weight: Weight::Defect,
-        says: "the program did nothing more until it ran out of its time",
+        says: "the program ran out of its time while it waited for the call or tried it again",
         source: "`run --timeout`",
         judge: end::stuck,
     },

@@ -56,34 +56,16 @@ fn is_trouble(found: &FoundTry<'_>) -> bool {
     !found.tried.faults.is_empty() || (failed && !own && found.attempt.cause.is_some())
 }
 
-/// The tries of the run, those of one call together: an SDK's tries are one step already; a program that asks again
-/// after trouble sends the same bytes once more.
+/// The calls of the run, each with its tries: what is another try, the ledger of the run has said.
 fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<FoundTry<'a>>> {
     let details: HashMap<_, _> = recording.exchanges.iter().map(|d| ((d.step, d.attempt), d)).collect();
-    let mut chains: Vec<Vec<FoundTry<'_>>> = Vec::new();
-    // Who asks the same again may look like another of several equal agents, so the instance does not count here.
-    let mut alike: HashMap<(&str, &[u8]), Vec<usize>> = HashMap::new();
-    for step in &recording.trajectory.steps {
-        let opened = details.get(&(step.step, 0)).map(|detail| detail.opened);
-        let alike = alike.entry((step.attribution.agent.as_str(), step.request.as_ref())).or_default();
-        let earlier = alike.iter().copied().find(|at| {
-            let last = chains.get(*at).and_then(|chain| chain.last());
-            last.is_some_and(|last| !last.tried.met.is_answer() && last.closed.is_some() && last.closed < opened)
-        });
-        let at = earlier.unwrap_or_else(|| {
-            chains.push(Vec::new());
-            alike.push(chains.len() - 1);
-            chains.len() - 1
-        });
-        let tries = step.attempts.iter().filter_map(|attempt| {
-            let detail = details.get(&(step.step, attempt.attempt))?;
-            Some(found(step, attempt, detail, plan))
-        });
-        if let Some(chain) = chains.get_mut(at) {
-            chain.extend(tries);
-        }
-    }
-    chains
+    let tries = |step: &'a Step| {
+        let details = &details;
+        let found =
+            |attempt: &'a Attempt| Some(found(step, attempt, details.get(&(step.step, attempt.attempt))?, plan));
+        step.attempts.iter().filter_map(found).collect()
+    };
+    recording.trajectory.steps.iter().map(tries).collect()
 }
 
 fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan: Option<&Plan>) -> FoundTry<'a> {
@@ -103,6 +85,8 @@ fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan
         step: step.step,
         attempt: attempt.attempt,
         met: met(attempt, &detail.reply_headers, surface_of(step), &disturbances),
+        retry: detail.relates.retry,
+        other_key: detail.relates.other_key,
         faults,
         began,
         ended: began + Duration::from_micros(attempt.last_byte_us.unwrap_or_default()),
@@ -125,6 +109,7 @@ fn call(recording: &Recording, chain: &[FoundTry<'_>], requests: &RequestWords<'
     let (first, last) = (chain.first()?, chain.last()?);
     let manifest = &recording.manifest;
     let after = |detail: &ExchangeDetail| last.closed.is_some_and(|closed| detail.opened > closed);
+    let later = recording.exchanges.iter().filter(|detail| after(detail));
     Some(TroubledCall {
         agent: first.step.attribution.agent.clone(),
         instance: first.step.attribution.instance,
@@ -132,14 +117,63 @@ fn call(recording: &Recording, chain: &[FoundTry<'_>], requests: &RequestWords<'
         call: first.step.call,
         tries: chain.iter().map(|found| found.tried.clone()).collect(),
         quoted_at: surface_of(last.step).and_then(|surface| {
-            let text = surface::text_so_far(surface, last.attempt.delivered(), last.attempt.streamed);
-            let later = recording.exchanges.iter().filter(|detail| after(detail)).map(|detail| detail.step);
-            requests.quoting(&text, last.step, later)
+            let later = || recording.exchanges.iter().filter(|detail| after(detail)).map(|detail| detail.step);
+            let (body, streamed) = (last.attempt.delivered(), last.attempt.streamed);
+            let text = surface::text_so_far(surface, body, streamed);
+            let whole = requests.quoting(&text, last.step, later());
+            whole.or_else(|| {
+                let is_half = last.tried.met == Met::CutShort && !streamed;
+                let texts = if is_half { half_texts(body) } else { Vec::new() };
+                texts.iter().find_map(|text| requests.quoting(text, last.step, later()))
+            })
         }),
-        asked_on: recording.exchanges.iter().any(after),
+        asked_on: later.map(|detail| Duration::from_micros(detail.at_us)).max(),
+        may_go_on_at: may_repeat(recording, first.step.step),
+        asked_twice: asked_twice(recording, first.step),
+        program_ended: program_ended(recording),
         program: manifest.program,
         outcome: manifest.outcome.clone(),
     })
+}
+
+/// The step that may be another try of a step, which could not be told.
+fn may_repeat(recording: &Recording, step: u32) -> Option<u32> {
+    recording.exchanges.iter().find(|detail| detail.relates.may_repeat == Some(step)).map(|detail| detail.step)
+}
+
+/// Whether the agent of a step made another call with the same bytes after one was answered.
+fn asked_twice(recording: &Recording, of: &Step) -> bool {
+    let same = |step: &&Step| step.attribution.agent == of.attribution.agent && step.request == of.request;
+    let answered = |step: &Step| step.attempts.iter().any(Attempt::is_answered);
+    let mut alike = recording.trajectory.steps.iter().filter(same);
+    alike.any(answered) && alike.next().is_some()
+}
+
+/// When the program ended, since the beginning of the recording, as far as the manifest says.
+fn program_ended(recording: &Recording) -> Option<Duration> {
+    let at = |text: &str| text.parse::<jiff::Timestamp>().ok();
+    let (started, ended) = (at(&recording.manifest.started)?, at(recording.manifest.ended.as_ref()?)?);
+    Duration::try_from(ended.duration_since(started)).ok()
+}
+
+/// The longer texts of a piece of JSON that lacks its end, the last of which may lack its own.
+fn half_texts(body: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(body);
+    let mut texts = Vec::new();
+    let mut rest = text.as_ref();
+    while let Some((_, begun)) = rest.split_once('"') {
+        let mut escaped = false;
+        let end = begun.find(|sign: char| {
+            let ends = sign == '"' && !escaped;
+            escaped = sign == '\\' && !escaped;
+            ends
+        });
+        let (inner, after) = begun.split_at_checked(end.unwrap_or(begun.len())).unwrap_or((begun, ""));
+        let read = serde_json::from_str::<String>(&format!("\"{inner}\"")).ok();
+        texts.extend(read.filter(|text| text.chars().count() >= QUOTE_MIN));
+        rest = after.get(1..).unwrap_or_default();
+    }
+    texts
 }
 
 fn surface_of(step: &Step) -> Option<&'static dyn Surface> {

@@ -9,6 +9,8 @@ pub struct Suite {
     pub name: String,
     /// How long it took, in seconds, where that was measured.
     pub seconds: Option<f64>,
+    /// When it began, RFC 3339, where that is known.
+    pub began: Option<String>,
     /// Its cases, in order.
     pub cases: Vec<TestCase>,
 }
@@ -24,6 +26,8 @@ pub struct TestCase {
     pub came: Came,
     /// What there is to say beside; empty is nothing.
     pub said: String,
+    /// How long it took, in seconds, where that was measured.
+    pub seconds: Option<f64>,
 }
 
 /// What came of a test case, with the message where it did not pass.
@@ -46,12 +50,16 @@ impl fmt::Display for Suite {
         let errors = count(|came| matches!(came, Came::Errored(_)));
         let skipped = count(|came| matches!(came, Came::Skipped(_)));
         writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        write!(text, "<testsuites><testsuite name=\"{}\" tests=\"{}\"", in_markup(&self.name), self.cases.len())?;
-        write!(text, " failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")?;
-        if let Some(seconds) = self.seconds {
-            write!(text, " time=\"{seconds:.3}\"")?;
-        }
-        writeln!(text, ">")?;
+        let time = self.seconds.map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
+        let counts = format!(
+            " tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"{time}",
+            self.cases.len()
+        );
+        let name = in_markup(&self.name);
+        // Readers of this format take no time zone: what is meant is UTC.
+        let began = self.began.as_ref().and_then(|began| began.get(..19));
+        let began = began.map(|began| format!(" timestamp=\"{began}\"")).unwrap_or_default();
+        writeln!(text, "<testsuites name=\"{name}\"{counts}><testsuite name=\"{name}\"{counts}{began}>")?;
         for case in &self.cases {
             writeln!(text, "{case}")?;
         }
@@ -63,6 +71,9 @@ impl fmt::Display for TestCase {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = in_markup(&self.said);
         write!(text, "<testcase classname=\"{}\" name=\"{}\"", in_markup(&self.class), in_markup(&self.name))?;
+        if let Some(seconds) = self.seconds {
+            write!(text, " time=\"{seconds:.3}\"")?;
+        }
         let (element, message) = match &self.came {
             Came::Passed if said.is_empty() => return write!(text, "/>"),
             Came::Passed => return write!(text, "><system-out>{said}</system-out></testcase>"),
@@ -103,8 +114,13 @@ mod tests {
 
     #[test]
     fn each_case_is_written_and_counted() {
-        let case =
-            |came, said: &str| TestCase { class: "c".to_owned(), name: "<n>".to_owned(), came, said: said.to_owned() };
+        let case = |came, said: &str| TestCase {
+            class: "c".to_owned(),
+            name: "<n>".to_owned(),
+            came,
+            said: said.to_owned(),
+            seconds: None,
+        };
         let cases = vec![
             case(Came::Passed, ""),
             case(Came::Passed, "it's\u{1b}\u{202e}fine"),
@@ -112,10 +128,17 @@ mod tests {
             case(Came::Failed("a \"b\"".to_owned()), "why"),
             case(Came::Errored("e".to_owned()), ""),
         ];
-        let written = Suite { name: "s&t".to_owned(), seconds: Some(1.5), cases }.to_string();
+        let written = Suite {
+            name: "s&t".to_owned(),
+            seconds: Some(1.5),
+            began: Some("2026-01-02T03:04:05.678Z".to_owned()),
+            cases,
+        }
+        .to_string();
         let expected = [
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
-            "<testsuites><testsuite name=\"s&amp;t\" tests=\"5\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"1.500\">",
+            "<testsuites name=\"s&amp;t\" tests=\"5\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"1.500\"><testsuite \
+             name=\"s&amp;t\" tests=\"5\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"1.500\" timestamp=\"2026-01-02T03:04:05\">",
             "<testcase classname=\"c\" name=\"&lt;n&gt;\"/>",
             "<testcase classname=\"c\" name=\"&lt;n&gt;\"><system-out>it&#39;s\u{fffd}fine</system-out></testcase>",
             "<testcase classname=\"c\" name=\"&lt;n&gt;\"><skipped message=\"by chance\"/></testcase>",

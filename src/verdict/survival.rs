@@ -3,7 +3,10 @@
 
 use serde::Serialize;
 
-use super::{ClientVerdict, Judgement, Weight, read, unfired};
+use super::{
+    ClientVerdict, Judgement, Weight, read,
+    unfired::{Unfired, unfired},
+};
 use crate::{
     plan::{self, Operator},
     recording::Recording,
@@ -32,6 +35,8 @@ pub struct Survival {
 pub enum SurvivalResult {
     /// The plan was at work, no rule found a defect, and the program did not fail.
     Passed,
+    /// The program has nothing that the plan is for.
+    Skipped,
     /// The plan, or a part of it, never came to work: nothing is known.
     Inconclusive,
     /// A defect was found, or the program failed.
@@ -77,6 +82,8 @@ pub enum FindingKind {
     CheckBroken,
     /// An injection never came to work.
     NeverDelivered,
+    /// The program has nothing that any injection of the plan is for: no tools, no streams, too few calls.
+    DoesNotApply,
     /// The program made no call.
     NoCall,
     /// The upstream answered no call, and no plan made it so.
@@ -98,12 +105,15 @@ pub struct InjectionDelivery {
     pub by_chance: bool,
     /// How often it came to work.
     pub delivered: u32,
+    /// Why the program has nothing that it is for, where that kept it from every call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub does_not_apply: Option<String>,
 }
 
-/// Whether the program of a recorded run survived it.
-pub fn survival(recording: &Recording) -> Survival {
-    let client = read(recording);
-    let injections = injections(recording, &client);
+/// Whether the program of a recorded run survived it. `allowed`: names of rules that find no defect.
+pub fn survival(recording: &Recording, allowed: &[String]) -> Survival {
+    let client = read(recording).allowing(allowed);
+    let mut injections = injections(recording, &client);
     let mut findings = Vec::new();
     let steps = &recording.trajectory.steps;
     let void = unanswered(steps, &recording.manifest.upstream);
@@ -123,7 +133,7 @@ pub fn survival(recording: &Recording) -> Survival {
         _ => {}
     }
     if !steps.is_empty() {
-        findings.extend(never(&injections, recording));
+        findings.extend(never(&mut injections, recording));
     }
     let result = findings.iter().map(|finding| finding.kind.result()).max().unwrap_or(SurvivalResult::Passed);
     Survival { result, findings, injections, client }
@@ -194,39 +204,50 @@ fn injections(recording: &Recording, client: &ClientVerdict) -> Vec<InjectionDel
             edits: matches!(injection.operator, Operator::Manipulator { .. }),
             by_chance: injection.when.probability.is_some(),
             delivered,
+            does_not_apply: None,
         }
     };
     (0..).zip(&plan.injections).map(of).collect()
 }
 
-/// The injections that never came to work; one by chance may stay away where another came.
-fn never(injections: &[InjectionDelivery], recording: &Recording) -> Vec<SurvivalFinding> {
+/// The injections that never came to work; one by chance may stay away where another came, and one for which the program
+/// has nothing is told beside, unless it is all that the plan is for.
+fn never(injections: &mut [InjectionDelivery], recording: &Recording) -> Vec<SurvivalFinding> {
     let steps = &recording.trajectory.steps;
     let any = injections.iter().any(|injection| injection.delivered > 0);
     let mut agents: Vec<&str> = steps.iter().map(|step| step.attribution.agent.as_str()).collect();
     agents.sort_unstable();
     agents.dedup();
     let unsure = steps.iter().any(|step| !step.attribution.is_certain());
-    let missed = injections.iter().filter(|injection| injection.delivered == 0 && !(any && injection.by_chance));
-    let finding = |injection: &InjectionDelivery| SurvivalFinding {
-        kind: FindingKind::NeverDelivered,
-        at: None,
-        says: format!(
+    let finding = |injection: &mut InjectionDelivery| {
+        let Unfired { why, does_not_apply } = unfired(injection, recording);
+        if does_not_apply {
+            let why = why.clone().unwrap_or_else(|| "the program has nothing that it is for".to_owned());
+            injection.does_not_apply = Some(why);
+        }
+        let says = format!(
             "the plan never fired: {} at {} came to work on none of {} steps of {}{}{}{}",
             injection.operator,
             injection.agents,
             steps.len(),
             agents.join(", "),
             if injection.by_chance { " (drawn by chance)" } else { "" },
-            unfired::why(injection, recording).map(|why| format!(": {why}")).unwrap_or_default(),
+            why.map(|why| format!(": {why}")).unwrap_or_default(),
             if injection.edits && unsure {
                 "; who is known by looks alone is never edited: name the agents in aegis.toml (aegis agents RUN --suggest)"
             } else {
                 ""
             }
-        ),
+        );
+        let kind = if does_not_apply { FindingKind::DoesNotApply } else { FindingKind::NeverDelivered };
+        SurvivalFinding { kind, at: None, says }
     };
-    missed.map(finding).collect()
+    let missed = injections.iter_mut().filter(|injection| injection.delivered == 0 && !(any && injection.by_chance));
+    let mut findings: Vec<SurvivalFinding> = missed.map(finding).collect();
+    if any || findings.iter().any(|finding| finding.kind == FindingKind::NeverDelivered) {
+        findings.retain(|finding| finding.kind == FindingKind::NeverDelivered);
+    }
+    findings
 }
 
 impl FindingKind {
@@ -235,6 +256,7 @@ impl FindingKind {
         match self {
             FindingKind::Defect | FindingKind::ProgramFailed => SurvivalResult::Failed,
             FindingKind::NeverDelivered | FindingKind::CheckUndecided => SurvivalResult::Inconclusive,
+            FindingKind::DoesNotApply => SurvivalResult::Skipped,
             FindingKind::NoCall | FindingKind::Unanswered | FindingKind::CheckBroken => SurvivalResult::Void,
         }
     }
@@ -245,6 +267,7 @@ impl SurvivalResult {
     pub fn name(self) -> &'static str {
         match self {
             SurvivalResult::Passed => Judgement::Passed.name(),
+            SurvivalResult::Skipped => "skipped",
             SurvivalResult::Inconclusive => Judgement::Inconclusive.name(),
             SurvivalResult::Failed => Judgement::Failed.name(),
             SurvivalResult::Void => "void",

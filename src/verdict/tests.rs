@@ -23,6 +23,8 @@ fn call(tries: &[(u64, Met)]) -> TroubledCall {
         Try {
             step: 3,
             attempt: u32::try_from(number).expect("few"),
+            retry: None,
+            other_key: false,
             faults: vec![0],
             met: *met,
             began: Duration::from_millis(began),
@@ -36,7 +38,10 @@ fn call(tries: &[(u64, Met)]) -> TroubledCall {
         call: 1,
         tries: tries.iter().enumerate().map(tried).collect(),
         quoted_at: None,
-        asked_on: true,
+        asked_on: Some(Duration::from_secs(900)),
+        may_go_on_at: None,
+        asked_twice: false,
+        program_ended: None,
         program: Some(ProgramEnd::Exited(0)),
         outcome: Outcome::default(),
     }
@@ -117,7 +122,7 @@ fn ends() {
     ] {
         let mut one = call(&[(0, met)]);
         one.quoted_at = quoted.then_some(4);
-        (one.asked_on, one.program) = (asked_on, Some(program));
+        (one.asked_on, one.program) = (asked_on.then_some(Duration::from_secs(900)), Some(program));
         one.outcome.verdict = outcome;
         assert_eq!(held(&one), expected, "{met:?} {quoted} {asked_on} {program:?} {outcome:?}");
         one.program = None;
@@ -169,7 +174,7 @@ fn a_fault_that_never_came_is_inconclusive() {
         (&[(0, false)], &badly, Failed, "failures=\"1\" errors=\"0\" skipped=\"0\""),
         (&[(0, false)], &[], Inconclusive, "failures=\"0\" errors=\"1\" skipped=\"0\""),
         (&[(0, false), (1, false)], &well, Inconclusive, "failures=\"0\" errors=\"1\" skipped=\"0\""),
-        (&[(0, false), (1, true)], &well, Passed, "failures=\"0\" errors=\"0\" skipped=\"1\""),
+        (&[(0, false), (1, true)], &well, Passed, "failures=\"0\" errors=\"0\" skipped=\"0\""),
         (&[(1, true)], &[], Inconclusive, "failures=\"0\" errors=\"1\" skipped=\"0\""),
         (&[(0, false), (1, false)], &badly, Failed, "failures=\"1\" errors=\"1\" skipped=\"0\""),
         (&[], &[], Passed, "failures=\"0\" errors=\"0\" skipped=\"0\""),
@@ -178,7 +183,7 @@ fn a_fault_that_never_came_is_inconclusive() {
         assert_eq!(verdict.result, expected, "{faults:?}");
         let red = verdict.result != Judgement::Passed;
         let text = junit("r<1>", &verdict, red.then_some("RESULT"));
-        assert!(text.contains(junit_shows) && text.contains("name=\"r&lt;1&gt;\""), "{text}");
+        assert!(text.contains(junit_shows) && text.contains("<testsuite name=\"r&lt;1&gt;\""), "{text}");
     }
 }
 
@@ -191,8 +196,9 @@ fn the_report_names_call_agent_and_rule() {
     assert_eq!((tries, delivered), (2, 2));
     assert!(verdict.summary().starts_with("failed: 1 call met trouble, 1 badly"), "{}", verdict.summary());
     let text = junit("r1", &verdict, Some("RESULT"));
-    assert!(text.contains("classname=\"solver\" name=\"status at call 1 (step 3)\""), "{text}");
-    assert!(text.contains("<failure message=\"ignored_retry_after: tried again after 500 ms, told to wait 2.0 s\">"));
+    let case = "classname=\"client\" name=\"ignored_retry_after\"><failure message=\"solver, call 1 (step 3): tried again after \
+                500 ms, told to wait 2.0 s\">";
+    assert!(text.contains(case), "{text}");
     let data = serde_json::to_value(&verdict).expect("JSON");
     assert_eq!(data["calls"][0]["tries"][0]["met"]["wait_ms"], 2000);
     assert_eq!(data["faults"][0]["operator"], "status");

@@ -1,15 +1,36 @@
 //! Why an injection never came to work, as far as the recording holds it.
 
 use super::InjectionDelivery;
-use crate::{plan, recording::Recording};
+use crate::{
+    plan::{self, Matched, Miss},
+    recording::Recording,
+};
+
+/// Why an injection never came to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unfired {
+    /// In words, where the recording tells.
+    pub(super) why: Option<String>,
+    /// Whether the program has nothing that it is for: no tool call, no stream, too few calls.
+    pub(super) does_not_apply: bool,
+}
 
 /// What kept it from its calls: what it said where it was tried, else what its conditions came nearest to.
-pub(super) fn why(injection: &InjectionDelivery, recording: &Recording) -> Option<String> {
-    could_not(injection, recording).or_else(|| {
-        let plan = plan::parse(recording.manifest.plan.as_deref()?, "run.json").ok()?;
-        let matched = plan::against(&plan, &recording.trajectory).ok()?;
-        matched.into_iter().find(|one| one.injection == injection.injection)?.nearest_miss
-    })
+pub(super) fn unfired(injection: &InjectionDelivery, recording: &Recording) -> Unfired {
+    if let Some(why) = could_not(injection, recording) {
+        return Unfired { why: Some(why), does_not_apply: true };
+    }
+    let plan = || plan::parse(recording.manifest.plan.as_deref()?, "run.json").ok();
+    let matched = || plan::against(&plan()?, &recording.trajectory).ok();
+    let matched = matched().and_then(|all| all.into_iter().find(|one| one.injection == injection.injection));
+    let Some(Matched { nearest_miss, miss, steps, .. }) = matched else {
+        return Unfired { why: None, does_not_apply: false };
+    };
+    // Its calls were there, and it found nothing to do: a window that was never used up, a place behind the reply's end.
+    let found_nothing = !steps.is_empty() && !injection.edits && !injection.by_chance;
+    let why =
+        nearest_miss.or_else(|| found_nothing.then(|| format!("nothing for it to do at {} of its calls", steps.len())));
+    Unfired { why, does_not_apply: found_nothing || miss.is_some_and(Miss::is_of_the_program) }
 }
 
 /// Where it met a call and could not act there: the first reason, and at how many calls.

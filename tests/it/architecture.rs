@@ -104,6 +104,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ruling",
             "recording",
             "plan",
+            "identity",
             "manipulator",
             "surface",
             "trajectory",

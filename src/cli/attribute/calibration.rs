@@ -51,7 +51,7 @@ pub(super) fn read(arguments: &AttributeArgs, methods: &[&str]) -> Result<Calibr
 
 fn golds(path: &Path) -> Result<BTreeMap<String, Gold>, Failure> {
     let mut golds = BTreeMap::new();
-    for placed in Dataset::open(path)?.samples() {
+    for placed in Dataset::open(path)?.numbered_samples() {
         golds.extend(dataset::gold(&placed?.sample).map(|gold| (gold.id.clone(), gold)));
     }
     Ok(golds)

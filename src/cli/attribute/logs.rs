@@ -82,7 +82,7 @@ fn is_ours(path: &Path) -> bool {
 }
 
 fn all(dataset: &Dataset) -> Result<Vec<Sample>, Failure> {
-    dataset.samples().map(|placed| Ok(placed?.sample)).collect()
+    dataset.numbered_samples().map(|placed| Ok(placed?.sample)).collect()
 }
 
 /// Who&When files.

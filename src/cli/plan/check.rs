@@ -117,7 +117,7 @@ pub(super) fn texts(checked: &[Checked], screen: Screen) -> String {
         for (line, failure) in failures {
             let _ = writeln!(text, "{file}:{line}: {}: {}", word(Colour::Bad, "check failed"), escape(failure));
         }
-        for plan::Matched { injection, steps, nearest_miss, impossible } in matched {
+        for plan::Matched { injection, steps, nearest_miss, impossible, .. } in matched {
             let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let _ = match nearest_miss {
                 Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {}", escape(miss)),

@@ -6,7 +6,7 @@ use crate::cli::{Exit, Finished};
 /// A line a run that did not pass: an error where the program is wrong, a warning where nothing is known; and one on the
 /// whole, an error exactly where the exit code is not 0.
 pub(super) fn annotations(test: &ConcludedTest, finished: &Finished) -> String {
-    let red = test.runs.iter().filter(|run| !run.survival.is_passed());
+    let red = test.runs.iter().filter(|run| !test.strictness.accepts(run.survival.result));
     let of_run = red.map(|run| {
         let level = if report::is_wrong(run) { "error" } else { "warning" };
         annotation(level, &format!("aegis test: {}, {}", run.title(), run.survival.result.name()), &report::why(run))

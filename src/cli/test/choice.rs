@@ -59,6 +59,11 @@ impl TestName {
         &self.name
     }
 
+    /// The name of the run without a plan.
+    pub(super) fn baseline(&self) -> Result<RunId, String> {
+        RunId::parse(&format!("{}.baseline", self.name)).map_err(|error| error.to_string())
+    }
+
     /// The runs of a test, each with a name that depends on the test's, the plan's and its number alone: so do its draws.
     pub(super) fn runs(&self, plans: &[ChosenPlan], count: u32) -> Result<Vec<PlannedRun>, Failure> {
         let mut runs = Vec::new();
@@ -164,7 +169,11 @@ fn of_file(path: &Path) -> Result<ChosenPlan, Failure> {
 /// # Errors
 /// A run is there already, and nobody said that it may be replaced; or it cannot be removed.
 pub(super) fn place(log_dir: &Path, name: &TestName, runs: &[PlannedRun], overwrite: bool) -> Result<PathBuf, Failure> {
-    let there = |dir: &Path| runs.iter().map(|run| dir.join(run.run.as_str())).filter(|run| run.exists()).collect();
+    let baseline = name.baseline().map_err(|error| Failure::new(Exit::Usage, error))?;
+    let there = |dir: &Path| {
+        let names = runs.iter().map(|run| &run.run).chain(std::iter::once(&baseline));
+        names.map(|run| dir.join(run.as_str())).filter(|run| run.exists()).collect()
+    };
     let dir = log_dir.join(name.as_str());
     let found: Vec<PathBuf> = there(&dir);
     if overwrite {

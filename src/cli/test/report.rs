@@ -10,7 +10,7 @@ use super::{ConcludedTest, tested::TestedRun};
 use crate::{
     cli::{Exit, Finished, client_verdict, escape},
     verdict::{
-        self, SurvivalResult,
+        self, JudgedRun, SurvivalResult,
         suite::{Came, Suite, TestCase},
     },
     viewer::word,
@@ -42,6 +42,9 @@ fn spoken(time: Duration) -> String {
 /// The report: a block a plan. Of runs that passed it says how often which agent met trouble and what came of it, of the
 /// others why, call by call; of each run call by call where `all` says so.
 pub(super) fn write(test: &ConcludedTest, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(baseline) = &test.baseline {
+        writeln!(out, "{}", baseline.line())?;
+    }
     for plan in &test.plans {
         let runs: Vec<&TestedRun> = test.runs.iter().filter(|run| run.plan == plan.name).collect();
         let passed = runs.iter().filter(|run| run.survival.is_passed()).count();
@@ -87,6 +90,10 @@ fn of_run(run: &TestedRun, out: &mut dyn Write) -> io::Result<()> {
         let at = at.map(|at| format!("{} at step {}: ", at.agent, at.step)).unwrap_or_default();
         writeln!(out, "    ! {}", escape(&format!("{at}{}", finding.says)).replace('\n', " "))?;
     }
+    let left_out = run.survival.injections.iter().filter_map(|one| Some((one, one.does_not_apply.as_ref()?)));
+    for (injection, why) in left_out {
+        writeln!(out, "    - {} does not apply: {}", escape(&injection.operator), escape(why))?;
+    }
     for call in &run.survival.client.calls {
         client_verdict::write_call(call, out)?;
     }
@@ -98,11 +105,24 @@ fn of_run(run: &TestedRun, out: &mut dyn Write) -> io::Result<()> {
 
 /// The file. It is red exactly where the test's exit code is not 0: where no case says why, the last one does.
 pub(super) fn junit(test: &ConcludedTest, finished: &Finished) -> String {
-    let mut cases: Vec<TestCase> =
-        test.runs.iter().flat_map(|run| verdict::cases(&run.title(), &run.survival)).collect();
+    let of_plan = |plan: &super::ChosenPlan| {
+        let runs: Vec<(String, &TestedRun)> =
+            test.runs.iter().filter(|run| run.plan == plan.name).map(|run| (run.number_in_words(), run)).collect();
+        let judged: Vec<JudgedRun<'_>> = runs
+            .iter()
+            .map(|(title, run)| JudgedRun { title, survival: &run.survival, seconds: run.seconds })
+            .collect();
+        verdict::cases(&plan.name, &judged, test.strictness)
+    };
+    let mut cases: Vec<TestCase> = test.plans.iter().flat_map(of_plan).collect();
     let is_red = |case: &TestCase| matches!(case.came, Came::Failed(_) | Came::Errored(_));
-    let named =
-        |name: &str, came| TestCase { class: "test".to_owned(), name: name.to_owned(), came, said: String::new() };
+    let named = |name: &str, came| TestCase {
+        class: "test".to_owned(),
+        name: name.to_owned(),
+        came,
+        said: String::new(),
+        seconds: None,
+    };
     let left = test.planned - test.runs.len();
     if left > 0 {
         cases.push(named("runs not made", Came::Skipped(format!("{left} of {} runs", test.planned))));
@@ -110,7 +130,8 @@ pub(super) fn junit(test: &ConcludedTest, finished: &Finished) -> String {
     if finished.exit != Exit::Ok && !cases.iter().any(is_red) {
         cases.push(named("end", Came::Errored(format!("{}: {}", finished.exit.word(), finished.summary))));
     }
-    Suite { name: test.name.to_string(), seconds: Some(test.seconds), cases }.to_string()
+    Suite { name: test.name.to_string(), seconds: Some(test.seconds), began: Some(test.began.clone()), cases }
+        .to_string()
 }
 
 /// Why a run did not pass, in one line.

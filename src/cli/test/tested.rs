@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     execution::{ExecutedRun, ExecutionArm, beside},
+    identity::ReferenceCalls,
     plan::Plan,
     trajectory::{Outcome, RunId},
     verdict::{self, FindingKind, Survival, SurvivalFinding},
@@ -48,15 +49,16 @@ pub(super) struct TestedRun {
 
 impl PlannedRun {
     /// Who answers its calls, and what is planted.
-    pub(super) fn arm(&self) -> (RunId, ExecutionArm) {
-        (self.run.clone(), ExecutionArm { plan: Some(Arc::clone(&self.plan)), ..ExecutionArm::default() })
+    pub(super) fn arm(&self, asked: Option<&Arc<ReferenceCalls>>) -> (RunId, ExecutionArm) {
+        let asked = asked.cloned();
+        (self.run.clone(), ExecutionArm { plan: Some(Arc::clone(&self.plan)), asked, ..ExecutionArm::default() })
     }
 
     /// What came of it: whether the program survived.
-    pub(super) fn came_to(&self, executed: ExecutedRun) -> TestedRun {
+    pub(super) fn came_to(&self, executed: ExecutedRun, allowed: &[String]) -> TestedRun {
         // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
         let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
-        let mut survival = verdict::survival(&executed.recording);
+        let mut survival = verdict::survival(&executed.recording, allowed);
         let over_budget = executed.is_over_budget();
         // What the budget refused did not reach the upstream.
         let unanswered = |finding: &&mut SurvivalFinding| over_budget && finding.kind == FindingKind::Unanswered;
@@ -103,6 +105,11 @@ impl TestedRun {
     /// What it is called within its test: the plan, and where it has several runs, the number.
     pub(super) fn title(&self) -> String {
         if self.of == 1 { self.plan.clone() } else { format!("{} {}/{}", self.plan, self.number, self.of) }
+    }
+
+    /// Its number in messages; empty where its plan has no other run.
+    pub(super) fn number_in_words(&self) -> String {
+        if self.of == 1 { String::new() } else { format!("run {}", self.number) }
     }
 
     /// Whether every other run would come to the same: the program calls nobody, the check cannot be run, the budget ended.

@@ -84,7 +84,7 @@ pub fn export(
     let mut card = (format.shape() == DiskLayout::Folder).then(Card::default);
     let relations = Relations::find(dataset, format, options, &kept)?;
     let mut manifest = ExportManifest::of(format.name(), kept);
-    for placed in dataset.samples() {
+    for placed in dataset.numbered_samples() {
         let PlacedSample { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
@@ -213,10 +213,11 @@ impl Relations {
         options: &'a ExportOptions,
         balance: &'a Balance,
     ) -> Result<ExportContext<'a>, ExportError> {
+        let at = |entry: &Entry| dataset.at(entry).map(Sample::with_numbered_agents);
         let twin = self.index.as_ref().zip(sample.clean_twin.as_ref()).and_then(|(index, twin)| index.get(twin));
-        let twin = twin.map(|entry| dataset.at(entry)).transpose()?;
+        let twin = twin.map(at).transpose()?;
         let entries = self.failures.as_ref().and_then(|failures| failures.get(&sample.id)).map(Vec::as_slice);
-        let failures = entries.unwrap_or_default().iter().map(|entry| dataset.at(entry)).collect::<Result<_, _>>()?;
+        let failures = entries.unwrap_or_default().iter().map(at).collect::<Result<_, _>>()?;
         Ok(ExportContext { number, options, twin, failures, balance })
     }
 }

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    identity::{Heard, Identity, Roster, RosterRule, Speakers, propose},
+    identity::{AskedCall, AskedRequest, EndedCall, Heard, Identity, Roster, RosterRule, Speakers, propose},
     surface::{OpenaiChat, Surface},
-    trajectory::Attribution,
 };
 
 /// One call: prompt, user text, answer. A prompt `@name text` has the name beside it; `-` is none.
@@ -33,11 +32,13 @@ fn heard(runs: &[&[Call<'_>]]) -> Vec<HeardRun<'static>> {
         let asked: &'static [u8] = Box::leak(body(call).to_string().into_bytes().into());
         let outline = OpenaiChat.outline(asked).expect("a request");
         let hash = twox_hash::XxHash3_128::oneshot(asked);
-        let told: &'static Attribution =
-            Box::leak(Box::new(speakers.attribute(&Identity::default(), Some(&outline), None, hash, None)));
+        let request = AskedRequest::of(hash);
+        let asked: &'static AskedCall =
+            Box::leak(Box::new(speakers.attribute(&Identity::default(), Some(&outline), None, &request)));
+        let told = &asked.attribution;
         let answer = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": call.2}}]});
         let reply = OpenaiChat.read_reply(answer.to_string().as_bytes()).ok();
-        speakers.ended(told, hash, reply.as_ref(), false);
+        speakers.ended(told, &EndedCall { number: asked.number, reply: reply.as_ref(), failed: false, at_us: 0 });
         (Heard { agent: &told.agent, outline, reply }, told)
     };
     let run = |calls: &&[Call<'_>]| {

@@ -9,7 +9,7 @@ use super::OpenStep;
 use crate::{
     proxy::headers,
     surface::{self, door, door::UnpackedBody},
-    trajectory::Usage,
+    trajectory::{CallEnding, Usage},
 };
 
 impl OpenStep {
@@ -48,13 +48,13 @@ impl OpenStep {
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
     /// that the answer states.
-    pub(super) fn remember(&mut self, body: &Bytes, is_reply: bool, failed: bool) -> Option<Usage> {
+    pub(super) fn remember(&mut self, body: &Bytes, is_reply: bool, failed: bool, ending: CallEnding) -> Option<Usage> {
         let reply =
             self.surface.filter(|_| is_reply).and_then(|surface| door::reply(surface, body, self.streamed).ok());
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
             self.kept.remember(&self.run.told, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
-        self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
+        self.run.heard(&self.attribution, self.number, reply.as_ref(), failed || !ending.is_answered());
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
         }

@@ -9,6 +9,7 @@ use hyper::Request;
 
 use super::*;
 use crate::{
+    identity::{AskedCall, CallRelation},
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     recording::Settings,
     trajectory::{AgentName, Attribution, Source},
@@ -144,7 +145,8 @@ async fn displaced_runs_end_while_no_others_wait() {
     let (runs, _logs) = runs();
     let agent = solver();
     let (busy, quiet) = (runs.get(&id("busy")).await.expect("opens"), runs.get(&id("quiet")).await.expect("opens"));
-    let (numbers, _) = busy.arrive(&agent, 1, None);
+    let asked = AskedCall { attribution: agent.clone(), relation: CallRelation::First, number: 0 };
+    busy.arrive(&asked, None);
     // As many as may be are being sealed, for ever: what is displaced waits, and whoever displaces it.
     let sealers = runs.sealers.acquire_many(16).await.expect("not closed");
     runs.retire_quiet(busy.id.clone());
@@ -158,7 +160,7 @@ async fn displaced_runs_end_while_no_others_wait() {
     // Whoever waited leaves: the run is sealed when the next one is opened, or at the end.
     displacing.abort();
     let _ = displacing.await;
-    busy.depart(&agent, 1, numbers.step, false);
+    busy.depart(&agent);
     drop(sealers);
     runs.displace(id("gone")).await;
     runs.get(&id("next")).await.expect("opens");

@@ -48,6 +48,7 @@ pub(crate) fn opening<'a>(step: StepIndex, attribution: &'a Attribution, body: &
         attempt: 0,
         attribution,
         overlapping: false,
+        relates: crate::trajectory::RecordedRelation::default(),
         run_source: "path",
         surface: "openai_chat",
         method: "POST",

@@ -1,0 +1,393 @@
+//! The ledger of a run's calls: of each request, whether it is a call of its own, another try of an earlier call, or
+//! whether that cannot be told.
+//!
+//! Two agents may ask the same, and one of them be refused: the next try of one has the bytes of the other's call. A
+//! client that counts its tries is believed. Of others a run of the same program without faults tells how often it asks
+//! what ([`ReferenceCalls`]). Where neither is there, equal bytes behind a failure are a retry, unless the program was
+//! seen to ask the same words more than once.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use bytes::Bytes;
+use foldhash::{HashMap, HashSet};
+
+use super::{
+    instances::AgentNumber,
+    near::{NearMarks, near_marks},
+    recent::Recent,
+};
+use crate::{surface::Surface, trajectory::RetryEvidence};
+
+/// How often a client says that it has tried before (`x-stainless-retry-count`); `None` where it says nothing.
+pub type RetryCount = Option<u32>;
+
+/// The number of a call in the ledger of its run.
+pub type LedgerNumber = u64;
+
+/// Different requests that a run remembers.
+pub(super) const QUESTIONS_MAX: usize = 4096;
+/// Failed calls of an agent that a request is compared with by its words.
+const FAILED_MAX: usize = 8;
+/// Longest request that is compared by its words, in bytes.
+const COMPARED_MAX: usize = 256 << 10;
+/// The shortest pause, in microseconds, after which an equal request is a retry of an agent that also asks the same twice.
+const PAUSE_US: u64 = 100_000;
+
+/// A request as the ledger sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct AskedRequest<'a> {
+    /// Hash of its body.
+    pub body: u128,
+    /// The body, where it may be compared by its words.
+    pub bytes: Option<&'a Bytes>,
+    /// What reads it.
+    pub surface: Option<&'static dyn Surface>,
+    /// How often its client has tried before.
+    pub count: RetryCount,
+    /// When it arrived, in microseconds of any clock that never goes back.
+    pub at_us: u64,
+}
+
+impl AskedRequest<'_> {
+    /// A request of which the hash alone is known.
+    pub fn of(body: u128) -> Self {
+        Self { body, bytes: None, surface: None, count: None, at_us: 0 }
+    }
+
+    fn marks(&self) -> Option<NearMarks> {
+        let bytes = self.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX)?;
+        near_marks(self.surface?, bytes)
+    }
+}
+
+/// What a request is beside the earlier calls of its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallRelation {
+    /// Its agent asked nothing equal before.
+    First,
+    /// Another try of a call.
+    Retry {
+        /// The call.
+        of: LedgerNumber,
+        /// The number of this try, 1 for the second.
+        attempt: u32,
+        /// Why.
+        evidence: RetryEvidence,
+    },
+    /// A call of its own, though its agent asked the same before.
+    Again,
+    /// Another try of this call, or a call of its own: nothing tells.
+    CannotBeTold {
+        /// The call.
+        of: LedgerNumber,
+    },
+}
+
+/// How often a run without faults asked what.
+#[derive(Debug, Default)]
+pub struct ReferenceCalls {
+    exact: HashMap<u128, u32>,
+    near: HashMap<u64, u32>,
+}
+
+impl ReferenceCalls {
+    /// The calls of a run, each once however often it was tried: what reads it, and its body.
+    pub fn of<'a>(calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>) -> Self {
+        let mut reference = Self::default();
+        for (surface, bytes) in calls {
+            let body = twox_hash::XxHash3_128::oneshot(bytes);
+            *reference.exact.entry(body).or_default() += 1;
+            let request = AskedRequest { bytes: Some(bytes), surface, ..AskedRequest::of(body) };
+            if let Some(marks) = request.marks() {
+                *reference.near.entry(marks.figures).or_default() += 1;
+            }
+        }
+        reference
+    }
+}
+
+/// Whether a reference has room for another call like this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReferenceRoom {
+    Yes,
+    No,
+    /// The reference asked nothing like it.
+    Unknown,
+}
+
+/// The calls of a run.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    calls: Recent<(AgentNumber, u128), Vec<LedgerCall>>,
+    /// Of each agent the calls that failed last, with their bodies.
+    failed: HashMap<AgentNumber, VecDeque<FailedCall>>,
+    /// Agents that asked the same more than once although nothing had failed.
+    repeating: HashSet<AgentNumber>,
+    reference: Option<Arc<ReferenceCalls>>,
+    /// What was asked so far, tries aside, as the reference counts it.
+    asked: ReferenceCalls,
+    /// How often a client was seen to have tried.
+    most: u32,
+    next: LedgerNumber,
+}
+
+/// A call that is remembered.
+#[derive(Debug, Clone)]
+struct LedgerCall {
+    number: LedgerNumber,
+    instance: u32,
+    /// The latest attempt.
+    attempt: u32,
+    /// Attempts under way: a client that gives up and tries again may be quicker than the end of its connection.
+    in_flight: u32,
+    answered: bool,
+    /// Whether the answer held nothing that a program can use.
+    empty: bool,
+    ended_us: u64,
+    bytes: Option<(Bytes, &'static dyn Surface)>,
+}
+
+#[derive(Debug)]
+struct FailedCall {
+    number: LedgerNumber,
+    body: u128,
+    bytes: Bytes,
+    surface: &'static dyn Surface,
+}
+
+/// A request's place in the ledger.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LedgerPlace {
+    pub(super) number: LedgerNumber,
+    pub(super) relation: CallRelation,
+    /// The instance of the call that it tries again, or may try again, or whose empty answer it does not take.
+    pub(super) instance: Option<u32>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// Without an answer.
+    Failed,
+    /// With an answer that holds neither words nor calls.
+    Empty,
+    /// With an answer.
+    Answered,
+}
+
+impl LedgerCall {
+    fn has_failed(&self) -> bool {
+        self.in_flight == 0 && !self.answered
+    }
+
+    /// How well a call fits one that its client counts as the `tries`th try; the least fits best.
+    fn rank(&self, tries: u32) -> u32 {
+        let state = if self.has_failed() { 0 } else { 1 + u32::from(self.in_flight == 0) };
+        match (state, self.attempt + 1 == tries) {
+            (0, true) => 0,
+            (1, true) => 1,
+            (0, false) => 2,
+            (_, true) => 3,
+            (1, false) => 4,
+            (_, false) => 5,
+        }
+    }
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            calls: Recent::new(QUESTIONS_MAX),
+            failed: HashMap::default(),
+            repeating: HashSet::default(),
+            reference: None,
+            asked: ReferenceCalls::default(),
+            most: 0,
+            next: 0,
+        }
+    }
+}
+
+impl Ledger {
+    /// Counts what a run without faults asked.
+    pub(super) fn beside(&mut self, reference: Arc<ReferenceCalls>) {
+        self.reference = Some(reference);
+    }
+
+    /// A request arrives. `own`: the instance that the request's own history names.
+    pub(super) fn ask(&mut self, agent: AgentNumber, request: &AskedRequest<'_>, own: Option<u32>) -> LedgerPlace {
+        let relation = self.relation(agent, request, own);
+        self.most = self.most.max(request.count.unwrap_or_default());
+        let instance = match relation {
+            CallRelation::Retry { of, .. } | CallRelation::CannotBeTold { of } => {
+                self.find(agent, request.body, of).map(|call| call.instance)
+            }
+            CallRelation::Again => self.latest_empty(agent, request.body),
+            CallRelation::First => None,
+        };
+        if let CallRelation::Retry { of, attempt, .. } = relation {
+            if let Some(call) = self.find(agent, request.body, of) {
+                call.attempt = attempt;
+                call.in_flight += 1;
+                call.answered = false;
+            }
+            return LedgerPlace { number: of, relation, instance };
+        }
+        if relation == CallRelation::Again {
+            self.repeating.insert(agent);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.keep(agent, request, number, own.or(instance).unwrap_or_default());
+        LedgerPlace { number, relation, instance }
+    }
+
+    fn keep(&mut self, agent: AgentNumber, request: &AskedRequest<'_>, number: LedgerNumber, instance: u32) {
+        if self.reference.is_some() {
+            *self.asked.exact.entry(request.body).or_default() += 1;
+            if let Some(marks) = request.marks() {
+                *self.asked.near.entry(marks.figures).or_default() += 1;
+            }
+        }
+        let bytes = request.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX).cloned().zip(request.surface);
+        let calls = self.calls.entry((agent, request.body), Vec::new);
+        // Of those that were answered, one is enough: a client that tries on all the same means the latest.
+        calls.retain(|call| call.in_flight > 0 || !call.answered);
+        calls.push(LedgerCall {
+            number,
+            instance,
+            attempt: 0,
+            in_flight: 1,
+            answered: false,
+            empty: false,
+            ended_us: 0,
+            bytes,
+        });
+    }
+
+    /// Which instance made a call is known only after it was placed.
+    pub(super) fn made_by(&mut self, agent: AgentNumber, body: u128, number: LedgerNumber, instance: u32) {
+        if let Some(call) = self.find(agent, body, number) {
+            call.instance = instance;
+        }
+    }
+
+    fn relation(&self, agent: AgentNumber, request: &AskedRequest<'_>, own: Option<u32>) -> CallRelation {
+        let equal = self.calls.get(&(agent, request.body)).map(Vec::as_slice).unwrap_or_default();
+        let mine = |call: &&LedgerCall| own.is_none_or(|own| own == call.instance);
+        let fresh = if equal.is_empty() { CallRelation::First } else { CallRelation::Again };
+        let retry =
+            |call: &LedgerCall, evidence| CallRelation::Retry { of: call.number, attempt: call.attempt + 1, evidence };
+        if let Some(tries) = request.count.filter(|tries| *tries > 0) {
+            let fits = equal.iter().filter(mine).filter(|call| call.attempt < tries);
+            if let Some(call) = fits.min_by_key(|call| call.rank(tries)) {
+                return retry(call, RetryEvidence::Counted);
+            }
+            let near = self.near(agent, request, own, |one, other| one.words == other.words);
+            return near.map_or(fresh, |call| retry(call, RetryEvidence::Counted));
+        }
+        let failed = equal.iter().filter(mine).find(|call| call.has_failed());
+        match self.expected(request) {
+            ReferenceRoom::Yes => return fresh,
+            ReferenceRoom::No => {
+                let near = || self.near(agent, request, own, |one, other| one.figures == other.figures);
+                return failed.or_else(near).map_or(fresh, |call| retry(call, RetryEvidence::Reference));
+            }
+            ReferenceRoom::Unknown => {}
+        }
+        let Some(call) = failed else {
+            let near = self.near(agent, request, own, |one, other| one.words == other.words);
+            return near.map_or(fresh, |call| CallRelation::CannotBeTold { of: call.number });
+        };
+        match request.count {
+            // Its client will try again by itself, and counts then.
+            Some(_) if call.attempt < self.most => CallRelation::Again,
+            None if !self.repeating.contains(&agent) => retry(call, RetryEvidence::Equal),
+            None if request.at_us.saturating_sub(call.ended_us) >= PAUSE_US => retry(call, RetryEvidence::Equal),
+            _ => CallRelation::CannotBeTold { of: call.number },
+        }
+    }
+
+    fn expected(&self, request: &AskedRequest<'_>) -> ReferenceRoom {
+        let Some(reference) = &self.reference else { return ReferenceRoom::Unknown };
+        let count = |counts: &HashMap<u128, u32>| counts.get(&request.body).copied().unwrap_or_default();
+        let (known, seen) = (count(&reference.exact), count(&self.asked.exact));
+        if known > 0 {
+            return if seen < known { ReferenceRoom::Yes } else { ReferenceRoom::No };
+        }
+        let Some(marks) = request.marks() else { return ReferenceRoom::Unknown };
+        let count = |counts: &HashMap<u64, u32>| counts.get(&marks.figures).copied().unwrap_or_default();
+        match (count(&reference.near), count(&self.asked.near)) {
+            (0, _) => ReferenceRoom::Unknown,
+            (known, seen) if seen < known => ReferenceRoom::Yes,
+            _ => ReferenceRoom::No,
+        }
+    }
+
+    /// The latest failed call of an agent with other bytes that asks nearly the same.
+    fn near(
+        &self,
+        agent: AgentNumber,
+        request: &AskedRequest<'_>,
+        own: Option<u32>,
+        alike: impl Fn(&NearMarks, &NearMarks) -> bool,
+    ) -> Option<&LedgerCall> {
+        let failed = self.failed.get(&agent).filter(|failed| !failed.is_empty())?;
+        let marks = request.marks()?;
+        failed.iter().rev().filter(|failed| failed.body != request.body).find_map(|failed| {
+            let calls = self.calls.get(&(agent, failed.body))?;
+            let call = calls.iter().find(|call| call.number == failed.number && call.has_failed())?;
+            let fits = own.is_none_or(|own| own == call.instance);
+            (fits && alike(&near_marks(failed.surface, &failed.bytes)?, &marks)).then_some(call)
+        })
+    }
+
+    fn latest_empty(&self, agent: AgentNumber, body: u128) -> Option<u32> {
+        let latest = self.calls.get(&(agent, body))?.iter().rfind(|call| call.in_flight == 0 && call.answered)?;
+        latest.empty.then_some(latest.instance)
+    }
+
+    /// A call by its number: among those with this body, or, where a try has another body, wherever it is.
+    fn find(&mut self, agent: AgentNumber, body: u128, number: LedgerNumber) -> Option<&mut LedgerCall> {
+        let is_here = |calls: &Vec<LedgerCall>| calls.iter().any(|call| call.number == number);
+        let body = if self.calls.get(&(agent, body)).is_some_and(is_here) {
+            body
+        } else {
+            self.failed.get(&agent)?.iter().find(|failed| failed.number == number)?.body
+        };
+        self.calls.get_mut(&(agent, body))?.iter_mut().find(|call| call.number == number)
+    }
+
+    /// An attempt is over.
+    pub(super) fn end(&mut self, agent: AgentNumber, body: u128, number: LedgerNumber, end: AttemptEnd, at_us: u64) {
+        let Some(call) = self.find(agent, body, number) else { return };
+        call.in_flight = call.in_flight.saturating_sub(1);
+        call.answered |= end != AttemptEnd::Failed;
+        call.empty = end == AttemptEnd::Empty;
+        call.ended_us = at_us;
+        if end != AttemptEnd::Failed {
+            call.bytes = None;
+            if let Some(failed) = self.failed.get_mut(&agent) {
+                failed.retain(|failed| failed.number != number);
+            }
+            return;
+        }
+        let Some((bytes, surface)) = call.bytes.clone() else { return };
+        let failed = self.failed.entry(agent).or_default();
+        if failed.iter().any(|failed| failed.number == number) {
+            return;
+        }
+        if failed.len() >= FAILED_MAX {
+            failed.pop_front();
+        }
+        failed.push_back(FailedCall { number, body, bytes, surface });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;
