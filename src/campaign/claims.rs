@@ -20,7 +20,7 @@ use super::{
     treatment::planned_step,
 };
 use crate::{
-    equality::{Parting, Rules, Told},
+    equality::{Parting, Told},
     plan::Planted,
     proof::{ProofSample, is_chaotic},
     recording::{self, Recording},
@@ -84,21 +84,21 @@ impl CellBench {
         concluded: &mut funnel::ConcludedChain,
     ) -> Result<(), CampaignError> {
         let mut references: BTreeMap<RunId, Vec<Told>> = BTreeMap::new();
-        let rules = Rules::default();
         for (attempt, cell) in concluded.attempts.iter_mut().zip(cells) {
             let labelled =
                 attempt.ended.as_ref().is_some_and(|ended| ended.label.is_some() && ended.defect().is_none());
             let Some(cell) = cell.as_ref().filter(|_| labelled) else { continue };
             let (Some(planned), Some(reference)) = (self.planned(cell)?, cell.reference()) else { continue };
             let cassette = self.references.open(&self.state, reference)?;
-            let known = references.entry(reference.clone()).or_insert_with(|| told(cassette.recording(), &rules));
+            let rules = cassette.rules();
+            let known = references.entry(reference.clone()).or_insert_with(|| told(cassette.recording(), rules));
             let recording = recording::read(&self.state.run_dir(&cell.run))?;
             let steps = &recording.trajectory.steps;
             let Some(fork) = planned_step(steps, &cassette, &planned) else { continue };
             attempt.fork_step = left_at(attempt.ended.as_ref(), &recording, fork, |to| {
-                parting_before(cassette.recording(), known, &recording, to)
+                parting_before(cassette.recording(), known, &recording, to, rules)
             });
-            if let Some(parting) = parting_before(cassette.recording(), known, &recording, fork) {
+            if let Some(parting) = parting_before(cassette.recording(), known, &recording, fork, rules) {
                 attempt.class = Some(Class::Diverged);
                 attempt.flipped = false;
                 attempt.why = Some(parting.to_string());

@@ -10,6 +10,7 @@ use super::{
     sitting::OlderControls,
 };
 use crate::budget::Cost;
+use crate::equality::ToolResults;
 use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
 
 /// What came of a chain.
@@ -90,6 +91,9 @@ pub struct TaskState {
     /// Whether neutral changes alone turn its outcome too often: then none of its errors is shown.
     #[serde(default)]
     pub chaotic: bool,
+    /// How far results of its tools may differ from run to run, as its clean runs show.
+    #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
+    pub tool_results: ToolResults,
 }
 
 /// Why a task is left out.

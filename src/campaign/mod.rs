@@ -66,6 +66,7 @@ pub use file::{CallPosition, Repeatable, schema};
 pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use junit::junit;
+pub use prefix::CampaignEquality;
 pub use read::parse;
 pub use read_system::MAX_CALLS;
 pub use report::CampaignReport;

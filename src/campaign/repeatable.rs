@@ -17,7 +17,7 @@ use super::{
     narrow::necessity,
 };
 use crate::{
-    equality::{Rules, Told, parting},
+    equality::{Told, parting},
     plan::Planted,
     proof::{ProofSample, Repetition},
     recording,
@@ -69,8 +69,8 @@ impl CellBench {
         self.twice(cells, made).await?;
         for one in &mut of {
             let level = self.level(one, made).await?;
-            let treated = self.arm(one.treated_runs(), made)?;
-            let null = self.arm(one.nulls.iter().map(|cell| &cell.run), made)?;
+            let treated = self.arm(one.treated_runs(), &one.claimed.fork.reference, made)?;
+            let null = self.arm(one.nulls.iter().map(|cell| &cell.run), &one.claimed.fork.reference, made)?;
             let arms = Repetition { null: &null, treated: &treated };
             if arms.is_revoked() {
                 return Ok(None);
@@ -146,11 +146,12 @@ impl CellBench {
             }
         }
         self.twice(agains.values().cloned().collect(), made).await?;
-        for (number, planted, cell, _) in less {
+        for (number, planted, cell, claimed) in less {
+            let reference = &claimed.fork.reference;
             let runs = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
-            let null = self.arm(runs.into_iter().flatten(), made)?;
+            let null = self.arm(runs.into_iter().flatten(), reference, made)?;
             let all = of.iter().find(|one| one.number == number);
-            let treated = self.arm(all.into_iter().flat_map(Declared::treated_runs), made)?;
+            let treated = self.arm(all.into_iter().flat_map(Declared::treated_runs), reference, made)?;
             let arms = Repetition { null: &null, treated: &treated };
             if arms.is_revoked() {
                 return Ok(false);
@@ -182,6 +183,7 @@ impl CellBench {
     fn arm<'a>(
         &self,
         runs: impl Iterator<Item = &'a RunId>,
+        reference: &RunId,
         made: &MadeCells,
     ) -> Result<Vec<(ProofSample, SeenExecution)>, CampaignError> {
         let mut arm = Vec::new();
@@ -191,15 +193,15 @@ impl CellBench {
                 None => self.finished(run)?,
             };
             let Some(ended) = finished else { continue };
-            arm.push((ended.says(), self.seen(&ended)?));
+            arm.push((ended.says(), self.seen(&ended, reference)?));
         }
         Ok(arm)
     }
 
-    fn seen(&self, ended: &EndedCell) -> Result<SeenExecution, CampaignError> {
+    fn seen(&self, ended: &EndedCell, reference: &RunId) -> Result<SeenExecution, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
         // The reply at the fork may have other blanks, and with it the requests that quote it.
-        let rules = Rules::default().with_blanks_alike();
+        let rules = self.references.rules(reference).with_blanks_alike();
         Ok(SeenExecution { told: told(&recording, &rules), answer: ended.answer.clone() })
     }
 }

@@ -14,9 +14,9 @@ use super::{
     treatment::Aimed,
 };
 use crate::{
-    equality::{Parting, Rules, Told, parting},
+    equality::{Parting, Rules, parting},
     plan::{self, Operator, Plan},
-    recording,
+    recording::{self, Recording},
     replay::{ForkPoint, told},
     trajectory::{Step, Unserved, Verdict, unserved},
 };
@@ -65,7 +65,10 @@ impl CellBench {
         let defect = finished.iter().find_map(|ended| ended.defect());
         let unchecked = finished.iter().any(|ended| ended.outcome.verdict == Verdict::Unknown);
         let all = finished.len() == ended.len();
-        let repeatable = passed < ended.len() || self.is_repeatable(&finished)?;
+        let seen = finished.iter().map(|run| recording::read(&self.state.run_dir(&run.run)));
+        let seen: Vec<Recording> = if passed < ended.len() { Vec::new() } else { seen.collect::<Result<_, _>>()? };
+        let tool_results = self.references.learn(&first.run, &seen);
+        let repeatable = is_repeatable(&seen, &self.references.rules(&first.run));
         let left_out = match defect {
             _ if !all => Some(LeftOut::Unfinished),
             Some(Class::InfraError) => Some(LeftOut::InfraError),
@@ -94,6 +97,7 @@ impl CellBench {
             why,
             repeatable,
             chaotic: false,
+            tool_results,
         })
     }
 
@@ -107,24 +111,6 @@ impl CellBench {
             Some(refused) => format!("the upstream answered every call with {refused}{then}"),
             None => told(),
         }
-    }
-
-    /// Whether clean runs asked the same questions where they had got the same replies: the first difference may be the
-    /// backend's, and all that follows may differ for that.
-    fn is_repeatable(&self, runs: &[&EndedCell]) -> Result<bool, CampaignError> {
-        let rules = Rules::default();
-        let mut first: Option<Vec<Told>> = None;
-        for run in runs {
-            let this = told(&recording::read(&self.state.run_dir(&run.run))?, &rules);
-            let Some(first) = &first else {
-                first = Some(this);
-                continue;
-            };
-            if matches!(parting(first, &this), Some(Parting::Asked(_) | Parting::Missing(_))) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// What is told of clean runs none of which made a call.
@@ -297,4 +283,14 @@ fn aims(plan: &Plan) -> Vec<Aim> {
         operator: injection.name.clone(),
     };
     plan.injections.iter().map(aim).collect()
+}
+
+/// Whether clean runs asked the same questions where they had got the same replies: the first difference may be the
+/// backend's, and all that follows may differ for that.
+fn is_repeatable(runs: &[Recording], rules: &Rules) -> bool {
+    let Some((first, others)) = runs.split_first() else { return true };
+    let first = told(first, rules);
+    let parts =
+        |run: &Recording| matches!(parting(&first, &told(run, rules)), Some(Parting::Asked(_) | Parting::Missing(_)));
+    !others.iter().any(parts)
 }

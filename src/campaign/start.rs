@@ -14,7 +14,7 @@ use super::{
     definition::{Campaign, CampaignBudget},
     error::CampaignError,
     journal::Journal,
-    prefix::References,
+    prefix::{CampaignEquality, References},
     report::CampaignReport,
     report_sums::ReportTold,
     shard::{CampaignDigest, ShardPart},
@@ -46,6 +46,8 @@ pub struct CampaignOptions {
     pub directory: PathBuf,
     /// The model that manipulators ask, if flags name one.
     pub rewriting: String,
+    /// What may differ in requests that are still the same.
+    pub equality: CampaignEquality,
     /// Set when the campaign is to stop.
     pub stop: Stop,
 }
@@ -144,8 +146,8 @@ impl CellBench {
             }
             None => None,
         };
-        let CampaignOptions { jobs, program, directory, stop, .. } = options;
-        let (references, revoked) = (References::default(), std::sync::Mutex::default());
+        let CampaignOptions { jobs, program, directory, equality, stop, .. } = options;
+        let (references, revoked) = (References::new(equality), std::sync::Mutex::default());
         let sitting = Sitting::of_start(state.newest_sitting(), &digest);
         let (jobs, rereads) = (jobs.max(1), false);
         Ok(Arc::new(Self {

@@ -15,6 +15,7 @@ use super::{
     browser,
     budget::BudgetLimits,
     client_verdict,
+    matching::MatchArgs,
     progress::ShownProgress,
     settings,
     settings::ProxyArgs,
@@ -22,8 +23,8 @@ use super::{
 };
 use crate::{
     campaign::{
-        self, Beside, Campaign, CampaignBudget, CampaignError, CampaignOptions, CampaignReport, Concluded, Earlier,
-        KeptCampaign, NotedFiles,
+        self, Beside, Campaign, CampaignBudget, CampaignEquality, CampaignError, CampaignOptions, CampaignReport,
+        Concluded, Earlier, KeptCampaign, NotedFiles,
     },
     proxy::{Proxy, upstream::Upstream},
     verify,
@@ -84,6 +85,8 @@ pub(super) struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     #[command(flatten)]
+    matching: MatchArgs,
+    #[command(flatten)]
     asking: AskingArgs,
 }
 
@@ -120,7 +123,9 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let earlier = if arguments.resume { Earlier::Resume { changed: arguments.changed } } else { Earlier::Refuse };
     let directory = beside(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
-    let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
+    let equality = (arguments.matching.equality()?, arguments.matching.tool_results().is_some());
+    let equality = CampaignEquality { rules: equality.0, says_tool_results: equality.1 };
+    let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking, equality };
     if arguments.dry_run {
         return dry::tell(&campaign, &begun, (arguments, allowed), global);
     }
@@ -183,6 +188,7 @@ pub(super) struct CampaignStart {
     pub(super) jobs: Option<std::num::NonZeroUsize>,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) asking: AskingArgs,
+    pub(super) equality: CampaignEquality,
 }
 
 /// Runs a campaign to its end, or until a signal.
@@ -212,6 +218,7 @@ fn options(
         program,
         directory: begun.directory,
         rewriting: begun.asking.named(),
+        equality: begun.equality,
         stop,
     };
     Ok((options, stopping))

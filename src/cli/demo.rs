@@ -9,7 +9,11 @@ use super::{
     asking::AskingArgs,
     campaign::{CampaignStart, conduct},
 };
-use crate::{campaign::Earlier, demo, viewer::Listing};
+use crate::{
+    campaign::{CampaignEquality, Earlier},
+    demo,
+    viewer::Listing,
+};
 
 /// Options of `demo`.
 #[derive(Debug, Args)]
@@ -35,6 +39,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
         jobs: None,
         ca_file: None,
         asking: AskingArgs::default(),
+        equality: CampaignEquality::default(),
     };
     let done = conduct(campaign, begun, global)?;
     let mut finished = done.finish();

@@ -14,7 +14,7 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::HowStarted,
     escape,
-    replay::MatchArgs,
+    matching::MatchArgs,
     screen,
     settings::{self, PlannedArgs},
     trial::{ExecuteArgs, cannot_check, failed, live},

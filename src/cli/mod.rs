@@ -25,6 +25,7 @@ mod import;
 mod learn;
 mod lint;
 mod logging;
+mod matching;
 mod modes;
 mod output;
 mod fork;

@@ -16,7 +16,9 @@ use super::{
     Exit, Failure, Finished, Global,
     again::HowStarted,
     asking::AskingArgs,
-    capability, screen,
+    capability,
+    matching::MatchArgs,
+    screen,
     settings::{self, ProxyArgs},
     trial::{ExecuteArgs, failed, live},
 };
@@ -50,6 +52,8 @@ pub(super) struct ProveArgs {
     #[arg(long, value_name = "N", default_value_t = 40)]
     pairs: u32,
     #[command(flatten)]
+    matching: MatchArgs,
+    #[command(flatten)]
     asking: AskingArgs,
     #[command(flatten)]
     execute: ExecuteArgs,
@@ -63,7 +67,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
         let dataset = Dataset::open(&arguments.path)?;
         return rows::run(&dataset, arguments, terms, global);
     }
-    let cassette = Arc::new(Cassette::open(&arguments.path)?);
+    let cassette = Arc::new(Cassette::open(&arguments.path)?.with_rules(arguments.matching.equality()?));
     capability::require(RunVerb::Prove, cassette.recording(), &arguments.path)?;
     let (recorded, execute) = (HowStarted::of(&arguments.path)?, &arguments.execute);
     let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;

@@ -9,6 +9,7 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::{AgainArgs, HowStarted},
     escape,
+    matching::MatchArgs,
     serve::{TokenArgs, announce, bind},
     settings,
     signals::interrupted,
@@ -61,38 +62,6 @@ pub(super) struct ReplayArgs {
     command: Vec<OsString>,
 }
 
-/// What may differ in a request that is still the recorded one.
-#[derive(Debug, Clone, Args)]
-pub(super) struct MatchArgs {
-    /// TOML file of what may differ from run to run; dates, ids and temporary paths always may.
-    #[arg(long, value_name = "FILE")]
-    rules: Option<PathBuf>,
-    /// Serve recorded replies even where tools, which run again, gave other results; such steps are flagged.
-    #[arg(long)]
-    any_tool_results: bool,
-}
-
-impl MatchArgs {
-    /// Opens a recording under these rules.
-    pub(super) fn open(&self, dir: &std::path::Path) -> Result<Arc<Cassette>, Failure> {
-        let rules = settings::rules(self.rules.as_deref())?;
-        let cassette = Cassette::open(dir)?.with_rules(rules);
-        if cassette.bare_steps().is_empty() {
-            let error = format!("`{}` holds no step: there is nothing to replay", dir.display());
-            return Err(Failure::new(Exit::Usage, error).hint(format!(
-                "`aegis show {}` says what became of it",
-                crate::launch::shell_word(&dir.to_string_lossy())
-            )));
-        }
-        Ok(Arc::new(cassette))
-    }
-
-    /// Whether results of tools may differ.
-    pub(super) fn any_tool_results(&self) -> bool {
-        self.any_tool_results
-    }
-}
-
 /// How fast recorded replies come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReplayPace {
@@ -111,7 +80,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     };
     let timing = if arguments.timing == ReplayPace::Fast { Timing::Fast } else { Timing::Recorded };
     let mut replayed = Replayed::new(Arc::clone(&cassette)).with_timing(timing);
-    if arguments.matching.any_tool_results {
+    if arguments.matching.any_tool_results() {
         replayed = replayed.with_any_tool_results();
     }
     let replayed = Arc::new(replayed);

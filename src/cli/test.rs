@@ -1,5 +1,6 @@
 //! `aegis test PLAN… -- CMD`: plans × program, and whether the program survives each: for CI.
 
+mod allowed;
 mod annotate;
 mod baseline;
 mod choice;
@@ -12,6 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::{
+    allowed::{allowed, defect_rule},
     baseline::BaselineRun,
     choice::{ChosenPlan, TestName, choose, place},
     tested::{PlannedRun, TestedRun},
@@ -22,6 +24,7 @@ use super::{
     budget::BudgetArgs,
     client_verdict,
     config::Config,
+    matching::MatchArgs,
     output::{OutputFile, Replaces, ReportKind},
     progress::ShownProgress,
     screen,
@@ -34,8 +37,9 @@ use crate::{
     execution::{Console, ErrorOutput, ExecutionError, Executor, Judge, Meter, Program, SystemUnderTest},
     launch::Echo,
     proxy::Proxy,
-    trajectory::{RunId, Verdict, nearest},
-    verdict::{FindingKind, RULES, Strictness, SurvivalResult, Weight},
+    replay::Rules,
+    trajectory::{RunId, Verdict},
+    verdict::{FindingKind, Strictness, SurvivalResult},
     viewer::{self, ViewerLibrary},
 };
 
@@ -106,6 +110,8 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     #[command(flatten)]
+    matching: MatchArgs,
+    #[command(flatten)]
     asking: AskingArgs,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -126,16 +132,6 @@ impl<'a> TestFiles<'a> {
     }
 }
 
-/// A rule that finds defects, by name.
-fn defect_rule(name: &str) -> Result<String, String> {
-    let rules = || RULES.iter().filter(|rule| rule.weight == Weight::Defect).map(|rule| rule.name);
-    if rules().any(|rule| rule == name) {
-        return Ok(name.to_owned());
-    }
-    let near = nearest(name, rules()).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
-    Err(format!("no rule of defects is called so{near}: expected one of {}", rules().collect::<Vec<_>>().join(", ")))
-}
-
 /// What was executed.
 struct TestedProgram {
     baseline: Option<BaselineRun>,
@@ -149,6 +145,8 @@ struct Conduct<'a> {
     /// The name of the run without a plan.
     baseline: Option<RunId>,
     allowed: &'a [String],
+    /// What may differ in requests that ask the same.
+    rules: Rules,
     jobs: u32,
 }
 
@@ -180,7 +178,7 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     let mut wanted = arguments.proxy_args();
     let baseline = name.baseline().map_err(|error| Failure::new(Exit::Usage, error))?;
     let dir = place(&wanted.log_dir(&config), &name, &planned, arguments.overwrite)?;
-    let allowed = arguments.allowed(&config)?;
+    let allowed = allowed(&arguments.allow, &config)?;
     wanted.log_dir = Some(dir.clone());
     let (proxy, config) = wanted.proxy_of(config, None)?;
     if let Some(plan) = plans.iter().find(|plan| plan.plan.asks_model() && proxy.runs.model().is_none()) {
@@ -205,6 +203,7 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
         meter,
         baseline: Some(baseline).filter(|_| !arguments.no_baseline),
         allowed: &allowed,
+        rules: arguments.matching.equality()?,
         jobs: arguments.jobs,
     };
     let system = (program, Judge::of_command(arguments.check.as_deref()));
@@ -228,16 +227,6 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
 }
 
 impl TestArgs {
-    /// The rules of which a finding is no defect.
-    fn allowed(&self, config: &Config) -> Result<Vec<String>, Failure> {
-        let of_file = config.test.allow.iter().map(|rule| {
-            let file = config.file.as_deref().unwrap_or_else(|| std::path::Path::new("aegis.toml"));
-            defect_rule(rule)
-                .map_err(|why| Failure::new(Exit::Usage, format!("{}: [test] allow `{rule}`: {why}", file.display())))
-        });
-        of_file.chain(self.allow.iter().cloned().map(Ok)).collect()
-    }
-
     fn proxy_args(&self) -> ProxyArgs {
         ProxyArgs {
             logprobs: false,
@@ -269,7 +258,7 @@ async fn conduct(
     if let Some(run) = &how.baseline {
         let (run, arm) = baseline::arm(run.clone());
         let executed = system.execute(&run, arm, &how.meter).await.map_err(unstarted)?;
-        let made = BaselineRun::of(executed);
+        let made = BaselineRun::of(executed, &how.rules);
         if !made.is_in_vain() {
             progress.say(&made.line());
         }

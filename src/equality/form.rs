@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use serde_json::Value;
 
 use super::{Rules, rules::SeenValues};
-use crate::surface::{self, Conversation, Surface, door};
+use crate::surface::{self, Conversation, Part, Role, Surface, door};
 
 /// The longest boundary of a multipart body that RFC 2046 allows, in bytes.
 const LONGEST_BOUNDARY: usize = 70;
@@ -40,9 +40,15 @@ impl Form {
     pub(super) fn read(surface: &str, body: &[u8], rules: &Rules, seen: &mut SeenValues) -> (Self, Vec<String>) {
         let body = &*door::plain(body);
         if let Ok(value) = serde_json::from_slice::<Value>(body) {
-            let asked = surface_of(surface).filter(|_| rules.pair_ids());
+            let is_read = rules.pair_ids() || !rules.tool_results().is_exact();
+            let asked = surface_of(surface).filter(|_| is_read);
             let asked = asked.and_then(|surface| door::request(surface, body).ok());
-            let mut words = SaidWords { value, ids: asked.map(ids).unwrap_or_default() };
+            let results = asked.as_ref().map(|asked| tool_results(asked, rules)).unwrap_or_default();
+            let ids = asked.filter(|_| rules.pair_ids()).map(ids).unwrap_or_default();
+            let mut words = SaidWords { value, ids };
+            if !results.is_empty() {
+                replace(&mut words.value, &results);
+            }
             let numbered = words.number();
             rules.apply(&mut words.value, seen);
             return (Form::Json(words.value), numbered);
@@ -99,6 +105,31 @@ fn number(value: &mut Value, numbers: &mut HashMap<String, Option<usize>>, numbe
     }
 }
 
+/// The results of tools in a request that may differ, with what is left of each.
+fn tool_results(asked: &Conversation, rules: &Rules) -> HashMap<String, String> {
+    let setting = rules.tool_results();
+    if setting.is_exact() {
+        return HashMap::new();
+    }
+    let results = asked.messages.iter().filter(|message| message.role == Role::Tool);
+    let texts = results.flat_map(|message| message.parts.iter().filter_map(Part::as_text));
+    texts.map(|text| (text.to_owned(), setting.of(text))).collect()
+}
+
+/// Replaces strings that stand whole in a value.
+fn replace(value: &mut Value, texts: &HashMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(other) = texts.get(text.as_str()) {
+                text.clone_from(other);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| replace(value, texts)),
+        Value::Object(map) => map.values_mut().for_each(|value| replace(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// The ids that a request names: of calls of tools, and of what the upstream keeps.
 fn ids(asked: Conversation) -> Vec<String> {
     let mut ids: Vec<String> = asked.messages.iter().flat_map(|message| message.call_ids().cloned()).collect();
@@ -132,6 +163,7 @@ fn without_boundary(body: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::equality::ToolResults;
 
     #[test]
     fn the_boundary_of_a_multipart_body_is_no_difference() {
@@ -143,6 +175,27 @@ mod tests {
         assert_eq!(body("a1b2", "one\u{0}"), body("zzz", "one\u{0}"));
         assert_ne!(body("a1b2", "one"), body("a1b2", "two"));
         assert_ne!(Form::of("files", b"--", &Rules::default()), Form::of("files", b"--\r\n--", &Rules::default()));
+    }
+
+    #[test]
+    fn results_of_tools_may_differ_as_far_as_the_setting_says() {
+        let asked = |result: &str, question: &str| {
+            format!(
+                r#"{{"model":"m","messages":[{{"role":"user","content":"{question}"}},
+                {{"role":"tool","tool_call_id":"c1","content":"{result}"}}]}}"#
+            )
+        };
+        for (setting, one, other, equal) in [
+            (ToolResults::Exact, "3 passed in 0.5s", "3 passed in 0.7s", false),
+            (ToolResults::Masked, "3 passed in 0.5s", "3 passed in 0.7s", true),
+            (ToolResults::Masked, "3 passed in 0.5s", "3 failed in 0.5s", false),
+            (ToolResults::Any, "3 passed in 0.5s", "all is well", true),
+        ] {
+            let rules = Rules::default().with_tool_results(setting);
+            let form = |body: &str| Form::of("openai_chat", body.as_bytes(), &rules).text();
+            assert_eq!(form(&asked(one, "q")) == form(&asked(other, "q")), equal, "{setting:?} {one} {other}");
+            assert_ne!(form(&asked(one, "7 eggs")), form(&asked(one, "8 eggs")), "{setting:?}");
+        }
     }
 
     fn form(body: &str) -> String {

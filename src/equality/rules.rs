@@ -10,11 +10,12 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::built_in::BUILT_IN;
-use crate::trajectory::{Pattern, PatternError, compiled};
-
-/// The newest format of a rules file.
-const FORMAT: u32 = 1;
+use super::{
+    built_in::BUILT_IN,
+    rules_error::{FORMAT, RulesError},
+    tool_results::ToolResults,
+};
+use crate::trajectory::{Pattern, compiled};
 
 /// Lists whose order says nothing, unless a file names others: programs that keep their tools in a set offer them in
 /// another order in each run.
@@ -28,6 +29,7 @@ pub struct Rules {
     unordered: Vec<Pointer>,
     /// Whether any blanks between words, and at the ends of a text, are alike.
     blanks_alike: bool,
+    tool_results: ToolResults,
 }
 
 /// A rule.
@@ -68,63 +70,6 @@ impl SeenValues {
 /// The keys of a JSON pointer; `*` stands for any key or index.
 type Pointer = Vec<String>;
 
-/// Why a rules file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum RulesError {
-    /// It is no TOML of the expected form; the parser's words hold line and column.
-    #[error("{file}: {error}")]
-    Form {
-        /// The file.
-        file: String,
-        /// What is wrong, with the place.
-        error: Box<toml::de::Error>,
-    },
-    /// A pattern is no regular expression.
-    #[error("{file}: the pattern of rule `{rule}` {error}")]
-    Pattern {
-        /// The file.
-        file: String,
-        /// The rule.
-        rule: String,
-        /// What is wrong.
-        error: PatternError,
-    },
-    /// A built-in rule is named that does not exist.
-    #[error("{file}: no built-in rule is called `{name}`{}: expected one of {}", hint(name), names())]
-    Unknown {
-        /// The file.
-        file: String,
-        /// What was named.
-        name: String,
-    },
-    /// A pointer does not begin with `/`.
-    #[error("{file}: `{pointer}` is not a JSON pointer: expected `/key/…`, `*` for any key or index")]
-    Pointer {
-        /// The file.
-        file: String,
-        /// What was given.
-        pointer: String,
-    },
-    /// A newer version of this program wrote the file.
-    #[error("{file}: format {found} is not known: expected at most {FORMAT}")]
-    Future {
-        /// The file.
-        file: String,
-        /// The format found.
-        found: u32,
-    },
-}
-
-/// `…, did you mean …?` for a misspelt built-in rule.
-fn hint(name: &str) -> String {
-    let near = crate::trajectory::nearest(name, BUILT_IN.iter().map(|rule| rule.name));
-    near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
-}
-
-fn names() -> String {
-    BUILT_IN.iter().map(|rule| rule.name).collect::<Vec<_>>().join(", ")
-}
-
 /// A rules file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,20 +104,43 @@ impl Default for Rules {
             rules.collect()
         });
         let unordered = UNORDERED.iter().filter_map(|text| pointer(text)).collect();
-        Self { volatile: rules.clone(), ignored: Vec::new(), unordered, blanks_alike: false }
+        Self {
+            volatile: rules.clone(),
+            ignored: Vec::new(),
+            unordered,
+            blanks_alike: false,
+            tool_results: ToolResults::Exact,
+        }
     }
 }
 
 impl Rules {
     /// No rule: only the order of keys and blanks between tokens may differ.
     pub fn none() -> Self {
-        Self { volatile: Vec::new(), ignored: Vec::new(), unordered: Vec::new(), blanks_alike: false }
+        Self {
+            volatile: Vec::new(),
+            ignored: Vec::new(),
+            unordered: Vec::new(),
+            blanks_alike: false,
+            tool_results: ToolResults::Exact,
+        }
     }
 
     /// The same, with all blanks between words and at the ends of a text alike.
     #[must_use]
     pub fn with_blanks_alike(self) -> Self {
         Self { blanks_alike: true, ..self }
+    }
+
+    /// The same, with results of tools that may differ so far.
+    #[must_use]
+    pub fn with_tool_results(self, tool_results: ToolResults) -> Self {
+        Self { tool_results, ..self }
+    }
+
+    /// How far results of tools may differ.
+    pub fn tool_results(&self) -> ToolResults {
+        self.tool_results
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -206,7 +174,13 @@ impl Rules {
             texts.into_iter().map(read).collect()
         };
         let unordered = read.unordered.map_or_else(|| Ok(Rules::default().unordered), pointers)?;
-        Ok(Self { volatile: rules, ignored: pointers(read.ignore)?, unordered, blanks_alike: false })
+        Ok(Self {
+            volatile: rules,
+            ignored: pointers(read.ignore)?,
+            unordered,
+            blanks_alike: false,
+            tool_results: ToolResults::Exact,
+        })
     }
 
     /// Whether the ids that calls of tools and stored replies have are volatile: where the rule `id` holds.

@@ -9,12 +9,13 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 
 use super::{
     instances::AgentNumber,
     near::{NearMarks, near_marks},
     recent::Recent,
+    reference::{AskedRequest, COMPARED_MAX, ReferenceCalls},
 };
 use crate::{surface::Surface, trajectory::RetryEvidence};
 
@@ -28,37 +29,8 @@ pub type LedgerNumber = u64;
 pub(super) const QUESTIONS_MAX: usize = 4096;
 /// Failed calls of an agent that a request is compared with by its words.
 const FAILED_MAX: usize = 8;
-/// Longest request that is compared by its words, in bytes.
-const COMPARED_MAX: usize = 256 << 10;
-/// The shortest pause, in microseconds, after which an equal request is a retry of an agent that also asks the same twice.
+/// The shortest pause, in microseconds, after which an equal request is a retry although the same was asked more than once.
 const PAUSE_US: u64 = 100_000;
-
-/// A request as the ledger sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct AskedRequest<'a> {
-    /// Hash of its body.
-    pub body: u128,
-    /// The body, where it may be compared by its words.
-    pub bytes: Option<&'a Bytes>,
-    /// What reads it.
-    pub surface: Option<&'static dyn Surface>,
-    /// How often its client has tried before.
-    pub count: RetryCount,
-    /// When it arrived, in microseconds of any clock that never goes back.
-    pub at_us: u64,
-}
-
-impl AskedRequest<'_> {
-    /// A request of which the hash alone is known.
-    pub fn of(body: u128) -> Self {
-        Self { body, bytes: None, surface: None, count: None, at_us: 0 }
-    }
-
-    fn marks(&self) -> Option<NearMarks> {
-        let bytes = self.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX)?;
-        near_marks(self.surface?, bytes)
-    }
-}
 
 /// What a request is beside the earlier calls of its agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,29 +55,6 @@ pub enum CallRelation {
     },
 }
 
-/// How often a run without faults asked what.
-#[derive(Debug, Default)]
-pub struct ReferenceCalls {
-    exact: HashMap<u128, u32>,
-    near: HashMap<u64, u32>,
-}
-
-impl ReferenceCalls {
-    /// The calls of a run, each once however often it was tried: what reads it, and its body.
-    pub fn of<'a>(calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>) -> Self {
-        let mut reference = Self::default();
-        for (surface, bytes) in calls {
-            let body = twox_hash::XxHash3_128::oneshot(bytes);
-            *reference.exact.entry(body).or_default() += 1;
-            let request = AskedRequest { bytes: Some(bytes), surface, ..AskedRequest::of(body) };
-            if let Some(marks) = request.marks() {
-                *reference.near.entry(marks.figures).or_default() += 1;
-            }
-        }
-        reference
-    }
-}
-
 /// Whether a reference has room for another call like this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReferenceRoom {
@@ -117,18 +66,24 @@ enum ReferenceRoom {
 
 /// The calls of a run.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    calls: Recent<(AgentNumber, u128), Vec<LedgerCall>>,
+pub(super) struct CallLedger {
+    calls: Recent<(AgentNumber, u128), EqualCalls>,
     /// Of each agent the calls that failed last, with their bodies.
     failed: HashMap<AgentNumber, VecDeque<FailedCall>>,
-    /// Agents that asked the same more than once although nothing had failed.
-    repeating: HashSet<AgentNumber>,
     reference: Option<Arc<ReferenceCalls>>,
     /// What was asked so far, tries aside, as the reference counts it.
     asked: ReferenceCalls,
     /// How often a client was seen to have tried.
     most: u32,
     next: LedgerNumber,
+}
+
+/// The calls of an agent that ask the same.
+#[derive(Debug, Default)]
+struct EqualCalls {
+    calls: Vec<LedgerCall>,
+    /// Whether it was asked more than once although nothing had failed.
+    repeated: bool,
 }
 
 /// A call that is remembered.
@@ -166,7 +121,7 @@ pub(super) struct LedgerPlace {
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptEnd {
+pub(super) enum AttemptEnd {
     /// Without an answer.
     Failed,
     /// With an answer that holds neither words nor calls.
@@ -194,12 +149,11 @@ impl LedgerCall {
     }
 }
 
-impl Default for Ledger {
+impl Default for CallLedger {
     fn default() -> Self {
         Self {
             calls: Recent::new(QUESTIONS_MAX),
             failed: HashMap::default(),
-            repeating: HashSet::default(),
             reference: None,
             asked: ReferenceCalls::default(),
             most: 0,
@@ -208,7 +162,7 @@ impl Default for Ledger {
     }
 }
 
-impl Ledger {
+impl CallLedger {
     /// Counts what a run without faults asked.
     pub(super) fn beside(&mut self, reference: Arc<ReferenceCalls>) {
         self.reference = Some(reference);
@@ -233,8 +187,8 @@ impl Ledger {
             }
             return LedgerPlace { number: of, relation, instance };
         }
-        if relation == CallRelation::Again {
-            self.repeating.insert(agent);
+        if let (CallRelation::Again, Some(equal)) = (relation, self.calls.get_mut(&(agent, request.body))) {
+            equal.repeated = true;
         }
         let number = self.next;
         self.next += 1;
@@ -243,14 +197,14 @@ impl Ledger {
     }
 
     fn keep(&mut self, agent: AgentNumber, request: &AskedRequest<'_>, number: LedgerNumber, instance: u32) {
-        if self.reference.is_some() {
+        if let Some(reference) = &self.reference {
             *self.asked.exact.entry(request.body).or_default() += 1;
-            if let Some(marks) = request.marks() {
+            if let Some(marks) = request.marks(&reference.rules) {
                 *self.asked.near.entry(marks.figures).or_default() += 1;
             }
         }
         let bytes = request.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX).cloned().zip(request.surface);
-        let calls = self.calls.entry((agent, request.body), Vec::new);
+        let calls = &mut self.calls.entry((agent, request.body), EqualCalls::default).calls;
         // Of those that were answered, one is enough: a client that tries on all the same means the latest.
         calls.retain(|call| call.in_flight > 0 || !call.answered);
         calls.push(LedgerCall {
@@ -273,7 +227,8 @@ impl Ledger {
     }
 
     fn relation(&self, agent: AgentNumber, request: &AskedRequest<'_>, own: Option<u32>) -> CallRelation {
-        let equal = self.calls.get(&(agent, request.body)).map(Vec::as_slice).unwrap_or_default();
+        let known = self.calls.get(&(agent, request.body));
+        let equal = known.map(|known| known.calls.as_slice()).unwrap_or_default();
         let mine = |call: &&LedgerCall| own.is_none_or(|own| own == call.instance);
         let fresh = if equal.is_empty() { CallRelation::First } else { CallRelation::Again };
         let retry =
@@ -302,7 +257,7 @@ impl Ledger {
         match request.count {
             // Its client will try again by itself, and counts then.
             Some(_) if call.attempt < self.most => CallRelation::Again,
-            None if !self.repeating.contains(&agent) => retry(call, RetryEvidence::Equal),
+            None if !known.is_some_and(|known| known.repeated) => retry(call, RetryEvidence::Equal),
             None if request.at_us.saturating_sub(call.ended_us) >= PAUSE_US => retry(call, RetryEvidence::Equal),
             _ => CallRelation::CannotBeTold { of: call.number },
         }
@@ -315,7 +270,7 @@ impl Ledger {
         if known > 0 {
             return if seen < known { ReferenceRoom::Yes } else { ReferenceRoom::No };
         }
-        let Some(marks) = request.marks() else { return ReferenceRoom::Unknown };
+        let Some(marks) = request.marks(&reference.rules) else { return ReferenceRoom::Unknown };
         let count = |counts: &HashMap<u64, u32>| counts.get(&marks.figures).copied().unwrap_or_default();
         match (count(&reference.near), count(&self.asked.near)) {
             (0, _) => ReferenceRoom::Unknown,
@@ -333,29 +288,30 @@ impl Ledger {
         alike: impl Fn(&NearMarks, &NearMarks) -> bool,
     ) -> Option<&LedgerCall> {
         let failed = self.failed.get(&agent).filter(|failed| !failed.is_empty())?;
-        let marks = request.marks()?;
+        let rules = self.reference.as_ref().map_or(&self.asked.rules, |reference| &reference.rules);
+        let marks = request.marks(rules)?;
         failed.iter().rev().filter(|failed| failed.body != request.body).find_map(|failed| {
-            let calls = self.calls.get(&(agent, failed.body))?;
+            let calls = &self.calls.get(&(agent, failed.body))?.calls;
             let call = calls.iter().find(|call| call.number == failed.number && call.has_failed())?;
             let fits = own.is_none_or(|own| own == call.instance);
-            (fits && alike(&near_marks(failed.surface, &failed.bytes)?, &marks)).then_some(call)
+            (fits && alike(&near_marks(failed.surface, &failed.bytes, rules)?, &marks)).then_some(call)
         })
     }
 
     fn latest_empty(&self, agent: AgentNumber, body: u128) -> Option<u32> {
-        let latest = self.calls.get(&(agent, body))?.iter().rfind(|call| call.in_flight == 0 && call.answered)?;
+        let latest = self.calls.get(&(agent, body))?.calls.iter().rfind(|call| call.in_flight == 0 && call.answered)?;
         latest.empty.then_some(latest.instance)
     }
 
     /// A call by its number: among those with this body, or, where a try has another body, wherever it is.
     fn find(&mut self, agent: AgentNumber, body: u128, number: LedgerNumber) -> Option<&mut LedgerCall> {
-        let is_here = |calls: &Vec<LedgerCall>| calls.iter().any(|call| call.number == number);
+        let is_here = |equal: &EqualCalls| equal.calls.iter().any(|call| call.number == number);
         let body = if self.calls.get(&(agent, body)).is_some_and(is_here) {
             body
         } else {
             self.failed.get(&agent)?.iter().find(|failed| failed.number == number)?.body
         };
-        self.calls.get_mut(&(agent, body))?.iter_mut().find(|call| call.number == number)
+        self.calls.get_mut(&(agent, body))?.calls.iter_mut().find(|call| call.number == number)
     }
 
     /// An attempt is over.

@@ -1,7 +1,7 @@
 //! The ledger over requests as they may arrive.
 
 use super::*;
-use crate::surface::OpenaiChat;
+use crate::{equality::Rules, surface::OpenaiChat};
 
 /// One call a letter of the answer: `?x` asks `x` without a count, `0x`, `1x`, … with one; `!n` fails the call with number `n`,
 /// `.n` answers it, `_n` answers it with nothing; `+n` lets `n` times 50 ms pass. → each asking as its call and attempt, `f`irst,
@@ -18,11 +18,11 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
             .into_bytes()
             .into()
     };
-    let mut ledger = Ledger::default();
+    let mut ledger = CallLedger::default();
     if let Some(reference) = reference {
         let bodies: Vec<Bytes> = reference.bytes().map(body).collect();
         let surface: Option<&'static dyn Surface> = Some(&OpenaiChat);
-        ledger.beside(Arc::new(ReferenceCalls::of(bodies.iter().map(|body| (surface, body)))));
+        ledger.beside(Arc::new(ReferenceCalls::of(bodies.iter().map(|body| (surface, body)), Rules::default())));
     }
     let (mut now, mut told, mut asked) = (0, Vec::new(), Vec::new());
     for event in events.split(' ') {
@@ -135,7 +135,7 @@ fn a_run_without_faults_tells_how_often_a_program_asks() {
 
 #[test]
 fn who_gets_nothing_and_asks_again_is_who_asked() {
-    let mut ledger = Ledger::default();
+    let mut ledger = CallLedger::default();
     let request = AskedRequest::of(7);
     let first = ledger.ask(0, &request, None);
     ledger.made_by(0, 7, first.number, 3);
@@ -146,10 +146,10 @@ fn who_gets_nothing_and_asks_again_is_who_asked() {
 
 #[test]
 fn what_was_answered_is_not_kept() {
-    let mut ledger = Ledger::default();
+    let mut ledger = CallLedger::default();
     for _ in 0..1000 {
         let place = ledger.ask(0, &AskedRequest::of(1), None);
         ledger.end(0, 1, place.number, AttemptEnd::Answered, 0);
     }
-    assert!(ledger.calls.get(&(0, 1)).is_some_and(|calls| calls.len() <= 2));
+    assert!(ledger.calls.get(&(0, 1)).is_some_and(|equal| equal.calls.len() <= 2));
 }

@@ -4,6 +4,7 @@
 //! frameworks write on the wire ([`Dialects`]), then what a request looks like ([`Looks`]): a stable `agent-<8 hex>`,
 //! never a guessed name. [`Speakers`] holds what one run has shown. Nothing here does IO; the proxy hands in what it saw.
 
+mod asked;
 mod dialect;
 mod exchanges;
 mod fingerprint;
@@ -23,6 +24,7 @@ mod origins;
 mod owners;
 mod placed;
 mod recent;
+mod reference;
 mod roster;
 mod sieve;
 mod speakers;
@@ -38,16 +40,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+pub use asked::{AskedCall, EndedCall};
 pub use dialect::{DialectError, Dialects};
 pub use fingerprint::{Looks, Mark};
 pub use heard::{HeardRun, contested, fitting_rules, looks, try_roster};
 pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
 pub use late::LateStep;
-pub use ledger::{AskedRequest, AttemptEnd, CallRelation, LedgerNumber, ReferenceCalls, RetryCount};
+pub use ledger::{CallRelation, LedgerNumber, RetryCount};
 pub use lineage::Lineage;
 pub use placed::Placed;
+pub use reference::{AskedRequest, ReferenceCalls};
 pub use roster::{Roster, RosterError, RosterRule, SpeakingOrder};
-pub use speakers::{AskedCall, EndedCall, Speakers};
+pub use speakers::Speakers;
 pub use suggest::{Suggestions, calls, source_name};
 pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
 

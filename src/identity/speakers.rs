@@ -1,7 +1,7 @@
 //! Who has spoken in one run: what names an agent without hints, and which of several equal agents it is.
 //!
-//! Fed with each request on arrival and each answer on completion; everything it decides follows from the rules, the
-//! request and the run's earlier exchanges. Bounded: what it forgets makes it less sure, never wrong.
+//! Fed with each request and each answer; what it decides follows from the rules, the request and the run's earlier
+//! exchanges. Bounded: what it forgets makes it less sure, never wrong.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -10,13 +10,15 @@ use twox_hash::XxHash3_64;
 
 use super::{
     Identity,
+    asked::{AskedCall, EndedCall},
     dialect::DialectTold,
     fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
     history::{History, Who, id_mark, text_mark},
     instances::{Instances, KnownInstance},
     is_helper,
-    ledger::{AskedRequest, AttemptEnd, CallRelation, Ledger, LedgerNumber, LedgerPlace, ReferenceCalls},
+    ledger::{AttemptEnd, CallLedger, CallRelation, LedgerNumber, LedgerPlace},
     recent::Recent,
+    reference::{AskedRequest, ReferenceCalls},
     roster::DeclaredOrder,
     voices::{KIN_MAX, Voices},
 };
@@ -43,36 +45,12 @@ pub struct Speakers {
     history: History,
     instances: Instances,
     voices: Voices,
-    ledger: Ledger,
+    ledger: CallLedger,
     /// What the requests under way ask.
     under_way: Recent<LedgerNumber, CallUnderWay>,
     names: Vec<AgentName>,
     agents: HashMap<AgentName, u32>,
     known: Vec<KnownAgent>,
-}
-
-/// Who makes a request, and what it is beside the earlier calls of that agent.
-#[derive(Debug, Clone)]
-pub struct AskedCall {
-    /// Who makes it.
-    pub attribution: Attribution,
-    /// What it is beside the agent's earlier calls.
-    pub relation: CallRelation,
-    /// The number of the call: of an earlier one, where it is another try of that.
-    pub number: LedgerNumber,
-}
-
-/// An attempt of a call that is over.
-#[derive(Debug, Clone, Copy)]
-pub struct EndedCall<'a> {
-    /// The call.
-    pub number: LedgerNumber,
-    /// What was delivered, if it is an answer that an agent may quote.
-    pub reply: Option<&'a Reply>,
-    /// Whether it gave no answer.
-    pub failed: bool,
-    /// When, by the clock of [`AskedRequest::at_us`].
-    pub at_us: u64,
 }
 
 /// What tells equal speakers apart.
@@ -114,7 +92,7 @@ impl Default for Speakers {
             history: History::default(),
             instances: Instances::default(),
             voices: Voices::default(),
-            ledger: Ledger::default(),
+            ledger: CallLedger::default(),
             under_way: Recent::new(UNDER_WAY_MAX),
             names: Vec::new(),
             agents: HashMap::default(),
@@ -124,13 +102,13 @@ impl Default for Speakers {
 }
 
 impl Speakers {
-    /// Counts the calls of the run beside those of a run without faults.
+    /// Counts its calls beside those of a run without faults.
     pub fn beside(&mut self, reference: Arc<ReferenceCalls>) {
         self.ledger.beside(reference);
     }
 
-    /// Who makes a request, and whether it is a call of its own. `declared`: what the request's envelope names; the outline
-    /// is then not looked at. Never fails: what no rule knows gets a stable name of its own.
+    /// Who makes a request, and whether it is a call of its own. `declared`: what its envelope names; the outline is then not
+    /// looked at. What no rule knows gets a stable name of its own.
     pub fn attribute(
         &mut self,
         rules: &Identity,
@@ -186,13 +164,12 @@ impl Speakers {
         several: Option<EqualSpeakers<'_>>,
     ) -> AskedCall {
         let mut attribution = told;
-        let Some(agent) = agent else {
-            return AskedCall { attribution, relation: CallRelation::First, number: LedgerNumber::MAX };
-        };
+        let unknown = CallRelation::First;
+        let Some(agent) = agent else { return AskedCall { attribution, relation: unknown, number: LedgerNumber::MAX } };
         let own = several.and_then(|several| several.own);
         let LedgerPlace { number, relation, instance } = self.ledger.ask(agent, request, own);
         let question = several.map(|several| asked(several.outline));
-        if let Some((question, EqualSpeakers { order, .. })) = question.zip(several) {
+        if let (Some(question), Some(EqualSpeakers { order, .. })) = (question, several) {
             let known = KnownInstance { own, retried: instance, order };
             let instance = self.instances.ask(agent, question, known);
             self.ledger.made_by(agent, request.body, number, instance.number);
@@ -201,7 +178,7 @@ impl Speakers {
                 doubt(&mut attribution, "several equal agents, which one is told by order alone");
             }
         }
-        if let CallRelation::CannotBeTold { .. } = relation {
+        if matches!(relation, CallRelation::CannotBeTold { .. }) {
             doubt(&mut attribution, "another try of a failed call or a call of its own, which cannot be told");
         }
         self.under_way.entry(number, || CallUnderWay { agent, body: request.body, question });
@@ -241,10 +218,9 @@ impl Speakers {
         self.spoke(attribution, reply);
     }
 
-    fn spoke(&mut self, attribution: &Attribution, reply: Option<&Reply>) {
-        let Some(agent) = self.agents.get(&attribution.agent).copied() else { return };
-        if let Some(reply) = reply {
-            self.history.serve(reply, Who { agent, instance: attribution.instance });
+    fn spoke(&mut self, told: &Attribution, reply: Option<&Reply>) {
+        if let Some((agent, reply)) = self.agents.get(&told.agent).copied().zip(reply) {
+            self.history.serve(reply, Who { agent, instance: told.instance });
         }
     }
 
@@ -273,7 +249,7 @@ impl Speakers {
         });
     }
 
-    /// Entries held beside one an agent, and the most that there can be, for tests of the bounds.
+    /// Entries held beside one an agent, and the most that there can be.
     pub fn size(&self) -> (usize, usize) {
         let (history, of_history) = self.history.size();
         let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + 2 * super::ledger::QUESTIONS_MAX + KIN_MAX;

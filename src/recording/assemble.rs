@@ -8,7 +8,9 @@ use super::{
     Manifest, RunFact,
     content_hash::ContentHash,
     decode::{Body, Library},
-    ended, overlap,
+    ended,
+    manipulated::{ManipulatorFailure, ManipulatorQuestion},
+    overlap,
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     requests::Requests,
     turns, unplaced,
@@ -18,7 +20,7 @@ use crate::{
     surface,
     trajectory::{
         AgentName, Attempt, InjectedError, Label, RecordedRelation, ReplyOrigin, Side, Step, StepIndex, StepUnplaced,
-        Trajectory, Usage, WatchSign,
+        Trajectory, WatchSign,
     },
 };
 
@@ -33,7 +35,7 @@ pub struct Recording {
     pub exchanges: Vec<ExchangeDetail>,
     /// Words about the recording itself.
     pub notes: Vec<String>,
-    /// Signs of trouble that were seen while the run was under way.
+    /// Signs of trouble that were seen under way.
     pub watched: Vec<WatchSign>,
     /// Edits that could not be made.
     pub manipulator_failures: Vec<ManipulatorFailure>,
@@ -43,7 +45,7 @@ pub struct Recording {
     pub label: Option<Label>,
     /// `identity.json`: where the late pass sees a step otherwise than its record does.
     pub late: Vec<LateStep>,
-    /// What was learned of the run after it was recorded (`facts.jsonl`), oldest first. All the rest reads as they say.
+    /// What was learned of it later (`facts.jsonl`), oldest first. All the rest reads as they say.
     pub facts: Vec<RunFact>,
     /// Whether the run was sealed; its log was then checked against the seal.
     pub sealed: bool,
@@ -64,10 +66,9 @@ pub struct ExchangeDetail {
     pub run_source: String,
     /// Microseconds from the beginning of the recording to the request's arrival.
     pub at_us: u64,
-    /// The place of its opening in the log. Times of two exchanges are taken at different moments of each and may
-    /// cross; the log has them in the order in which they happened.
+    /// The place of its opening in the log, which has exchanges in the order in which they happened; times may cross.
     pub opened: u64,
-    /// Its place among the calls of its agent.
+    /// What it is beside the earlier calls.
     pub relates: RecordedRelation,
     /// The place of its end in the log; `None` where the recording ends before it.
     pub closed: Option<u64>,
@@ -81,56 +82,6 @@ pub struct ExchangeDetail {
     pub frames: Vec<(u64, u64)>,
     /// The injections that acted on this exchange, by their index in the plan.
     pub injected: Vec<u32>,
-}
-
-/// An edit that could not be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ManipulatorFailure {
-    /// Step of the run.
-    pub step: StepIndex,
-    /// Attempt of the step.
-    pub attempt: u32,
-    /// Index of the injection in its plan.
-    pub injection: u32,
-    /// The manipulator, by name.
-    pub operator: String,
-    /// Why.
-    pub why: String,
-    /// Whether there was nothing to edit, as against an edit that failed.
-    pub nothing: bool,
-}
-
-/// What a manipulator asked its model, and what that said.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ManipulatorQuestion {
-    /// Step of the run.
-    pub step: StepIndex,
-    /// Attempt of the step.
-    pub attempt: u32,
-    /// Index of the injection in its plan.
-    pub injection: u32,
-    /// The manipulator, by name.
-    pub operator: String,
-    /// Whom it asked.
-    pub upstream: String,
-    /// The model that was asked for.
-    pub model: String,
-    /// What the question was made from, with its version.
-    pub template: String,
-    /// The question's body.
-    pub question: Bytes,
-    /// The answer's body; empty when none came.
-    pub answer: Bytes,
-    /// Why there is no answer that could be read.
-    pub error: Option<String>,
-    /// What was changed in the question on its way, because the upstream refuses it: in words.
-    pub changed: Option<String>,
-    /// Token counts as the backend said them.
-    pub usage: Option<Usage>,
-    /// What it cost, in the unit of the configured prices.
-    pub cost: Option<f64>,
-    /// How long it took, in microseconds.
-    pub took_us: u64,
 }
 
 /// Gathers records, in the order of the log.

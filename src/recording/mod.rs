@@ -28,6 +28,7 @@ mod line;
 mod lock;
 mod log;
 mod manifest;
+mod manipulated;
 mod overlap;
 mod read;
 mod recent;
@@ -59,7 +60,7 @@ pub use amended::{
     FACTS_FILE, FactContent, FactSource, LaterRoster, NamedSteps, RunFact, mode_verdicts, read_facts, read_under,
 };
 pub use amendment::{Amendment, GivenRoster, Giver, amend};
-pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
+pub use assemble::{ExchangeDetail, Recording};
 pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open, StreamedRequest};
@@ -68,6 +69,7 @@ pub use imported::ImportedFrom;
 pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;
 pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, label_bytes, read_label, write_beside};
+pub use manipulated::{ManipulatorFailure, ManipulatorQuestion};
 pub use read::{read, read_apart, read_manifest, read_recorded, read_seal};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};

@@ -24,7 +24,7 @@ mod reword;
 mod told;
 mod twins;
 
-pub use crate::equality::{Rules, RulesError};
+pub use crate::equality::{Rules, RulesError, ToolResults};
 pub use cassette::Cassette;
 pub use comparison::{CallChange, CallPlace, Changed, Comparison, Pair};
 pub use difference::Difference;
@@ -36,4 +36,4 @@ pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, RefusedRequest, ReplayReport, ServedReply};
 pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
-pub use told::{parting_before, told};
+pub use told::{learned_tool_results, parting_before, told};

@@ -142,17 +142,17 @@ const MISTAKES: &[Mistake] = &[
         &["u1.txt\nu1.xml\nu1v.txt\n"],
     ),
     mistake(
-        "aegis test ninth.toml --upstream simulator --name u2 -- PIPELINE",
+        "aegis test ninth.toml --strict --upstream simulator --name u2 -- PIPELINE",
         1,
         &["its call is not one that `when` names; calls went up to 0"],
     ),
     mistake(
-        "aegis test frames.toml --upstream simulator --name u3 -- PIPELINE",
+        "aegis test frames.toml --strict --upstream simulator --name u3 -- PIPELINE",
         1,
         &["it could not act at step 0: the reply is no event stream"],
     ),
     mistake(
-        "aegis test history.toml --upstream simulator --name u4 --config aegis.toml -- PIPELINE",
+        "aegis test history.toml --strict --upstream simulator --name u4 --config aegis.toml -- PIPELINE",
         1,
         &["it could not act at step 1: the request has only"],
     ),

@@ -21,7 +21,7 @@ use crate::{
     },
     equality::{Rules, parting},
     recording,
-    replay::told,
+    replay::{learned_tool_results, told},
     trajectory::RunId,
 };
 
@@ -201,9 +201,10 @@ fn is_equal(one: &Path, other: &Path, run: &RunId) -> Result<bool, CampaignError
     if (a.ending, a.outcome.verdict, &a.answer) != (b.ending, b.outcome.verdict, &b.answer) {
         return Ok(false);
     }
-    let rules = Rules::default();
-    let heard = |shard: &Path| recording::read(&log(shard, run)).map(|recording| told(&recording, &rules));
-    Ok(parting(&heard(one)?, &heard(other)?).is_none())
+    let seen = [recording::read(&log(one, run))?, recording::read(&log(other, run))?];
+    let rules = Rules::default().with_tool_results(learned_tool_results(&seen, &Rules::default()));
+    let [one, other] = seen.each_ref().map(|recording| told(recording, &rules));
+    Ok(parting(&one, &other).is_none())
 }
 
 fn cell(shard: &Path, run: &RunId) -> Result<EndedCell, CampaignError> {

@@ -91,7 +91,7 @@ fn proven(
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
     });
-    let cassette = Arc::new(Cassette::open(&dir)?);
+    let cassette = Arc::new(Cassette::open(&dir)?.with_rules(arguments.matching.equality()?));
     let (_, proved) =
         prove((&dir, &cassette), (program, Judge::of_command(check.as_deref())), (arguments, meter), terms, global)?;
     let about = About {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     attribution::RetrySettings,
-    cli::{Failure, replay::MatchArgs, settings, trial::ExecuteArgs},
+    cli::{Failure, matching::MatchArgs, settings, trial::ExecuteArgs},
     surface::ParameterSetting,
     trajectory::StepIndex,
 };

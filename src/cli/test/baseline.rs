@@ -8,6 +8,7 @@ use crate::{
     cli::escape,
     execution::{ExecutedRun, ExecutionArm, beside},
     identity::ReferenceCalls,
+    replay::Rules,
     surface,
     trajectory::{Outcome, ProgramEnd, RunId, StepIndex, Verdict},
     verdict::{self, FindingKind, Survival},
@@ -33,14 +34,14 @@ pub(super) fn arm(run: RunId) -> (RunId, ExecutionArm) {
 }
 
 impl BaselineRun {
-    pub(super) fn of(executed: ExecutedRun) -> Self {
+    pub(super) fn of(executed: ExecutedRun, rules: &Rules) -> Self {
         // Beside the recording, which holds nothing but what was recorded.
         let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
         let steps = &executed.recording.trajectory.steps;
         let calls = steps.iter().map(|step| {
             (surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default()), &step.request)
         });
-        let asked = Arc::new(ReferenceCalls::of(calls));
+        let asked = Arc::new(ReferenceCalls::of(calls, rules.clone()));
         let ended_well = executed.recording.manifest.program == Some(ProgramEnd::Exited(0));
         Self {
             survival: verdict::survival(&executed.recording, &[]),

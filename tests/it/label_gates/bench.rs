@@ -139,7 +139,7 @@ impl Bench {
     }
 
     async fn test(&self) -> PathBuf {
-        let (_, said) = self.call(&["test", "plan.toml", "--log-dir", "tests"], &[]).await;
+        let (_, said) = self.call(&["test", "plan.toml", "--no-baseline", "--log-dir", "tests"], &[]).await;
         runs_below(&self.dir.path().join("tests")).pop().unwrap_or_else(|| panic!("{}: {said}", self.column.name))
     }
 

@@ -1,0 +1,65 @@
+//! A request as the ledger sees it, and how often a run without faults asked what.
+
+use bytes::Bytes;
+use foldhash::HashMap;
+
+use super::{
+    ledger::RetryCount,
+    near::{NearMarks, near_marks},
+};
+use crate::{equality::Rules, surface::Surface};
+
+/// Longest request that is compared by its words, in bytes.
+pub(super) const COMPARED_MAX: usize = 256 << 10;
+
+/// A request as the ledger sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct AskedRequest<'a> {
+    /// Hash of its body.
+    pub body: u128,
+    /// The body, where it may be compared by its words.
+    pub bytes: Option<&'a Bytes>,
+    /// What reads it.
+    pub surface: Option<&'static dyn Surface>,
+    /// How often its client has tried before.
+    pub count: RetryCount,
+    /// When it arrived, in microseconds of any clock that never goes back.
+    pub at_us: u64,
+}
+
+impl AskedRequest<'_> {
+    /// A request of which the hash alone is known.
+    pub fn of(body: u128) -> Self {
+        Self { body, bytes: None, surface: None, count: None, at_us: 0 }
+    }
+
+    pub(super) fn marks(&self, rules: &Rules) -> Option<NearMarks> {
+        let bytes = self.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX)?;
+        near_marks(self.surface?, bytes, rules)
+    }
+}
+
+/// How often a run without faults asked what.
+#[derive(Debug, Default)]
+pub struct ReferenceCalls {
+    pub(super) exact: HashMap<u128, u32>,
+    pub(super) near: HashMap<u64, u32>,
+    /// What may differ in requests that ask the same.
+    pub(super) rules: Rules,
+}
+
+impl ReferenceCalls {
+    /// The calls of a run, each once however often it was tried: what reads it, and its body.
+    pub fn of<'a>(calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>, rules: Rules) -> Self {
+        let mut reference = Self { rules, ..Self::default() };
+        for (surface, bytes) in calls {
+            let body = twox_hash::XxHash3_128::oneshot(bytes);
+            *reference.exact.entry(body).or_default() += 1;
+            let request = AskedRequest { bytes: Some(bytes), surface, ..AskedRequest::of(body) };
+            if let Some(marks) = request.marks(&reference.rules) {
+                *reference.near.entry(marks.figures).or_default() += 1;
+            }
+        }
+        reference
+    }
+}
