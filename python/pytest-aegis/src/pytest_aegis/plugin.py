@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from .binary import BinaryMissing, binary
-from .recorded import Aegis, AegisError
+from .binary import BinaryMissing
+from .recorded import Aegis, AegisError, AlreadyRecorded
 
 # Longest name of a run, in characters.
 NAME_MAX = 64
@@ -15,6 +15,7 @@ MARKER = (
     "aegis(plan, repeats=1, upstream=None, seed=None, judge=True): record the test's model calls through Aegis, under a plan "
     "(a file, a ready-made one's name, or a list of them), each so many times; judge=False leaves the verdict to the test"
 )
+TRIES = pytest.StashKey()
 OPTIONS = {"plan", "repeats", "upstream", "seed", "judge"}
 
 
@@ -70,12 +71,25 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("aegis", cases, ids=names, indirect=True)
 
 
-def run_name(nodeid):
-    """A run's name for a test: always the same, so that its draws are, and never another test's."""
+def run_name(nodeid, number=1):
+    """A run's name for a try of a test: always the same, so that its draws are, and never another test's."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", nodeid).strip("-._")
-    digest = hashlib.sha256(nodeid.encode()).hexdigest()[:8]
-    kept = plain[-(NAME_MAX - 9) :].lstrip("-._")
-    return f"{kept or 'test'}-{digest}"
+    # No name of a first try ends so: it ends with a digest.
+    end = f"-{hashlib.sha256(nodeid.encode()).hexdigest()[:8]}" + (f"-try-{number}" if number > 1 else "")
+    kept = plain[-(NAME_MAX - len(end)) :].lstrip("-._")
+    return f"{kept or 'test'}{end}"
+
+
+class Tries:
+    """How often a test was begun: plugins that try a failed test again execute the same item once more."""
+
+    begun = 0
+    # Tries that ended before their run began, since a recording of an earlier session lies there: trying again is no way round it.
+    refused = 0
+
+    def number(self, node):
+        """The number of the try that begins. pytest-rerunfailures also knows of those of a worker that died."""
+        return max(self.begun + 1, getattr(node, "execution_count", 1) - self.refused)
 
 
 @pytest.fixture
@@ -84,14 +98,14 @@ def aegis(request, monkeypatch, tmp_path_factory):
     told = marked(request.node)
     plan, _ = getattr(request, "param", (told.get("plan"), 1))
     config = request.config
+    tries = request.node.stash.setdefault(TRIES, Tries())
     directory = said(config, "dir")
     logs = Path(directory) if directory else tmp_path_factory.getbasetemp() / "aegis"
     # The marker's plan may be a file beside the test.
     beside = request.path.parent / str(plan) if plan else None
     try:
         recorded = Aegis(
-            binary(),
-            run_name(request.node.nodeid),
+            run_name(request.node.nodeid, tries.number(request.node)),
             logs=logs,
             plan=beside if beside and beside.is_file() else plan,
             upstream=told.get("upstream", said(config, "upstream")),
@@ -99,6 +113,10 @@ def aegis(request, monkeypatch, tmp_path_factory):
             seed=told.get("seed"),
             overwrite=config.getoption("aegis_overwrite"),
         )
+        tries.begun += 1
+    except AlreadyRecorded as error:
+        tries.refused += 1
+        pytest.fail(str(error), pytrace=False)
     except (BinaryMissing, AegisError) as error:
         pytest.fail(str(error), pytrace=False)
     for name, value in recorded.environment.items():
