@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import unittest
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,17 @@ from .recorded import Aegis, AegisError, AlreadyRecorded
 # Longest name of a run, in characters.
 NAME_MAX = 64
 MARKER = (
-    "aegis(plan, repeats=1, upstream=None, seed=None, judge=True): record the test's model calls through Aegis, under a plan "
-    "(a file, a ready-made one's name, or a list of them), each so many times; judge=False leaves the verdict to the test"
+    "aegis(plan, repeats=1, upstream=None, seed=None, judge=True, allow=(), allow_inconclusive=False, strict=False): record the "
+    "test's model calls through Aegis, under a plan (a file, a ready-made one's name, or a list of them), each so many times; "
+    "judge=False leaves the verdict to the test; allow names rules of which a finding is no defect"
 )
 TRIES = pytest.StashKey()
-OPTIONS = {"plan", "repeats", "upstream", "seed", "judge"}
+OPTIONS = {"plan", "repeats", "upstream", "seed", "judge", "allow", "allow_inconclusive", "strict"}
+# Switches of the command line and of the ini file; a marker may say otherwise.
+SWITCHES = {
+    "strict": "a plan that does not apply to a test fails it, instead of skipping it",
+    "allow_inconclusive": "a test whose plan never fired is skipped, instead of failed",
+}
 
 
 def pytest_addoption(parser):
@@ -29,6 +36,12 @@ def pytest_addoption(parser):
     ]:
         group.addoption(f"--aegis-{name}", metavar=takes, default=None, help=about)
         parser.addini(f"aegis_{name}", about)
+    for name, about in SWITCHES.items():
+        group.addoption(f"--aegis-{name.replace('_', '-')}", action="store_true", help=about)
+        parser.addini(f"aegis_{name}", about, type="bool", default=False)
+    about = "a rule of which a finding is no defect, for example `no_backoff`; repeatable, and added to what markers say"
+    group.addoption("--aegis-allow", metavar="RULE", action="append", default=[], help=about)
+    parser.addini("aegis_allow", about, type="args", default=[])
     group.addoption("--aegis-overwrite", action="store_true", help="replace recordings of these tests in --aegis-dir")
 
 
@@ -53,6 +66,10 @@ def marked(node):
     if len(marker.args) > 1 or unknown:
         what = ", ".join(sorted(unknown)) or "two plain arguments"
         raise pytest.UsageError(f"{node.nodeid}: @pytest.mark.aegis does not take {what}; it is {MARKER}")
+    allow = told.get("allow", ())
+    told["allow"] = [allow] if isinstance(allow, str) else allow
+    if not isinstance(told["allow"], (list, tuple, set)) or not all(isinstance(rule, str) for rule in told["allow"]):
+        raise pytest.UsageError(f"{node.nodeid}: allow={allow!r}: expected names of rules, for example allow=['no_backoff']")
     return told
 
 
@@ -112,6 +129,8 @@ def aegis(request, monkeypatch, tmp_path_factory):
             config=said(config, "config"),
             seed=told.get("seed"),
             overwrite=config.getoption("aegis_overwrite"),
+            allow=[*told.get("allow", ()), *config.getoption("aegis_allow"), *config.getini("aegis_allow")],
+            **{name: bool(told.get(name, said(config, name))) for name in SWITCHES},
         )
         tries.begun += 1
     except AlreadyRecorded as error:
@@ -133,7 +152,7 @@ def pytest_pyfunc_call(pyfuncitem):
     if not isinstance(recorded, Aegis):
         return
     if outcome.excinfo is not None:
-        skipped = issubclass(outcome.excinfo[0], pytest.skip.Exception)
+        skipped = issubclass(outcome.excinfo[0], (pytest.skip.Exception, unittest.SkipTest))
         recorded.end(0 if skipped else 1)
         if not skipped:
             pyfuncitem.add_report_section("call", "aegis", recorded.report())
@@ -141,6 +160,11 @@ def pytest_pyfunc_call(pyfuncitem):
     if marked(pyfuncitem).get("judge", True):
         try:
             recorded.assert_survived()
+        except unittest.SkipTest as reason:
+            skip = pytest.skip.Exception(str(reason))
+            # The test's line is told, and not this one.
+            skip._use_item_location = True
+            outcome.force_exception(skip)
         except AssertionError as error:
             # A line of the plugin's own tells nobody anything.
             outcome.force_exception(pytest.fail.Exception(str(error), pytrace=False))
