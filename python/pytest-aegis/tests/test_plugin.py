@@ -1,60 +1,10 @@
 """The plugin in a real pytest, with the real openai SDK before Aegis' simulator. Needs `aegis` (AEGIS_BIN) and `openai`."""
 
-import json
 import os
-import re
-import subprocess
-from pathlib import Path
 
 import pytest
-from pytest_aegis import Aegis, AlreadyRecorded, binary
 
 pytest_plugins = ["pytester"]
-
-# openai-python asks twice more after an error, and waits as it is told. The loop does not wait. It counts its tries as the SDK does:
-# without that nothing tells them from other calls that ask the same.
-ASKS = """
-import json, openai, os, pytest, urllib.error, urllib.request
-
-MESSAGES = [{"role": "system", "content": "You solve word problems. End with a line `ANSWER: <number>`."},
-            {"role": "user", "content": "A box holds 6 eggs. How many eggs do 7 boxes hold?"}]
-
-def answer(**options):
-    said = openai.OpenAI(**options).chat.completions.create(model="gpt-4o-mini", messages=MESSAGES)
-    return said.choices[0].message.content
-
-def hasty():
-    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-    body = json.dumps({"model": "gpt-4o-mini", "messages": MESSAGES}).encode()
-    headers = {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
-    for number in range(9):
-        headers["x-stainless-retry-count"] = str(number)
-        try:
-            said = urllib.request.urlopen(urllib.request.Request(url, body, headers))
-            return json.load(said)["choices"][0]["message"]["content"]
-        except urllib.error.HTTPError:
-            pass
-"""
-
-
-@pytest.fixture
-def run(pytester, monkeypatch):
-    """Runs pytest in a process of its own, on a file that begins as above."""
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "AEGIS_UPSTREAM"):
-        monkeypatch.delenv(name, raising=False)
-    pytester.makeini("[pytest]\naegis_upstream = simulator\n")
-
-    def run(body, *options):
-        pytester.makepyfile(test_it=ASKS + body)
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
-
-    return run
-
-
-def verdict(directory):
-    """What the program says of a recorded run."""
-    done = subprocess.run([binary(), "show", str(directory), "--verdict", "--format", "json"], capture_output=True, text=True)
-    return json.loads(done.stdout)
 
 
 def test_green(run):
@@ -181,7 +131,11 @@ def test_a_test_that_asks_for_the_verdict_itself_is_skipped_too(run, no_tools):
 
 @pytest.mark.parametrize(
     "mark, option",
-    [(", allow=['ignored_retry_after', 'no_backoff']", ""), ("", "--aegis-allow=ignored_retry_after"), ("", "-oaegis_allow=ignored_retry_after")],
+    [
+        (", allow=['ignored_retry_after', 'no_backoff']", ""),
+        ("", "--aegis-allow=ignored_retry_after"),
+        ("", "-oaegis_allow=ignored_retry_after"),
+    ],
 )
 def test_a_rule_that_is_allowed_makes_nothing_red(run, mark, option):
     body = f"""
@@ -263,71 +217,6 @@ def test_said(aegis):
     done.stdout.fnmatch_lines(["*test_both?rate-limit-1?*", "*test_both?slow-service-1?*", "*test_said?slow-service-1?*"])
 
 
-FLAKY = """
-import os
-from pathlib import Path
-
-def tried():
-    count = Path("tries")
-    count.write_text(count.read_text() + "x" if count.exists() else "x")
-    return len(count.read_text())
-
-@pytest.mark.aegis(plan="rate-limit")
-def test_flaky(aegis):
-    number = tried()
-    assert "42" in (hasty() if number < GOOD else answer())
-"""
-
-
-def names_kept(pytester):
-    return sorted(path.name for path in (pytester.path / "kept").iterdir())
-
-
-def test_a_rerun_has_a_run_of_its_own(run, pytester):
-    done = run(FLAKY.replace("GOOD", "2"), "--aegis-dir=kept", "--reruns=2")
-    assert done.parseoutcomes() == {"passed": 1, "rerun": 1}
-    first, second = names_kept(pytester)
-    assert second == f"{first}-try-2"
-    results = [verdict(pytester.path / "kept" / name)["survival"]["result"] for name in (first, second)]
-    assert results == ["failed", "passed"]
-
-
-def test_a_defect_in_each_try_is_red(run, pytester):
-    done = run(FLAKY.replace("GOOD", "9"), "--aegis-dir=kept", "--reruns=2")
-    assert done.parseoutcomes() == {"failed": 1, "rerun": 2}
-    done.stdout.fnmatch_lines(["*ignored_retry_after*", "*aegis show *-try-3 --verdict*"])
-    assert len(names_kept(pytester)) == 3
-
-
-def test_reruns_do_not_go_round_a_recording_of_an_earlier_session(run, pytester):
-    run(FLAKY.replace("GOOD", "0"), "--aegis-dir=kept").assert_outcomes(passed=1)
-    done = run(FLAKY.replace("GOOD", "0"), "--aegis-dir=kept", "--reruns=2")
-    assert done.parseoutcomes() == {"errors": 1, "rerun": 2}
-    assert len(names_kept(pytester)) == 1
-
-
-def test_workers_repeats_plans_parameters_and_reruns_together(run, pytester):
-    body = """
-@pytest.mark.parametrize("seen", ["a", "b"])
-@pytest.mark.aegis(plan=["rate-limit", "slow-service"], repeats=2)
-def test_all(aegis, seen, request):
-    assert "42" in answer()
-    assert seen == "a" or aegis.name.endswith("-try-2")
-"""
-    done = run(body, "--aegis-dir=kept", "--reruns=1", "-n2")
-    assert done.parseoutcomes() == {"passed": 8, "rerun": 4}
-    names = names_kept(pytester)
-    assert len(names) == 12 and sum(name.endswith("-try-2") for name in names) == 4
-
-
-def test_a_worker_that_dies_is_a_try(run, pytester):
-    body = FLAKY.replace("number = tried()", "number = tried()\n    number > 1 or os._exit(1)").replace("GOOD", "0")
-    done = run(body, "--aegis-dir=kept", "--reruns=1", "-n1")
-    assert done.parseoutcomes() == {"passed": 1, "rerun": 1}
-    first, second = names_kept(pytester)
-    assert second == f"{first}-try-2"
-
-
 def test_async_tests_are_judged_too(run):
     done = run(
         """
@@ -341,54 +230,6 @@ async def test_hasty(aegis):
     )
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*ignored_retry_after*"])
-
-
-def documented(about):
-    """The example of the documentation that holds these words."""
-    page = Path(__file__).parents[3] / "docs" / "ci.md"
-    (example,) = (text for text in re.findall("```python\n(.*?)```", page.read_text(), re.DOTALL) if about in text)
-    return example
-
-
-def test_the_class_serves_without_pytest(run, pytester):
-    script = pytester.makepyfile(script=documented("OpenAI()"))
-    done = pytester.runpython(script)
-    assert done.ret == 0
-    done.stdout.fnmatch_lines(["passed {'healed'} logs/by-hand"])
-    assert (pytester.path / "logs" / "by-hand" / "seal.json").is_file()
-
-
-def test_the_class_puts_variables_back_and_says_how_a_program_ended(run, pytester, monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://before")
-    with pytest.raises(ZeroDivisionError):
-        with Aegis("ends", upstream="simulator", logs=pytester.path) as aegis:
-            assert os.environ["OPENAI_BASE_URL"] == aegis.base_url != "http://before"
-            assert "OPENAI_API_KEY" in os.environ
-            1 / 0
-    assert aegis.ended and os.environ["OPENAI_BASE_URL"] == "http://before" and "OPENAI_API_KEY" not in os.environ
-    recorded = json.loads((aegis.directory / "run.json").read_text())
-    assert recorded["outcome"]["evidence"] == "command exited with 1"
-    with pytest.raises(AlreadyRecorded, match="overwrite=True"):
-        Aegis("ends", upstream="simulator", logs=pytester.path)
-
-
-@pytest.mark.parametrize("client, outcomes", [("answer", {"passed": 2}), ("hasty", {"passed": 2, "errors": 1})])
-def test_a_module_may_be_one_run(run, pytester, client, outcomes):
-    body = f"""
-from pytest_aegis import Aegis
-{documented('scope="module"')}
-def test_one():
-    assert "42" in {client}()
-
-def test_two(provider):
-    MESSAGES[1]["content"] = "A box holds 5 eggs. How many eggs do 7 boxes hold?"
-    assert "35" in {client}()
-"""
-    done = run(body)
-    assert done.parseoutcomes() == outcomes
-    assert [path.name for path in (pytester.path / "logs").iterdir()] == ["orders"]
-    if "errors" in outcomes:
-        done.stdout.fnmatch_lines(["*ERROR at teardown of test_two*", "*ignored_retry_after*"])
 
 
 @pytest.mark.parametrize("said", ["", "/no/such/aegis"])

@@ -96,8 +96,8 @@ class Verdict:
 class Aegis:
     """A proxy before a model, and the run that it records.
 
-    As a context manager it points the SDKs' variables at the proxy, and ends the run. `name`: the run's. `plan`: a file or a ready-made
-    one's name. `allow`: rules whose findings are no defects. `strict`, `allow_inconclusive`: as `aegis test` takes them.
+    As a context manager it points the SDKs' variables at the proxy, and ends the run. `name`: the run's. `plan`: a file or a
+    ready-made one's name. `allow`: rules whose findings are no defects. `strict`, `allow_inconclusive`: as of `aegis test`.
     """
 
     def __init__(
