@@ -6,39 +6,6 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-# openai-python asks twice more after an error, and waits as it is told.
-ASKS = """
-import openai, pytest
-
-def answer(**options):
-    sdk = openai.OpenAI(**options)
-    messages = [{"role": "system", "content": "You solve word problems. End with a line `ANSWER: <number>`."},
-                {"role": "user", "content": "A box holds 6 eggs. How many eggs do 7 boxes hold?"}]
-    said = sdk.chat.completions.create(model="gpt-4o-mini", messages=messages)
-    return said.choices[0].message.content
-
-def hasty():
-    for _ in range(9):
-        try:
-            return answer(max_retries=0)
-        except openai.RateLimitError:
-            pass
-"""
-
-
-@pytest.fixture
-def run(pytester, monkeypatch):
-    """Runs pytest in a process of its own, on a file that begins as above."""
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "AEGIS_UPSTREAM"):
-        monkeypatch.delenv(name, raising=False)
-    pytester.makeini("[pytest]\naegis_upstream = simulator\n")
-
-    def run(body, *options):
-        pytester.makepyfile(test_it=ASKS + body)
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
-
-    return run
-
 
 def test_green(run):
     done = run(
@@ -101,11 +68,16 @@ def test_wrong(aegis):
     done.stdout.fnmatch_lines(["*Captured aegis call*", "*under slow-service: *", "*aegis show *"])
 
 
-def test_a_plan_that_never_fired_is_no_pass(run, pytester):
+def nobody(pytester):
+    """Writes a plan that aims at no agent there is."""
     pytester.makefile(
         ".toml",
         nobody='format = 1\nseed = 7\n[[injection]]\nagent = "nobody"\nwhen.call = 0\nfault.status = { code = 500 }\n',
     )
+
+
+def test_a_plan_that_never_fired_is_no_pass(run, pytester):
+    nobody(pytester)
     done = run(
         """
 @pytest.mark.aegis(plan="nobody.toml")
@@ -115,6 +87,104 @@ def test_it(aegis):
     )
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*under *nobody.toml: inconclusive*", "*the plan never fired: status at nobody*"])
+
+
+# The answers of the simulator call no tool here, and one call is drawn by none of its injections.
+NOTHING_FOR_IT = """
+@pytest.mark.aegis(plan="no_tools.toml"MARK)
+def test_it(aegis):
+    assert "42" in answer()
+"""
+
+
+@pytest.fixture
+def no_tools(pytester):
+    injection = '[[injection]]\nagent = "*"\nwhen.call = 0\nfault.spoil_tool_call = { how = "dropped" }\n'
+    pytester.makefile(".toml", no_tools=f"format = 1\nseed = 7\n{injection}")
+
+
+def test_a_plan_that_does_not_apply_is_a_skip(run, no_tools):
+    done = run(NOTHING_FOR_IT.replace("MARK", ""), "-rs")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED*test_it.py:*under *no_tools.toml: skipped: *the answer makes no tool call*"])
+
+
+@pytest.mark.parametrize("mark, option", [(", strict=True", ""), ("", "--aegis-strict"), ("", "-oaegis_strict=true")])
+def test_a_plan_that_does_not_apply_is_red_where_that_is_asked_for(run, no_tools, mark, option):
+    done = run(NOTHING_FOR_IT.replace("MARK", mark), *option.split())
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*under *no_tools.toml: skipped*"])
+
+
+def test_a_marker_says_more_than_an_option(run, no_tools):
+    run(NOTHING_FOR_IT.replace("MARK", ", strict=False"), "--aegis-strict").assert_outcomes(skipped=1)
+
+
+def test_a_failure_of_its_own_under_a_plan_that_does_not_apply_stays_one(run, no_tools):
+    run(NOTHING_FOR_IT.replace("MARK", "").replace('"42"', '"43"')).assert_outcomes(failed=1)
+
+
+def test_a_test_that_asks_for_the_verdict_itself_is_skipped_too(run, no_tools):
+    body = NOTHING_FOR_IT.replace("MARK", ", judge=False") + "    aegis.assert_survived()\n"
+    run(body).assert_outcomes(skipped=1)
+
+
+@pytest.mark.parametrize(
+    "mark, option",
+    [
+        (", allow=['ignored_retry_after', 'no_backoff']", ""),
+        ("", "--aegis-allow=ignored_retry_after"),
+        ("", "-oaegis_allow=ignored_retry_after"),
+    ],
+)
+def test_a_rule_that_is_allowed_makes_nothing_red(run, mark, option):
+    body = f"""
+@pytest.mark.aegis(plan="rate-limit"{mark})
+def test_hasty(aegis):
+    assert "42" in hasty()
+    assert aegis.verdict.passed and not aegis.verdict.findings and len(aegis.verdict.allowed) == 1
+    assert "ignored_retry_after" in aegis.verdict.rules() and "allowed: " in aegis.report()
+"""
+    run(body, *option.split()).assert_outcomes(passed=1)
+
+
+def test_a_rule_that_is_allowed_allows_no_other(run):
+    body = """
+@pytest.mark.aegis(plan="rate-limit", allow="no_backoff")
+def test_hasty(aegis):
+    assert "42" in hasty()
+"""
+    done = run(body)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*ignored_retry_after*"])
+
+
+@pytest.mark.parametrize("mark, option", [(", allow_inconclusive=True", ""), ("", "--aegis-allow-inconclusive")])
+def test_where_nothing_is_known_a_skip_may_do(run, pytester, mark, option):
+    nobody(pytester)
+    body = f"""
+@pytest.mark.aegis(plan="nobody.toml"{mark})
+def test_it(aegis):
+    assert "42" in answer()
+"""
+    done = run(body, "-rs", *option.split())
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED*under *nobody.toml: inconclusive: *the plan never fired: status at nobody*"])
+
+
+def test_what_is_left_of_a_verdict_when_rules_are_allowed():
+    from pytest_aegis import Verdict
+
+    def result(kinds, allow=("no_backoff",)):
+        findings = [{"kind": kind, "says": "no_backoff: at once" if kind == "defect" else "why"} for kind in kinds]
+        return Verdict({"survival": {"result": "told", "findings": findings}}, allow).result
+
+    assert result(["defect"], allow=()) == result(["program_failed"]) == "told"
+    assert result(["defect"]) == "passed"
+    assert result(["defect", "never_delivered", "does_not_apply"]) == "inconclusive"
+    assert result(["defect", "does_not_apply"]) == "skipped"
+    assert result(["defect", "program_failed", "never_delivered"]) == result(["defect", "of_a_later_version"]) == "failed"
+    assert result(["defect", "check_broken"]) == "void"
 
 
 def test_recordings_are_kept_where_they_are_wanted(run, pytester):
@@ -168,11 +238,11 @@ def test_without_a_program_it_says_what_to_do(run, monkeypatch, said):
     monkeypatch.setenv("PATH", "/nowhere")
     done = run("def test_it(aegis):\n    pass\n")
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*AEGIS_BIN*"] if said else ["*pip install aegis-proxy*"])
+    done.stdout.fnmatch_lines(["*AEGIS_BIN*"] if said else ["*scripts/package*"])
 
 
 def test_mistakes_in_the_marker_are_told(run):
-    for marker, says in [("plna='rate-limit'", "does not take plna"), ("repeats=0", "repeats=0: expected")]:
+    for marker, says in [("plna='rate-limit'", "does not take plna"), ("repeats=0", "repeats=0: expected"), ("allow=[1]", "allow=[1]: expected")]:
         done = run(f"@pytest.mark.aegis({marker})\ndef test_it(aegis):\n    pass\n")
         assert done.ret != 0
         assert says in done.stdout.str() + done.stderr.str()

@@ -6,8 +6,8 @@ import sysconfig
 from pathlib import Path
 
 MISSING = """the program `aegis` was not found: not in AEGIS_BIN, not beside this Python ({scripts}), not on PATH.
-Install it into this environment: pip install aegis-proxy
-or say where it is: AEGIS_BIN=/path/to/aegis pytest"""
+Say where it is: AEGIS_BIN=/path/to/aegis
+or install the wheel that carries it (`scripts/package` of Aegis makes one): pip install --no-index FILE.whl"""
 
 
 class BinaryMissing(Exception):

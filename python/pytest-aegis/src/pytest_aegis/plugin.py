@@ -2,20 +2,28 @@
 
 import hashlib
 import re
+import unittest
 from pathlib import Path
 
 import pytest
 
-from .binary import BinaryMissing, binary
-from .recorded import Aegis, AegisError
+from .binary import BinaryMissing
+from .recorded import Aegis, AegisError, AlreadyRecorded
 
 # Longest name of a run, in characters.
 NAME_MAX = 64
 MARKER = (
-    "aegis(plan, repeats=1, upstream=None, seed=None, judge=True): record the test's model calls through Aegis, under a plan "
-    "(a file, a ready-made one's name, or a list of them), each so many times; judge=False leaves the verdict to the test"
+    "aegis(plan, repeats=1, upstream=None, seed=None, judge=True, allow=(), allow_inconclusive=False, strict=False): record the "
+    "test's model calls through Aegis, under a plan (a file, a ready-made one's name, or a list of them), each so many times; "
+    "judge=False leaves the verdict to the test; allow names rules of which a finding is no defect"
 )
-OPTIONS = {"plan", "repeats", "upstream", "seed", "judge"}
+TRIES = pytest.StashKey()
+OPTIONS = {"plan", "repeats", "upstream", "seed", "judge", "allow", "allow_inconclusive", "strict"}
+# Switches of the command line and of the ini file; a marker may say otherwise.
+SWITCHES = {
+    "strict": "a plan that does not apply to a test fails it, instead of skipping it",
+    "allow_inconclusive": "a test whose plan never fired is skipped, instead of failed",
+}
 
 
 def pytest_addoption(parser):
@@ -28,6 +36,12 @@ def pytest_addoption(parser):
     ]:
         group.addoption(f"--aegis-{name}", metavar=takes, default=None, help=about)
         parser.addini(f"aegis_{name}", about)
+    for name, about in SWITCHES.items():
+        group.addoption(f"--aegis-{name.replace('_', '-')}", action="store_true", help=about)
+        parser.addini(f"aegis_{name}", about, type="bool", default=False)
+    about = "a rule of which a finding is no defect, for example `no_backoff`; repeatable, and added to what markers say"
+    group.addoption("--aegis-allow", metavar="RULE", action="append", default=[], help=about)
+    parser.addini("aegis_allow", about, type="args", default=[])
     group.addoption("--aegis-overwrite", action="store_true", help="replace recordings of these tests in --aegis-dir")
 
 
@@ -52,6 +66,10 @@ def marked(node):
     if len(marker.args) > 1 or unknown:
         what = ", ".join(sorted(unknown)) or "two plain arguments"
         raise pytest.UsageError(f"{node.nodeid}: @pytest.mark.aegis does not take {what}; it is {MARKER}")
+    allow = told.get("allow", ())
+    told["allow"] = [allow] if isinstance(allow, str) else allow
+    if not isinstance(told["allow"], (list, tuple, set)) or not all(isinstance(rule, str) for rule in told["allow"]):
+        raise pytest.UsageError(f"{node.nodeid}: allow={allow!r}: expected names of rules, for example allow=['no_backoff']")
     return told
 
 
@@ -70,12 +88,25 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("aegis", cases, ids=names, indirect=True)
 
 
-def run_name(nodeid):
-    """A run's name for a test: always the same, so that its draws are, and never another test's."""
+def run_name(nodeid, number=1):
+    """A run's name for a try of a test: always the same, so that its draws are, and never another test's."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", nodeid).strip("-._")
-    digest = hashlib.sha256(nodeid.encode()).hexdigest()[:8]
-    kept = plain[-(NAME_MAX - 9) :].lstrip("-._")
-    return f"{kept or 'test'}-{digest}"
+    # No name of a first try ends so: it ends with a digest.
+    end = f"-{hashlib.sha256(nodeid.encode()).hexdigest()[:8]}" + (f"-try-{number}" if number > 1 else "")
+    kept = plain[-(NAME_MAX - len(end)) :].lstrip("-._")
+    return f"{kept or 'test'}{end}"
+
+
+class Tries:
+    """How often a test was begun: plugins that try a failed test again execute the same item once more."""
+
+    begun = 0
+    # Tries that ended before their run began, since a recording of an earlier session lies there: trying again is no way round it.
+    refused = 0
+
+    def number(self, node):
+        """The number of the try that begins. pytest-rerunfailures also knows of those of a worker that died."""
+        return max(self.begun + 1, getattr(node, "execution_count", 1) - self.refused)
 
 
 @pytest.fixture
@@ -84,21 +115,27 @@ def aegis(request, monkeypatch, tmp_path_factory):
     told = marked(request.node)
     plan, _ = getattr(request, "param", (told.get("plan"), 1))
     config = request.config
+    tries = request.node.stash.setdefault(TRIES, Tries())
     directory = said(config, "dir")
     logs = Path(directory) if directory else tmp_path_factory.getbasetemp() / "aegis"
     # The marker's plan may be a file beside the test.
     beside = request.path.parent / str(plan) if plan else None
     try:
         recorded = Aegis(
-            binary(),
-            run_name(request.node.nodeid),
+            run_name(request.node.nodeid, tries.number(request.node)),
             logs=logs,
             plan=beside if beside and beside.is_file() else plan,
             upstream=told.get("upstream", said(config, "upstream")),
             config=said(config, "config"),
             seed=told.get("seed"),
             overwrite=config.getoption("aegis_overwrite"),
+            allow=[*told.get("allow", ()), *config.getoption("aegis_allow"), *config.getini("aegis_allow")],
+            **{name: bool(told.get(name, said(config, name))) for name in SWITCHES},
         )
+        tries.begun += 1
+    except AlreadyRecorded as error:
+        tries.refused += 1
+        pytest.fail(str(error), pytrace=False)
     except (BinaryMissing, AegisError) as error:
         pytest.fail(str(error), pytrace=False)
     for name, value in recorded.environment.items():
@@ -115,7 +152,7 @@ def pytest_pyfunc_call(pyfuncitem):
     if not isinstance(recorded, Aegis):
         return
     if outcome.excinfo is not None:
-        skipped = issubclass(outcome.excinfo[0], pytest.skip.Exception)
+        skipped = issubclass(outcome.excinfo[0], (pytest.skip.Exception, unittest.SkipTest))
         recorded.end(0 if skipped else 1)
         if not skipped:
             pyfuncitem.add_report_section("call", "aegis", recorded.report())
@@ -123,6 +160,11 @@ def pytest_pyfunc_call(pyfuncitem):
     if marked(pyfuncitem).get("judge", True):
         try:
             recorded.assert_survived()
+        except unittest.SkipTest as reason:
+            skip = pytest.skip.Exception(str(reason))
+            # The test's line is told, and not this one.
+            skip._use_item_location = True
+            outcome.force_exception(skip)
         except AssertionError as error:
             # A line of the plugin's own tells nobody anything.
             outcome.force_exception(pytest.fail.Exception(str(error), pytrace=False))

@@ -1,10 +1,14 @@
 """One recorded run around a test: `aegis run`, whose command waits while the test makes its calls."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import unittest
 from pathlib import Path
+
+from .binary import binary as found_binary
 
 # The command of the run: it says which variables point at the proxy, waits for the test to end, and ends as it did.
 WAITS = (
@@ -18,22 +22,40 @@ POINTING = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL", "ANTHRO
 POINTING += ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_CUSTOM_HEADERS")
 # Seconds that a program may take to seal a run: a long one is compressed first.
 SEALED_WITHIN = 60
+# Results from good to bad, and what a finding of a kind makes of a run; another kind makes it failed.
+RESULTS = ("passed", "skipped", "inconclusive", "failed", "void")
+OF_KIND = {
+    "does_not_apply": "skipped",
+    "never_delivered": "inconclusive",
+    "check_undecided": "inconclusive",
+    "check_broken": "void",
+    "no_call": "void",
+    "unanswered": "void",
+}
 
 
 class AegisError(Exception):
     """Aegis could not be started, or a run could not be recorded."""
 
 
+class AlreadyRecorded(AegisError):
+    """There is a recording of that name, and nothing said that it may be replaced."""
+
+
 class Verdict:
     """Whether the test's program survived, told from the recording (`aegis show RUN --verdict --format json`)."""
 
-    def __init__(self, data):
-        self.data = data
+    def __init__(self, data, allow=()):
+        self.data, self.allow = data, tuple(allow)
 
     @property
     def result(self):
-        """`passed`, `failed`, `inconclusive` (the plan never fired) or `void` (no call was answered)."""
-        return self.data["survival"]["result"]
+        """`passed`, `failed`, `skipped` (the program has nothing that the plan is for), `inconclusive` (the plan never fired) or
+        `void` (no call was answered)."""
+        told = self.data["survival"]
+        if not self.allowed:
+            return told["result"]
+        return max((OF_KIND.get(one["kind"], "failed") for one in self.findings), key=RESULTS.index, default="passed")
 
     @property
     def passed(self):
@@ -42,7 +64,12 @@ class Verdict:
     @property
     def findings(self):
         """Why it is not passed: dicts with `kind`, `says` and, of a call, `at`."""
-        return self.data["survival"]["findings"]
+        return [one for one in self.data["survival"]["findings"] if not self._is_allowed(one)]
+
+    @property
+    def allowed(self):
+        """The findings of rules that were allowed: they make nothing red."""
+        return [one for one in self.data["survival"]["findings"] if self._is_allowed(one)]
 
     @property
     def injections(self):
@@ -55,26 +82,51 @@ class Verdict:
         return self.data["client"]["calls"]
 
     def rules(self, agent=None):
-        """The names of the rules that hold, of all calls or of one agent's."""
+        """The names of the rules that hold, of all calls or of one agent's; allowed ones too."""
         calls = (call for call in self.calls if agent in (None, call["agent"]))
         return {remark["rule"] for call in calls for remark in call["remarks"]}
+
+    def _is_allowed(self, finding):
+        return finding["kind"] == "defect" and finding["says"].partition(":")[0] in self.allow
 
     def __repr__(self):
         return f"<Verdict {self.result}>"
 
 
 class Aegis:
-    """A proxy before the test's model, and the run that it records."""
+    """A proxy before a model, and the run that it records.
 
-    def __init__(self, binary, name, *, logs, plan=None, upstream=None, config=None, seed=None, overwrite=False):
+    As a context manager it points the SDKs' variables at the proxy, and ends the run. `name`: the run's. `plan`: a file or a
+    ready-made one's name. `allow`: rules whose findings are no defects. `strict`, `allow_inconclusive`: as of `aegis test`.
+    """
+
+    def __init__(
+        self,
+        name,
+        *,
+        logs="logs",
+        plan=None,
+        upstream=None,
+        config=None,
+        seed=None,
+        overwrite=False,
+        allow=(),
+        allow_inconclusive=False,
+        strict=False,
+        binary=None,
+    ):
         self.name, self.plan = name, plan
         self.directory = Path(logs) / name
         self.environment = {}
-        self._binary = binary
+        self._binary = binary or found_binary()
+        self._allow = (allow,) if isinstance(allow, str) else tuple(allow)
+        self._accepted = {"skipped"} if not strict else set()
+        self._accepted |= {"inconclusive"} if allow_inconclusive else set()
+        self._before = None
         self._verdict = None
         self._code = None
         self._talk = tempfile.TemporaryFile("w+")
-        command = [binary, "run", "--run", name, "--log-dir", str(logs)]
+        command = [self._binary, "run", "--run", name, "--log-dir", str(logs)]
         command += ["--overwrite"] if overwrite else []
         command += ["--plan", str(plan)] if plan else []
         command += ["--upstream", upstream] if upstream else []
@@ -92,15 +144,29 @@ class Aegis:
                 start_new_session=True,
             )
         except OSError as error:
-            raise AegisError(f"cannot start `{binary}`: {error}") from error
+            raise AegisError(f"cannot start `{self._binary}`: {error}") from error
         line = self._process.stdout.readline()
         if not line:
             self._process.wait()
-            kept = "is sealed" in self.talk()
-            hint = "\nhint: `--aegis-overwrite` replaces the recordings of these tests" if kept else ""
-            raise AegisError(f"the run `{name}` was not begun:\n{self.talk()}{hint}")
+            said = f"the run `{name}` was not begun:\n{self.talk()}"
+            if "is sealed" in said:
+                raise AlreadyRecorded(f"{said}\nhint: `overwrite=True` (pytest: `--aegis-overwrite`) replaces the recording")
+            raise AegisError(said)
         variables = json.loads(line)
         self.environment = {key: variables[key] for key in POINTING if key in variables}
+
+    def __enter__(self):
+        self._before = {key: os.environ.get(key) for key in self.environment}
+        os.environ.update(self.environment)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for key, value in self._before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+        self.end(0 if kind is None or issubclass(kind, unittest.SkipTest) else 1)
 
     @property
     def base_url(self):
@@ -129,7 +195,7 @@ class Aegis:
         """How the program met the plan. Ends the run: make all calls before."""
         self.end()
         if self._verdict is None:
-            self._verdict = Verdict(self._show("--verdict"))
+            self._verdict = Verdict(self._show("--verdict"), self._allow)
         return self._verdict
 
     @property
@@ -139,23 +205,40 @@ class Aegis:
         return self._show()["steps"]
 
     def assert_survived(self):
-        """Fail unless the verdict is `passed`, and say why and where. Ends the run."""
+        """Fail unless the verdict is `passed`, and say why and where. Ends the run.
+
+        Where nothing is known and that is no reason to be red, `unittest.SkipTest` is raised; pytest takes it as a skip, too.
+        """
         __tracebackhide__ = True
-        if not self.verdict.passed:
-            raise AssertionError(self.report())
+        if self.verdict.passed:
+            return
+        if self.verdict.result in self._accepted:
+            raise unittest.SkipTest(self.reason())
+        raise AssertionError(self.report())
+
+    def reason(self):
+        """The verdict in one line."""
+        return f"under {self.plan or 'no plan'}: {self.verdict.result}: {'; '.join(self._says(self.verdict.findings))}"
 
     def report(self):
         """The verdict in words, with the command that shows the run."""
         lines = [f"under {self.plan or 'no plan'}: {self.verdict.result}"]
-        for finding in self.verdict.findings:
-            if finding["kind"] == "program_failed":
-                # The test's own failure, which pytest tells.
-                continue
-            at = finding.get("at")
-            place = f"{at['agent']}, call {at['call']} (step {at['step']}): " if at else ""
-            lines.append(f"  ! {place}{finding['says']}")
+        # That the program failed is the test's own failure, which pytest tells.
+        findings = [one for one in self.verdict.findings if one["kind"] != "program_failed"]
+        lines += [f"  ! {says}" for says in self._says(findings)]
+        lines += [f"  allowed: {says}" for says in self._says(self.verdict.allowed)]
         lines.append(f"  aegis show {self.directory} --verdict")
         return "\n".join(lines)
+
+    @staticmethod
+    def _says(findings):
+        """Findings with their places; of equal ones the first."""
+        told = {}
+        for finding in findings:
+            at = finding.get("at")
+            place = f"{at['agent']}, call {at['call']} (step {at['step']}): " if at else ""
+            told[place + finding["says"]] = None
+        return list(told)
 
     def talk(self):
         """What `aegis run` said."""
