@@ -14,6 +14,8 @@ pub(super) struct BuiltIn {
 
 /// In the order in which they are tried: what one has replaced, no other finds.
 pub(super) const BUILT_IN: &[BuiltIn] = &[
+    // A header that a client writes into a prompt as a line of its own.
+    time("header", r"(?P<keep>(?m:^)x-[a-z0-9]+-[a-z0-9-]+: )[^\n]+"),
     value("uuid", r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"),
     time(
         "instant",
@@ -69,6 +71,7 @@ mod tests {
     #[test]
     fn built_in_rules_mask_what_is_volatile_and_nothing_else() {
         for (name, a, b) in [
+            ("header", "x-some-header: version=2.48f; id=71fea;\nPlan.", "x-some-header: version=2.1; id=9;\nPlan."),
             ("uuid", "id 3f2b8c1e-1111-4222-8333-abcdefabcdef", "id 00000000-1111-4222-8333-abcdefabcdef"),
             ("instant", "at 2026-11-21T10:00:00.123Z!", "at 2025-01-02 11:22:33+00:00!"),
             ("date", "on 2026-11-21.", "on 2024-02-29."),

@@ -19,8 +19,21 @@ pub(super) fn may_hold_moments(text: &str) -> bool {
     text.bytes().fold(false, |found, byte| found | byte.is_ascii_digit())
 }
 
+/// The name of a header that a client writes into a prompt as a line of its own (`x-…: value; value`): what stands behind it is
+/// about the client and the moment, and tells no agent from another.
+pub(super) fn header_name(line: &str) -> Option<&str> {
+    let (name, value) = line.trim_start().split_once(": ")?;
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_header = name.starts_with("x-") && name.matches('-').count() > 1 && name.bytes().all(is_name);
+    (is_header && !value.is_empty()).then_some(name)
+}
+
 /// Appends the text with the digits of times, dates and long numbers, and hex ids, masked by `#`. One pass: prompts are long.
 pub(super) fn moments(text: &str, masked: &mut String) {
+    if let Some(name) = header_name(text).filter(|_| !text.contains('\n')) {
+        masked.push_str(name);
+        return;
+    }
     let (mut rest, mut dated) = (text, false);
     while let Some(first) = rest.bytes().next() {
         let id = if first.is_ascii_hexdigit() && !ends_in_word(masked) { hex_id(rest) } else { 0 };
@@ -137,6 +150,9 @@ mod tests {
             ("Today is 2026-11-20T10:30:00Z", "Today is #-#-#T#:#:#Z"),
             ("On 20/11/2026 and 1.2.26", "On #/#/# and #.#.#"),
             ("It is November 3, 2026.", "It is November #, #."),
+            ("x-some-billing-header: version=2.1.48f; entry=cli; id=71fea;", "x-some-billing-header"),
+            ("x-ray: an image of bones 3", "x-ray: an image of bones 3"),
+            ("X-Men: a film of 2000", "X-Men: a film of 2000"),
             ("It is the 3rd May 2026", "It is the #rd May #"),
             ("id 3f2b8c1e-9d4a-4c7e-8f00-1234567890ab end", "id # end"),
             ("commit deadbeef0123 ok", "commit # ok"),

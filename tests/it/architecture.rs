@@ -153,7 +153,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("verdict", &["recording", "plan", "fault", "surface", "trajectory"]),
     ("recording", &["proof", "identity", "surface", "trajectory"]),
     ("plan", &["manipulator", "mode", "fault", "surface", "trajectory"]),
-    ("identity", &["surface", "trajectory"]),
+    ("identity", &["equality", "surface", "trajectory"]),
     ("manipulator", &["mode", "proof", "surface", "trajectory"]),
     ("mode", &["surface", "trajectory"]),
     ("score", &["trajectory"]),

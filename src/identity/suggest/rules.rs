@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::{Suggestion, fixed::FixedTemplate, portrait::Portrait, text::toml_string};
 use crate::{
-    identity::{Heard, HeardRun, Roster, RosterRule, fingerprint::Mark, words::shingles},
+    identity::{Heard, HeardRun, Roster, RosterRule, fingerprint::Mark, mask, words::shingles},
     trajectory::AgentName,
 };
 
@@ -117,6 +117,7 @@ fn candidates(suggestion: &Suggestion<'_>, calls: &Calls<'_>, number: usize, run
 fn texts(suggestion: &Suggestion<'_>) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for text in suggestion.members.iter().flat_map(Portrait::texts) {
+        let text = text.lines().filter(|line| mask::header_name(line).is_none()).collect::<Vec<_>>().join("\n");
         if !texts.contains(&text) {
             texts.push(text);
         }
