@@ -198,6 +198,9 @@ fn talk(cassette: &Cassette, report: &ReplayReport, explain: bool) {
         );
         eprintln!("      nothing asked later quotes the answers, so that nobody knows which asker got which of them");
     }
+    for other in report.other_values.iter().take(20) {
+        eprintln!("note: not exact: {}", escape(&other.to_string()));
+    }
     for number in report.unused.iter().take(20) {
         let call = steps.iter().find(|step| step.step == *number);
         let call = call.map(|step| format!("  call {} of {}", step.call, step.attribution.agent)).unwrap_or_default();
@@ -214,10 +217,12 @@ fn finish(id: &RunId, cassette: &Cassette, report: &ReplayReport, ending: Option
         _ if !report.missed.is_empty() => Exit::Finding,
         Some(_) if report.served.is_empty() => Exit::Infrastructure,
         _ if !report.unsure.is_empty() => Exit::Finding,
+        _ if report.other_values.iter().any(|other| !other.made_anew) => Exit::Finding,
         None | Some(Ending::Exited(0)) => Exit::Ok,
         Some(_) => Exit::Finding,
     };
-    let unsure = match report.unsure.len() {
+    let inexact = report.unsure.len() + report.other_values.len();
+    let unsure = match inexact {
         0 => String::new(),
         count => format!("  not exact: {count} steps"),
     };

@@ -119,6 +119,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_model_says_of_its_own_is_its_answer() {
+        let said = |reply: &str, request: &str| Rules::default().apply_reply(reply, request);
+        for (one, other) in [
+            ("due 2026-03-01", "due 2026-04-01"),
+            ("at 09:15:30", "at 09:15:31"),
+            ("id 3f2b8c1e-1111-4222-8333-abcdefabcdef", "id 00000000-1111-4222-8333-abcdefabcdef"),
+            ("md5 0123456789abcdef0123456789abcdef", "md5 0123456789abcdef0123456789abcdee"),
+            ("see /tmp/one/x.txt", "see /tmp/two/x.txt"),
+            (concat!("in /", "home/ada/x"), concat!("in /", "home/bob/x")),
+        ] {
+            assert_ne!(said(one, "When?"), said(other, "When?"), "{one}");
+            // What its request holds, too, it repeats.
+            assert_eq!(said(one, one), said(other, other), "{one}");
+        }
+    }
+
     /// Where numbers stand in tasks, in answers to them and in results of tools.
     const SENTENCES: &[&str] = &[
         "{}",

@@ -16,7 +16,7 @@ mod tool_results;
 pub use form::{Form, SaidWords};
 pub use pairing::Pairing;
 pub use parting::{Parting, Spoken, joins, parting, parting_before, unordered};
-pub use rules::Rules;
+pub use rules::{MaskedValue, Rules};
 pub use rules_error::RulesError;
 pub use told::{Told, same_reply, same_request};
 pub use tool_results::ToolResults;

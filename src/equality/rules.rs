@@ -43,6 +43,17 @@ struct Volatile {
     mixed: bool,
 }
 
+/// A value that a rule masks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskedValue {
+    /// The rule.
+    pub rule: String,
+    /// The value.
+    pub value: String,
+    /// Whether it is a point in time.
+    pub is_time: bool,
+}
+
 /// The volatile values of a request, each with its number. A reply that is read after its request may repeat them; what
 /// it says of its own is not volatile.
 #[derive(Debug, Default)]
@@ -210,6 +221,38 @@ impl Rules {
         masked
     }
 
+    /// The values that built-in rules mask in a text, by rule, in order. What a rule of the user masks is declared to be volatile.
+    pub fn masked_values(&self, text: &str) -> Vec<MaskedValue> {
+        let (mut text, mut values) = (text.to_owned(), Vec::new());
+        for Volatile { name, pattern, numbered, mixed } in &self.volatile {
+            let masked = pattern.replace_all(&text, |found: &regex::Captures<'_>| {
+                let whole = found.get(0).map(|found| found.as_str()).unwrap_or_default();
+                let kept = found.name("keep").map(|kept| kept.as_str()).unwrap_or_default();
+                let value = whole.strip_prefix(kept).unwrap_or(whole);
+                if *mixed && !is_mixed(value) {
+                    return whole.to_owned();
+                }
+                if BUILT_IN.iter().any(|rule| rule.name == name) {
+                    values.push(MaskedValue { rule: name.clone(), value: value.to_owned(), is_time: !numbered });
+                }
+                format!("{kept}<{name}>")
+            });
+            text = masked.into_owned();
+        }
+        values
+    }
+
+    /// Normalises what a model said: only values that its request holds too are volatile there. What it says of its own, a date or an
+    /// id among it, is its answer.
+    pub fn apply_reply(&self, text: &str, request: &str) -> String {
+        let (mut asked, mut answered) = (request.to_owned(), text.to_owned());
+        let mut seen = SeenValues::default();
+        self.mask(&mut asked, &mut seen);
+        seen.close();
+        self.mask(&mut answered, &mut seen);
+        answered
+    }
+
     /// Masks the strings of a value, and leaves its places as they are.
     pub(super) fn mask_strings(&self, value: &mut Value, seen: &mut SeenValues) {
         match value {
@@ -233,8 +276,7 @@ impl Rules {
                 let whole = found.get(0).map(|found| found.as_str()).unwrap_or_default();
                 let kept = found.name("keep").map(|kept| kept.as_str()).unwrap_or_default();
                 let value = whole.strip_prefix(kept).unwrap_or(whole);
-                let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
-                if *mixed && !(has(char::is_ascii_alphabetic) && has(char::is_ascii_digit)) {
+                if *mixed && !is_mixed(value) {
                     return whole.to_owned();
                 }
                 match seen.number(value) {
@@ -246,6 +288,12 @@ impl Rules {
             *text = masked.into_owned();
         }
     }
+}
+
+/// Whether a value holds a letter and a digit.
+fn is_mixed(value: &str) -> bool {
+    let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
+    has(char::is_ascii_alphabetic) && has(char::is_ascii_digit)
 }
 
 /// Reads a JSON pointer (RFC 6901).

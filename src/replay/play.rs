@@ -15,6 +15,7 @@ use super::{
     alike::Alike,
     cassette::{Same, asked_of},
     difference,
+    other_value::other_value,
     reply::{self, Given},
 };
 use crate::{
@@ -232,6 +233,11 @@ impl Play {
             let saved = &mut state.report.saved;
             *saved = Usage { input: saved.input + usage.input, output: saved.output + usage.output };
             let (asked, recorded) = (question.asker.step, step.step);
+            if fit == Fit::Canonical {
+                let was = self.cassette.request(position);
+                let other = other_value(asked, step, &was, &question.asker.asked, self.cassette.rules());
+                state.report.other_values.extend(other);
+            }
             state.report.served.push(ServedReply {
                 step: asked,
                 recorded,

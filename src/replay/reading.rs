@@ -25,7 +25,7 @@ pub(super) struct StepReading {
     pub(super) sent: Option<Vec<NamedBlock>>,
     /// Equal requests have equal texts here; parameters and tools count, volatile parts do not.
     pub(super) asked: String,
-    /// The same of the reply; ids, dates and token counts of a readable reply do not count.
+    /// The same of the reply: of a readable one the words, with what is volatile in its request too aside.
     pub(super) answered: String,
 }
 
@@ -43,7 +43,7 @@ impl StepReading {
             for block in &blocks {
                 let _ = writeln!(text, "{}\n{}", block.place, block.text);
             }
-            let answered = rules.apply_text(&text);
+            let answered = rules.apply_reply(&text, &String::from_utf8_lossy(&step.request));
             (blocks, answered)
         } else {
             let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
@@ -115,7 +115,7 @@ fn text_of(message: &Message) -> String {
     text.trim_start_matches('\n').to_owned()
 }
 
-/// Whether two steps were answered the same, ids, dates and token counts aside.
+/// Whether two steps were answered the same: ids of replies and token counts aside, and what is volatile in their requests too.
 pub fn same_answer(a: &Step, b: &Step, rules: &Rules) -> bool {
     StepReading::of(a, rules).answered == StepReading::of(b, rules).answered
 }

@@ -3,7 +3,7 @@
 use hyper::Request;
 use serde::Serialize;
 
-use super::Difference;
+use super::{Difference, OtherValue};
 use crate::{
     proxy::upstream::{Asker, SentBody},
     surface,
@@ -32,6 +32,9 @@ pub struct ReplayReport {
     /// Steps of this run whose question was asked several times at once and answered differently, without a later request
     /// that quotes the answer: whether each asker got what it got then cannot be known.
     pub unsure: Vec<StepIndex>,
+    /// Steps that were found by masking a value which differs, and which may be what the program asks about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_values: Vec<OtherValue>,
 }
 
 /// A reply that came from the record.

@@ -285,6 +285,11 @@ impl ClientVerdict {
         if failed > 0 {
             text = format!("{text}, {failed} badly");
         }
+        let untold = self.calls.iter().filter(|call| call.remarks.iter().any(|remark| remark.rule == "cannot_be_told"));
+        match untold.count() {
+            0 => {}
+            count => text = format!("{text}, of {count} it cannot be told whether they were tried again"),
+        }
         if missed > 0 {
             let faults = counted(self.faults.len(), "fault");
             return format!("{text}; {missed} of {faults} never delivered");

@@ -116,6 +116,37 @@ async fn strict_replay_owns_no_upstream_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_another_date_is_said_to_be_one() {
+    let now = jiff::Timestamp::now();
+    let (day, before) = (now.strftime("%Y-%m-%d").to_string(), "2026-02-01");
+    for (was, is, other) in [
+        (
+            format!("days from 2026-01-01 to {before}?"),
+            "days from 2026-01-01 to 2026-03-01?".to_owned(),
+            Some(("date", false)),
+        ),
+        (
+            "shares of 0123456789abcdef0123456789abcdef".to_owned(),
+            "shares of 0123456789abcdef0123456789abcdee".to_owned(),
+            Some(("hex", false)),
+        ),
+        ("look into /tmp/one/x".to_owned(), "look into /tmp/two/x".to_owned(), Some(("path", true))),
+        // What read a clock when it was recorded reads another one now.
+        (format!("Today is {day}. What is 1 + 1?"), "Today is 2031-05-06. What is 1 + 1?".to_owned(), None),
+        (format!("days to {before}?"), format!("days to {before}?"), None),
+    ] {
+        let lab = Lab::over(Arc::new(Echo), Setup::default()).await;
+        lab.post(PATH, &chat(&was)).await;
+        let taped = Taped::of(lab).await;
+        let (lab, replayed, _) = strict(&taped.run).await;
+        assert_eq!(lab.post(PATH, &chat(&is)).await.status, 200, "{is}");
+        let report = replayed.report();
+        let found = report.other_values.first().map(|other| (other.rule.as_str(), other.made_anew));
+        assert_eq!((found, report.missed.len()), (other, 0), "{was} → {is}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn streams_errors_and_retries_come_back_as_they_were() {
     let events: Vec<String> =
         (0..5).map(|n| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{n}\"}}}}]}}\n\n")).collect();

@@ -232,7 +232,8 @@ def decoys(suite):
     own = said.get("decoys", {"planted": 0, "verified": 0})
     planted = said["funnel"]["delivered"] + own["planted"]
     verified = said["funnel"]["verified"] + own["verified"]
-    suite.check("fifty are planted at least", planted >= 50, said["funnel"])
+    # `scripts/slow/real-model` plants more, on more tasks.
+    suite.check("twenty-five are planted at least", planted >= 25, said["funnel"])
     # The promise is one in a hundred. So few decoys cannot show that it is kept; they show where it is not.
     suite.check("no more are verified than one in a hundred explains", at_least(verified, planted, 0.01) > 0.05, (verified, planted))
     suite.check("each that turned an outcome went through the proof", said["funnel"]["flipped"] == sum(
