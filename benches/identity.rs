@@ -29,7 +29,7 @@ use std::{
 };
 
 use aegis::{
-    identity::{Envelope, Identity, Speakers},
+    identity::{AskedCall, AskedRequest, EndedCall, Envelope, Identity, Speakers},
     proxy::{Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, UpstreamOrigin, serve},
     recording::Settings,
     surface::{OpenaiChat, Surface},
@@ -262,12 +262,15 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
         }
         let (body, reply) = black_box((received(body.as_bytes()), received(reply)));
         let hash = u128::try_from(round).expect("small");
+        let bytes = Bytes::from(body.clone());
         let start = Instant::now();
         let declared = rules.declared(&envelope).expect("a name");
         let outline = declared.is_none().then(|| OpenaiChat.outline(&body).expect("a request"));
         let outlined = Instant::now();
         let placed = rules.place(outline.as_ref(), hash, || RunId::parse(&format!("run{round}")).expect("an id"));
-        let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, None);
+        let request = AskedRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..AskedRequest::of(hash) };
+        let AskedCall { attribution: told, number, .. } =
+            speakers.attribute(&rules, outline.as_ref(), declared, &request);
         if let Some((placed, track)) = &placed {
             track.opened(u32::try_from(round).expect("small"), 0, &told);
             known += usize::from(placed.run.as_str() == "run0");
@@ -275,7 +278,7 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
         let named = Instant::now();
         let heard = OpenaiChat.read_reply(&reply).expect("a reply");
         let read = Instant::now();
-        speakers.ended(&told, hash, Some(&heard), false);
+        speakers.ended(&told, &EndedCall { number, reply: Some(&heard), failed: false, at_us: 0 });
         if let Some((_, track)) = &placed {
             track.ended(Some(&heard), false);
         }

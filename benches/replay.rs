@@ -123,6 +123,7 @@ fn record(logs: &Path, (_, steps, agents, request): Kind) {
             attempt: 0,
             attribution: &attribution,
             overlapping: false,
+            relates: aegis::trajectory::RecordedRelation::default(),
             run_source: "server",
             surface: "openai_chat",
             method: "POST",

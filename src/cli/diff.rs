@@ -103,7 +103,7 @@ fn write_pair(pair: &Pair, first: bool, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn title(pair: &Pair) -> String {
-    if pair.instance > 0 { format!("{}#{}", pair.agent, pair.instance) } else { pair.agent.to_string() }
+    pair.agent.numbered(pair.instance)
 }
 
 fn call(pair: &Pair) -> u32 {

@@ -340,8 +340,10 @@ impl ConcludedRun {
         };
         let label = match (&self.label, self.planned) {
             (Ok(label), _) => {
-                let named =
-                    label.errors.iter().map(|entry| format!("{} at step {}", entry.error.agent, entry.error.step));
+                let named = label.errors.iter().map(|entry| {
+                    let error = &entry.error;
+                    format!("{} at step {}", error.agent.numbered(error.instance), error.step)
+                });
                 format!("  label delivered: {}", named.collect::<Vec<_>>().join(", "))
             }
             (Err(NoLabel::NotInjected), true) if self.client.as_ref().is_some_and(ClientVerdict::is_delivered) => {

@@ -248,7 +248,7 @@ impl Sample {
             if instance == 0 {
                 return;
             }
-            if let Ok(name) = AgentName::parse(&format!("{agent}#{instance}")) {
+            if let Ok(name) = AgentName::parse(&agent.numbered(instance)) {
                 *agent = name;
             }
         }

@@ -103,6 +103,11 @@ impl AgentName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name of one of several equal agents: `debater`, `debater#1`, `debater#2`.
+    pub fn numbered(&self, instance: u32) -> String {
+        if instance == 0 { self.to_string() } else { format!("{self}#{instance}") }
+    }
 }
 
 impl fmt::Display for AgentName {

@@ -74,10 +74,7 @@ impl SkeletonAgents {
 
 fn lane(step: &Step) -> String {
     let attribution = &step.attribution;
-    match attribution.instance {
-        0 => attribution.agent.to_string(),
-        instance => format!("{}#{instance}", attribution.agent),
-    }
+    attribution.agent.numbered(attribution.instance)
 }
 
 /// Whether a name is one that stands for looks: `agent-` and eight digits.

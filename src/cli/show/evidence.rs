@@ -45,7 +45,14 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
         [(&label.others, "is no cause"), (&label.not_shown, "is neither shown to be a cause nor cleared")]
     {
         for LabelEntry { error, .. } in entries {
-            lines.push(("", format!("beside it, {} at step {} was altered and {what}", error.agent, error.step)));
+            lines.push((
+                "",
+                format!(
+                    "beside it, {} at step {} was altered and {what}",
+                    error.agent.numbered(error.instance),
+                    error.step
+                ),
+            ));
         }
     }
     if let Some(twin) = &evidence.twin {

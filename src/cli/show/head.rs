@@ -154,7 +154,7 @@ fn mode_text(mode: FailureMode, entry: &LabelEntry) -> String {
 fn label_text(label: &Label) -> String {
     let errors = label.errors.iter().map(|entry| {
         let (error, side) = (&entry.error, word(&entry.error.side));
-        let place = format!("{} at step {}", error.agent, error.step);
+        let place = format!("{} at step {}", error.agent.numbered(error.instance), error.step);
         if let Some(found) = entry.found() {
             return format!("{found} of {place} ({side}), shown by a {}", error.operator);
         }

@@ -54,9 +54,8 @@ fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()
     let attribution = &step.attribution;
     let doubt = if attribution.ambiguous { ", ambiguous" } else { "" };
     let overlapping = if step.overlapping { "; another call of its agent was under way at the same time" } else { "" };
-    let instance = if attribution.instance > 0 { format!("#{}", attribution.instance) } else { String::new() };
-    let agent = escape(attribution.agent.as_str());
-    let name = format!("step {}  turn {}  {agent}{instance} call {}", step.step, step.turn, step.call);
+    let agent = attribution.agent.numbered(attribution.instance);
+    let name = format!("step {}  turn {}  {} call {}", step.step, step.turn, escape(&agent), step.call);
     let evidence = escape(&attribution.evidence);
     writeln!(out, "{}  (known by {evidence}{doubt}{overlapping})", screen.paint(Colour::Strong, &name))?;
     writeln!(out, "{} {}  surface {}", escape(&step.method), escape(&step.path), escape(&step.surface))?;
