@@ -6,6 +6,7 @@
 
 mod built_in;
 mod form;
+mod masked;
 mod pairing;
 mod parting;
 mod rules;
@@ -14,9 +15,10 @@ mod told;
 mod tool_results;
 
 pub use form::{Form, SaidWords};
+pub use masked::MaskedValue;
 pub use pairing::Pairing;
 pub use parting::{Parting, Spoken, joins, parting, parting_before, unordered};
-pub use rules::{MaskedValue, Rules};
+pub use rules::Rules;
 pub use rules_error::RulesError;
 pub use told::{Told, same_reply, same_request};
 pub use tool_results::ToolResults;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     built_in::BUILT_IN,
+    masked::MaskedValue,
     rules_error::{FORMAT, RulesError},
     tool_results::ToolResults,
 };
@@ -41,17 +42,6 @@ struct Volatile {
     numbered: bool,
     /// Whether a value must hold a letter and a digit.
     mixed: bool,
-}
-
-/// A value that a rule masks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MaskedValue {
-    /// The rule.
-    pub rule: String,
-    /// The value.
-    pub value: String,
-    /// Whether it is a point in time.
-    pub is_time: bool,
 }
 
 /// The volatile values of a request, each with its number. A reply that is read after its request may repeat them; what

@@ -23,6 +23,6 @@ pub struct EndedCall<'a> {
     pub reply: Option<&'a Reply>,
     /// Whether it gave no answer.
     pub failed: bool,
-    /// When, by the clock of [`AskedRequest::at_us`].
+    /// When, by the clock of [`AskedRequest::at_us`](super::AskedRequest::at_us).
     pub at_us: u64,
 }
