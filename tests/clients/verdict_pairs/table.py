@@ -161,4 +161,10 @@ MORE = [
     Pair("polite error code, with a check", "loop.py --tries 1 --end code", "503", PASSED, "gave_up", "crashed", check="true"),
 ]
 
-PAIRS = [*PLAIN, *WORDS, *LIMITS, *EQUAL, *CHANGED, *AIM, *MORE]
+# A plan is fair where a good client survives it.
+FAIR = [
+    Pair("a good client", "sdk_reference.py", f"faults/{plan}", PASSED, limit=180)
+    for plan in ("bad-tools", "broken-stream", "degraded-stream", "flaky-provider", "overload", "rate-limit", "slow-service")
+]
+
+PAIRS = [*PLAIN, *WORDS, *LIMITS, *EQUAL, *CHANGED, *AIM, *MORE, *FAIR]
