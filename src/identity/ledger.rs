@@ -27,8 +27,10 @@ pub type LedgerNumber = u64;
 
 /// Different requests that a run remembers.
 pub(super) const QUESTIONS_MAX: usize = 4096;
-/// Failed calls of an agent that a request is compared with by its words.
-const FAILED_MAX: usize = 8;
+/// Failed calls of a run that requests are compared with by their words. Their bodies are held.
+const FAILED_MAX: usize = 64;
+/// Failed calls of its agent that a request is compared with.
+const COMPARISONS_MAX: usize = 8;
 /// The shortest pause, in microseconds, after which an equal request is a retry although the same was asked more than once.
 const PAUSE_US: u64 = 100_000;
 
@@ -68,8 +70,8 @@ enum ReferenceRoom {
 #[derive(Debug)]
 pub(super) struct CallLedger {
     calls: Recent<(AgentNumber, u128), EqualCalls>,
-    /// Of each agent the calls that failed last, with their bodies.
-    failed: HashMap<AgentNumber, VecDeque<FailedCall>>,
+    /// The calls that failed last, with their bodies.
+    failed: VecDeque<FailedCall>,
     reference: Option<Arc<ReferenceCalls>>,
     /// What was asked so far, tries aside, as the reference counts it.
     asked: ReferenceCalls,
@@ -104,6 +106,7 @@ struct LedgerCall {
 
 #[derive(Debug)]
 struct FailedCall {
+    agent: AgentNumber,
     number: LedgerNumber,
     body: u128,
     bytes: Bytes,
@@ -153,7 +156,7 @@ impl Default for CallLedger {
     fn default() -> Self {
         Self {
             calls: Recent::new(QUESTIONS_MAX),
-            failed: HashMap::default(),
+            failed: VecDeque::new(),
             reference: None,
             asked: ReferenceCalls::default(),
             most: 0,
@@ -287,10 +290,13 @@ impl CallLedger {
         own: Option<u32>,
         alike: impl Fn(&NearMarks, &NearMarks) -> bool,
     ) -> Option<&LedgerCall> {
-        let failed = self.failed.get(&agent).filter(|failed| !failed.is_empty())?;
+        if !self.failed.iter().any(|failed| failed.agent == agent) {
+            return None;
+        }
         let rules = self.reference.as_ref().map_or(&self.asked.rules, |reference| &reference.rules);
         let marks = request.marks(rules)?;
-        failed.iter().rev().filter(|failed| failed.body != request.body).find_map(|failed| {
+        let others = self.failed.iter().rev().filter(|failed| failed.agent == agent && failed.body != request.body);
+        others.take(COMPARISONS_MAX).find_map(|failed| {
             let calls = &self.calls.get(&(agent, failed.body))?.calls;
             let call = calls.iter().find(|call| call.number == failed.number && call.has_failed())?;
             let fits = own.is_none_or(|own| own == call.instance);
@@ -309,7 +315,7 @@ impl CallLedger {
         let body = if self.calls.get(&(agent, body)).is_some_and(is_here) {
             body
         } else {
-            self.failed.get(&agent)?.iter().find(|failed| failed.number == number)?.body
+            self.failed.iter().find(|failed| failed.number == number)?.body
         };
         self.calls.get_mut(&(agent, body))?.calls.iter_mut().find(|call| call.number == number)
     }
@@ -323,20 +329,15 @@ impl CallLedger {
         call.ended_us = at_us;
         if end != AttemptEnd::Failed {
             call.bytes = None;
-            if let Some(failed) = self.failed.get_mut(&agent) {
-                failed.retain(|failed| failed.number != number);
-            }
+            self.failed.retain(|failed| failed.number != number);
             return;
         }
-        let Some((bytes, surface)) = call.bytes.clone() else { return };
-        let failed = self.failed.entry(agent).or_default();
-        if failed.iter().any(|failed| failed.number == number) {
-            return;
+        // Held once: with the failed calls, as long as there are not too many.
+        let Some((bytes, surface)) = call.bytes.take() else { return };
+        if self.failed.len() >= FAILED_MAX {
+            self.failed.pop_front();
         }
-        if failed.len() >= FAILED_MAX {
-            failed.pop_front();
-        }
-        failed.push_back(FailedCall { number, body, bytes, surface });
+        self.failed.push_back(FailedCall { agent, number, body, bytes, surface });
     }
 
     pub(super) fn len(&self) -> usize {

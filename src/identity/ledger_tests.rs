@@ -153,3 +153,18 @@ fn what_was_answered_is_not_kept() {
     }
     assert!(ledger.calls.get(&(0, 1)).is_some_and(|equal| equal.calls.len() <= 2));
 }
+
+#[test]
+fn bodies_of_failed_calls_are_bounded() {
+    let mut ledger = CallLedger::default();
+    for number in 0..1000_u32 {
+        let bytes = Bytes::from(format!("{number}"));
+        let request =
+            AskedRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..AskedRequest::of(u128::from(number)) };
+        let place = ledger.ask(number % 100, &request, None);
+        ledger.end(number % 100, u128::from(number), place.number, AttemptEnd::Failed, 0);
+    }
+    let bodies = (0..1000_u32).filter_map(|number| ledger.calls.get(&(number % 100, u128::from(number))));
+    assert!(bodies.flat_map(|equal| &equal.calls).all(|call| call.bytes.is_none()));
+    assert!(ledger.failed.len() <= FAILED_MAX);
+}

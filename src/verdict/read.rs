@@ -12,7 +12,7 @@ use crate::{
     plan::{self, Operator, Plan},
     recording::{ExchangeDetail, Recording},
     surface::{self, Surface, door},
-    trajectory::{Attempt, CloseCause, Step},
+    trajectory::{Attempt, CloseCause, RetryEvidence, Step},
 };
 
 /// The shortest text that proves a quotation: a few words may be said by chance.
@@ -56,16 +56,31 @@ fn is_trouble(found: &FoundTry<'_>) -> bool {
     !found.tried.faults.is_empty() || (failed && !own && found.attempt.cause.is_some())
 }
 
-/// The calls of the run, each with its tries: what is another try, the ledger of the run has said.
+/// The calls of the run, each with its tries: what is another try, the ledger of the run has said. Where it could not tell, the
+/// whole run may: a program whose client never counted a try tries by itself, if anybody does.
 fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<FoundTry<'a>>> {
     let details: HashMap<_, _> = recording.exchanges.iter().map(|d| ((d.step, d.attempt), d)).collect();
-    let tries = |step: &'a Step| {
-        let details = &details;
-        let found =
-            |attempt: &'a Attempt| Some(found(step, attempt, details.get(&(step.step, attempt.attempt))?, plan));
-        step.attempts.iter().filter_map(found).collect()
-    };
-    recording.trajectory.steps.iter().map(tries).collect()
+    let counts = recording.exchanges.iter().any(|detail| detail.relates.retry == Some(RetryEvidence::Counted));
+    let mut chains: Vec<Vec<FoundTry<'_>>> = Vec::new();
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    for step in &recording.trajectory.steps {
+        let mut tries: Vec<FoundTry<'_>> = step
+            .attempts
+            .iter()
+            .filter_map(|attempt| Some(found(step, attempt, details.get(&(step.step, attempt.attempt))?, plan)))
+            .collect();
+        let may_repeat = details.get(&(step.step, 0)).and_then(|detail| detail.relates.may_repeat).filter(|_| !counts);
+        let place = may_repeat.and_then(|of| places.get(&of).copied()).unwrap_or(chains.len());
+        places.insert(step.step, place);
+        match chains.get_mut(place) {
+            Some(chain) => {
+                tries.iter_mut().take(1).for_each(|first| first.tried.retry = Some(RetryEvidence::Equal));
+                chain.extend(tries);
+            }
+            None => chains.push(tries),
+        }
+    }
+    chains
 }
 
 fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan: Option<&Plan>) -> FoundTry<'a> {
@@ -128,7 +143,7 @@ fn call(recording: &Recording, chain: &[FoundTry<'_>], requests: &RequestWords<'
             })
         }),
         asked_on: later.map(|detail| Duration::from_micros(detail.at_us)).max(),
-        may_go_on_at: may_repeat(recording, first.step.step),
+        may_go_on_at: may_repeat(recording, chain),
         asked_twice: asked_twice(recording, first.step),
         program_ended: program_ended(recording),
         program: manifest.program,
@@ -136,9 +151,12 @@ fn call(recording: &Recording, chain: &[FoundTry<'_>], requests: &RequestWords<'
     })
 }
 
-/// The step that may be another try of a step, which could not be told.
-fn may_repeat(recording: &Recording, step: u32) -> Option<u32> {
-    recording.exchanges.iter().find(|detail| detail.relates.may_repeat == Some(step)).map(|detail| detail.step)
+/// The step that may be another try of a call and is not counted as one.
+fn may_repeat(recording: &Recording, chain: &[FoundTry<'_>]) -> Option<u32> {
+    let is_here = |step: u32| chain.iter().any(|found| found.step.step == step);
+    let mut exchanges = recording.exchanges.iter();
+    let found = exchanges.find(|detail| detail.relates.may_repeat.is_some_and(is_here) && !is_here(detail.step))?;
+    Some(found.step)
 }
 
 /// Whether the agent of a step made another call with the same bytes after one was answered.

@@ -19,10 +19,11 @@ CASES = [
     (PYTHON, ["streamed"], "limited", "passed", {"healed"}),
     (NODE, ["whole"], "limited", "passed", {"healed"}),
     (NODE, ["streamed"], "limited", "passed", {"healed"}),
-    (PYTHON, ["hasty"], "limited", "failed", {"healed", "ignored_retry_after"}),
+    # One equal request at once after a failure may be another caller's; `aegis test` knows, by a run without faults (`verdict-pairs`).
+    (PYTHON, ["hasty"], "limited", "passed", {"cannot_be_told"}),
     (PYTHON, ["whole"], "broken", "failed", {"retried", "crashed"}),
     (NODE, ["whole"], "broken", "failed", {"retried", "crashed"}),
-    (PYTHON, ["pressing"], "overloaded", "failed", {"healed", "no_backoff"}),
+    (PYTHON, ["pressing"], "overloaded", "passed", {"cannot_be_told"}),
     (PYTHON, ["whole"], "overloaded", "passed", {"healed"}),
     (NODE, ["whole"], "overloaded", "passed", {"healed"}),
     (PYTHON, ["sulking"], "broken", "failed", {"retried", "stuck"}),
@@ -34,9 +35,9 @@ CASES = [
     (PYTHON, ["streamed"], "cut", "failed", {"accepted_truncated"}),
     (NODE, ["streamed"], "cut", "failed", {"accepted_truncated"}),
     (PYTHON, ["quoting"], "cut", "failed", {"accepted_truncated"}),
-    (PYTHON, ["checking"], "cut", "passed", {"healed"}),
+    (PYTHON, ["checking"], "cut", "passed", {"cannot_be_told"}),
     (PYTHON, ["streamed"], "reset", "failed", {"crashed"}),
-    (PYTHON, ["impatient"], "hang", "passed", {"healed", "hung_up"}),
+    (PYTHON, ["impatient"], "hang", "passed", {"cannot_be_told", "hung_up"}),
     (PYTHON, ["whole"], "never", "inconclusive", set()),
 ]
 
