@@ -29,7 +29,7 @@ use std::{
 };
 
 use aegis::{
-    identity::{AskedCall, AskedRequest, EndedCall, Envelope, Identity, Speakers},
+    identity::{AttributedCall, EndedCall, Envelope, Identity, LedgerRequest, Speakers},
     proxy::{Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, UpstreamOrigin, serve},
     recording::Settings,
     surface::{OpenaiChat, Surface},
@@ -268,8 +268,8 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
         let outline = declared.is_none().then(|| OpenaiChat.outline(&body).expect("a request"));
         let outlined = Instant::now();
         let placed = rules.place(outline.as_ref(), hash, || RunId::parse(&format!("run{round}")).expect("an id"));
-        let request = AskedRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..AskedRequest::of(hash) };
-        let AskedCall { attribution: told, number, .. } =
+        let request = LedgerRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..LedgerRequest::of(hash) };
+        let AttributedCall { attribution: told, number, .. } =
             speakers.attribute(&rules, outline.as_ref(), declared, &request);
         if let Some((placed, track)) = &placed {
             track.opened(u32::try_from(round).expect("small"), 0, &told);

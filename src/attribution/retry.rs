@@ -186,7 +186,12 @@ impl RetrySubject {
         };
         // It answers feedback, and earns no label.
         let origin = Some(RunOrigin::Feedback);
-        let arm = ExecutionArm { plan: planned.plan.clone(), origin, replies: ReplySource::Forked(fork), asked: None };
+        let arm = ExecutionArm {
+            plan: planned.plan.clone(),
+            origin,
+            replies: ReplySource::Forked(fork),
+            reference_calls: None,
+        };
         self.system.execute(&planned.run, arm, &self.meter).await?.uninterrupted()
     }
 }

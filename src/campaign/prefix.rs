@@ -22,7 +22,7 @@ pub struct CampaignEquality {
     /// What the user says of it.
     pub rules: Rules,
     /// Whether that covers results of tools; else the clean runs of each task tell.
-    pub says_tool_results: bool,
+    pub tool_results_given: bool,
 }
 
 /// The records of references in use, each held once.
@@ -41,7 +41,7 @@ impl References {
 
     /// What the clean runs of a task show of its tools, unless the user says it.
     pub(super) fn learn(&self, reference: &RunId, clean: &[Recording]) -> ToolResults {
-        let said = Some(self.equality.rules.tool_results()).filter(|_| self.equality.says_tool_results);
+        let said = Some(self.equality.rules.tool_results()).filter(|_| self.equality.tool_results_given);
         let tool_results = said.unwrap_or_else(|| learned_tool_results(clean, &self.equality.rules));
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learned.insert(reference.clone(), tool_results);

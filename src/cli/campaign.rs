@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let directory = beside(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let equality = (arguments.matching.equality()?, arguments.matching.tool_results().is_some());
-    let equality = CampaignEquality { rules: equality.0, says_tool_results: equality.1 };
+    let equality = CampaignEquality { rules: equality.0, tool_results_given: equality.1 };
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking, equality };
     if arguments.dry_run {
         return dry::tell(&campaign, &begun, (arguments, allowed), global);

@@ -24,7 +24,7 @@ pub struct ExecutionArm {
     /// Who answers its calls.
     pub replies: ReplySource,
     /// What a run of the same program without faults asked.
-    pub asked: Option<Arc<ReferenceCalls>>,
+    pub reference_calls: Option<Arc<ReferenceCalls>>,
 }
 
 /// Who answers the model calls of an execution.

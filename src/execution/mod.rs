@@ -227,7 +227,7 @@ impl Executor {
             origin: arm.origin,
             launched: system.program().map(|program| program.launched(runs.template(), judge)),
             repeat_of: reference.as_ref().map(|reference| reference.run().clone()),
-            reference: arm.asked,
+            reference: arm.reference_calls,
         };
         let open = runs.open(run, setup).await?;
         if let Some(words) = open.plan.as_ref().and_then(|plan| plan.repeats()) {

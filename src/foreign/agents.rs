@@ -2,7 +2,7 @@
 
 use super::ForeignAgent;
 use crate::{
-    identity::{AskedCall, AskedRequest, EndedCall, Identity, Speakers},
+    identity::{AttributedCall, EndedCall, Identity, LedgerRequest, Speakers},
     surface::Outline,
     trajectory::{AgentName, Attribution, Source},
 };
@@ -21,10 +21,10 @@ impl ImportedSpeakers {
         named: Option<&ForeignAgent>,
         outline: Option<&Outline<'_>>,
         body: u128,
-    ) -> AskedCall {
+    ) -> AttributedCall {
         let declared = named.map(declared);
         let is_bare = declared.is_none() && outline.is_none();
-        let mut asked = self.speakers.attribute(&self.rules, outline, declared, &AskedRequest::of(body));
+        let mut asked = self.speakers.attribute(&self.rules, outline, declared, &LedgerRequest::of(body));
         if is_bare {
             "the trace names no agent and holds no request".clone_into(&mut asked.attribution.evidence);
         }

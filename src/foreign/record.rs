@@ -9,7 +9,7 @@ use twox_hash::XxHash3_128;
 
 use super::{ForeignCall, ForeignFailure, ForeignRun, TraceAccount, agents::ImportedSpeakers, rebuilt::TOO_LONG};
 use crate::{
-    identity::{AskedCall, EndedCall, LedgerNumber},
+    identity::{AttributedCall, EndedCall, LedgerNumber},
     recording::{Captured, Clock, Close, ImportedFrom, Manifest, Open, Recorder, RecordingError, Settings},
     surface::{
         Conversation, MemberEdit, OpenaiChat, Outline, Reply, Surface,
@@ -223,7 +223,7 @@ impl<'a> CallWriter<'a> {
         let hash = XxHash3_128::oneshot(body.as_deref().unwrap_or_default());
         let outline = body.as_ref().and_then(|body| SURFACE.outline(body).ok());
         let outline: Option<Outline<'_>> = outline;
-        let AskedCall { attribution, number: asked, .. } =
+        let AttributedCall { attribution, number: asked, .. } =
             self.speakers.attribute(call.agent.as_ref(), outline.as_ref(), hash);
         let who = (attribution.agent.clone(), attribution.instance);
         let is_same = |open: &OpenCall<'_>| (&open.attribution.agent, open.attribution.instance) == (&who.0, who.1);

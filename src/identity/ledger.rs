@@ -15,7 +15,7 @@ use super::{
     instances::AgentNumber,
     near::{NearMarks, near_marks},
     recent::Recent,
-    reference::{AskedRequest, COMPARED_MAX, ReferenceCalls},
+    reference::{COMPARED_MAX, LedgerRequest, ReferenceCalls},
 };
 use crate::{surface::Surface, trajectory::RetryEvidence};
 
@@ -172,7 +172,7 @@ impl CallLedger {
     }
 
     /// A request arrives. `own`: the instance that the request's own history names.
-    pub(super) fn ask(&mut self, agent: AgentNumber, request: &AskedRequest<'_>, own: Option<u32>) -> LedgerPlace {
+    pub(super) fn ask(&mut self, agent: AgentNumber, request: &LedgerRequest<'_>, own: Option<u32>) -> LedgerPlace {
         let relation = self.relation(agent, request, own);
         self.most = self.most.max(request.count.unwrap_or_default());
         let instance = match relation {
@@ -199,7 +199,7 @@ impl CallLedger {
         LedgerPlace { number, relation, instance }
     }
 
-    fn keep(&mut self, agent: AgentNumber, request: &AskedRequest<'_>, number: LedgerNumber, instance: u32) {
+    fn keep(&mut self, agent: AgentNumber, request: &LedgerRequest<'_>, number: LedgerNumber, instance: u32) {
         if let Some(reference) = &self.reference {
             *self.asked.exact.entry(request.body).or_default() += 1;
             if let Some(marks) = request.marks(&reference.rules) {
@@ -229,7 +229,7 @@ impl CallLedger {
         }
     }
 
-    fn relation(&self, agent: AgentNumber, request: &AskedRequest<'_>, own: Option<u32>) -> CallRelation {
+    fn relation(&self, agent: AgentNumber, request: &LedgerRequest<'_>, own: Option<u32>) -> CallRelation {
         let known = self.calls.get(&(agent, request.body));
         let equal = known.map(|known| known.calls.as_slice()).unwrap_or_default();
         let mine = |call: &&LedgerCall| own.is_none_or(|own| own == call.instance);
@@ -266,7 +266,7 @@ impl CallLedger {
         }
     }
 
-    fn expected(&self, request: &AskedRequest<'_>) -> ReferenceRoom {
+    fn expected(&self, request: &LedgerRequest<'_>) -> ReferenceRoom {
         let Some(reference) = &self.reference else { return ReferenceRoom::Unknown };
         let count = |counts: &HashMap<u128, u32>| counts.get(&request.body).copied().unwrap_or_default();
         let (known, seen) = (count(&reference.exact), count(&self.asked.exact));
@@ -286,7 +286,7 @@ impl CallLedger {
     fn near(
         &self,
         agent: AgentNumber,
-        request: &AskedRequest<'_>,
+        request: &LedgerRequest<'_>,
         own: Option<u32>,
         alike: impl Fn(&NearMarks, &NearMarks) -> bool,
     ) -> Option<&LedgerCall> {

@@ -39,12 +39,12 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
             b'.' => AttemptEnd::Answered,
             count => {
                 let bytes = body(name);
-                let request = AskedRequest {
+                let request = LedgerRequest {
                     bytes: Some(&bytes),
                     surface: Some(&OpenaiChat),
                     count: char::from(count).to_digit(10),
                     at_us: now,
-                    ..AskedRequest::of(twox_hash::XxHash3_128::oneshot(&bytes))
+                    ..LedgerRequest::of(twox_hash::XxHash3_128::oneshot(&bytes))
                 };
                 let LedgerPlace { number, relation, .. } = ledger.ask(0, &request, None);
                 if usize::try_from(number).expect("few") == asked.len() {
@@ -136,7 +136,7 @@ fn a_run_without_faults_tells_how_often_a_program_asks() {
 #[test]
 fn who_gets_nothing_and_asks_again_is_who_asked() {
     let mut ledger = CallLedger::default();
-    let request = AskedRequest::of(7);
+    let request = LedgerRequest::of(7);
     let first = ledger.ask(0, &request, None);
     ledger.made_by(0, 7, first.number, 3);
     ledger.end(0, 7, first.number, AttemptEnd::Empty, 0);
@@ -148,7 +148,7 @@ fn who_gets_nothing_and_asks_again_is_who_asked() {
 fn what_was_answered_is_not_kept() {
     let mut ledger = CallLedger::default();
     for _ in 0..1000 {
-        let place = ledger.ask(0, &AskedRequest::of(1), None);
+        let place = ledger.ask(0, &LedgerRequest::of(1), None);
         ledger.end(0, 1, place.number, AttemptEnd::Answered, 0);
     }
     assert!(ledger.calls.get(&(0, 1)).is_some_and(|equal| equal.calls.len() <= 2));
@@ -160,7 +160,7 @@ fn bodies_of_failed_calls_are_bounded() {
     for number in 0..1000_u32 {
         let bytes = Bytes::from(format!("{number}"));
         let request =
-            AskedRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..AskedRequest::of(u128::from(number)) };
+            LedgerRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..LedgerRequest::of(u128::from(number)) };
         let place = ledger.ask(number % 100, &request, None);
         ledger.end(number % 100, u128::from(number), place.number, AttemptEnd::Failed, 0);
     }

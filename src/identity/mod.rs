@@ -4,7 +4,7 @@
 //! frameworks write on the wire ([`Dialects`]), then what a request looks like ([`Looks`]): a stable `agent-<8 hex>`,
 //! never a guessed name. [`Speakers`] holds what one run has shown. Nothing here does IO; the proxy hands in what it saw.
 
-mod asked;
+mod attributed;
 mod dialect;
 mod exchanges;
 mod fingerprint;
@@ -40,7 +40,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-pub use asked::{AskedCall, EndedCall};
+pub use attributed::{AttributedCall, EndedCall};
 pub use dialect::{DialectError, Dialects};
 pub use fingerprint::{Looks, Mark};
 pub use heard::{HeardRun, contested, fitting_rules, looks, try_roster};
@@ -49,7 +49,7 @@ pub use late::LateStep;
 pub use ledger::{CallRelation, LedgerNumber, RetryCount};
 pub use lineage::Lineage;
 pub use placed::Placed;
-pub use reference::{AskedRequest, ReferenceCalls};
+pub use reference::{LedgerRequest, ReferenceCalls};
 pub use roster::{Roster, RosterError, RosterRule, SpeakingOrder};
 pub use speakers::Speakers;
 pub use suggest::{Suggestions, calls, source_name};
@@ -342,7 +342,7 @@ mod tests {
         assert!(identity.run(&Envelope { path_run: Some("../x"), ..NOTHING }, || None).is_err());
 
         let told = |outline: &Outline<'_>| {
-            let told = Speakers::default().attribute(&identity, Some(outline), None, &AskedRequest::of(0)).attribution;
+            let told = Speakers::default().attribute(&identity, Some(outline), None, &LedgerRequest::of(0)).attribution;
             (told.agent.to_string(), told.source)
         };
         assert_eq!(told(&outline), ("meta".to_owned(), Source::Metadata));

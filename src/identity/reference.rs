@@ -14,7 +14,7 @@ pub(super) const COMPARED_MAX: usize = 256 << 10;
 
 /// A request as the ledger sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct AskedRequest<'a> {
+pub struct LedgerRequest<'a> {
     /// Hash of its body.
     pub body: u128,
     /// The body, where it may be compared by its words.
@@ -27,7 +27,7 @@ pub struct AskedRequest<'a> {
     pub at_us: u64,
 }
 
-impl AskedRequest<'_> {
+impl LedgerRequest<'_> {
     /// A request of which the hash alone is known.
     pub fn of(body: u128) -> Self {
         Self { body, bytes: None, surface: None, count: None, at_us: 0 }
@@ -55,7 +55,7 @@ impl ReferenceCalls {
         for (surface, bytes) in calls {
             let body = twox_hash::XxHash3_128::oneshot(bytes);
             *reference.exact.entry(body).or_default() += 1;
-            let request = AskedRequest { bytes: Some(bytes), surface, ..AskedRequest::of(body) };
+            let request = LedgerRequest { bytes: Some(bytes), surface, ..LedgerRequest::of(body) };
             if let Some(marks) = request.marks(&reference.rules) {
                 *reference.near.entry(marks.figures).or_default() += 1;
             }

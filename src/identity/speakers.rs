@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 
 use super::{
     Identity,
-    asked::{AskedCall, EndedCall},
+    attributed::{AttributedCall, EndedCall},
     dialect::DialectTold,
     fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
     history::{History, Who, id_mark, text_mark},
@@ -18,7 +18,7 @@ use super::{
     is_helper,
     ledger::{AttemptEnd, CallLedger, CallRelation, LedgerNumber, LedgerPlace},
     recent::Recent,
-    reference::{AskedRequest, ReferenceCalls},
+    reference::{LedgerRequest, ReferenceCalls},
     roster::DeclaredOrder,
     voices::{KIN_MAX, Voices},
 };
@@ -29,7 +29,7 @@ use crate::{
 
 /// Prompts whose looks a run remembers.
 const PROMPTS_MAX: usize = 1024;
-/// Agents that a run remembers; one more is known by its name alone.
+/// Agents that a run remembers.
 const AGENTS_MAX: usize = 16_384;
 /// Requests under way that a run remembers.
 const UNDER_WAY_MAX: usize = 4096;
@@ -107,24 +107,23 @@ impl Speakers {
         self.ledger.beside(reference);
     }
 
-    /// Who makes a request, and whether it is a call of its own. `declared`: what its envelope names; the outline is then not
-    /// looked at. What no rule knows gets a stable name of its own.
+    /// Who makes a request, and whether it is a call of its own. `declared`: what its envelope names.
     pub fn attribute(
         &mut self,
         rules: &Identity,
         outline: Option<&Outline<'_>>,
         declared: Option<Attribution>,
-        request: &AskedRequest<'_>,
-    ) -> AskedCall {
+        request: &LedgerRequest<'_>,
+    ) -> AttributedCall {
         if let Some(declared) = declared {
             // Its texts say nothing that is not known.
             let agent = self.agent(&declared.agent, None);
-            return self.asked(agent, declared, request, None);
+            return self.enter(agent, declared, request, None);
         }
         let Some(outline) = outline else {
             let nobody = super::fallback(0, "the body could not be read");
             let agent = self.agent(&nobody.agent, None);
-            return self.asked(agent, nobody, request, None);
+            return self.enter(agent, nobody, request, None);
         };
         self.open(outline);
         // Looks cost more than all the rest together: nobody looks where the user's own words decide, nor twice.
@@ -146,26 +145,27 @@ impl Speakers {
             let seen = &**seen.get_or_insert_with(|| self.looks(rules, outline));
             self.agent(&attribution.agent, Some(&seen.0))
         });
-        let Some(number) = agent.filter(|_| splits) else { return self.asked(agent, attribution, request, None) };
+        let Some(number) = agent.filter(|_| splits) else { return self.enter(agent, attribution, request, None) };
         let own = self.history.own_words(outline, |who| who.agent == number).map(|(who, _)| who.instance);
         if let (Some(seen), true) = (&seen, attribution.source != Source::Roster) {
             self.hear(number, &seen.0, own.is_some(), &mut attribution);
         }
         let order = rules.roster.order(&attribution.agent).filter(|_| attribution.source == Source::Roster);
-        self.asked(agent, attribution, request, Some(EqualSpeakers { outline, own, order }))
+        self.enter(agent, attribution, request, Some(EqualSpeakers { outline, own, order }))
     }
 
     /// Enters a request into the ledger. `several`: what tells them apart, where its agent may be several.
-    fn asked(
+    fn enter(
         &mut self,
         agent: Option<u32>,
         told: Attribution,
-        request: &AskedRequest<'_>,
+        request: &LedgerRequest<'_>,
         several: Option<EqualSpeakers<'_>>,
-    ) -> AskedCall {
+    ) -> AttributedCall {
         let mut attribution = told;
-        let unknown = CallRelation::First;
-        let Some(agent) = agent else { return AskedCall { attribution, relation: unknown, number: LedgerNumber::MAX } };
+        let Some(agent) = agent else {
+            return AttributedCall { attribution, relation: CallRelation::First, number: LedgerNumber::MAX };
+        };
         let own = several.and_then(|several| several.own);
         let LedgerPlace { number, relation, instance } = self.ledger.ask(agent, request, own);
         let question = several.map(|several| asked(several.outline));
@@ -182,10 +182,10 @@ impl Speakers {
             doubt(&mut attribution, "another try of a failed call or a call of its own, which cannot be told");
         }
         self.under_way.entry(number, || CallUnderWay { agent, body: request.body, question });
-        AskedCall { attribution, relation, number }
+        AttributedCall { attribution, relation, number }
     }
 
-    /// Notes what stands under a name that nobody declared; where that is several agents', nobody can tell which.
+    /// Notes what stands under a name that nobody declared.
     fn hear(&mut self, agent: u32, looks: &Looks, goes_on: bool, told: &mut Attribution) {
         let written = told.source == Source::Dialect;
         if (written && is_helper(&told.agent)) || matches!(told.source, Source::Fallback | Source::Continuation) {

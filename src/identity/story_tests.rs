@@ -83,8 +83,8 @@ impl Story {
         let Placed { run, source, forgotten, .. } = placed;
         self.forgotten.extend(forgotten);
         let (speakers, steps) = self.runs.entry(run.clone()).or_default();
-        let AskedCall { attribution: told, number, .. } =
-            speakers.attribute(&self.identity, Some(&outline), None, &AskedRequest::of(hash));
+        let AttributedCall { attribution: told, number, .. } =
+            speakers.attribute(&self.identity, Some(&outline), None, &LedgerRequest::of(hash));
         let step = *steps;
         *steps += u32::from(source != RunSource::Retry);
         track.opened(step, u32::from(source == RunSource::Retry), &told);
@@ -284,16 +284,17 @@ fn vectors_are_asked_for_on_somebodys_behalf() {
     };
     let body = json!({"model": "m", "messages": [system("You search."), user("law?")]}).to_string();
     let asker = speakers
-        .attribute(&rules, Some(&OpenaiChat.outline(body.as_bytes()).expect("it")), None, &AskedRequest::of(1))
+        .attribute(&rules, Some(&OpenaiChat.outline(body.as_bytes()).expect("it")), None, &LedgerRequest::of(1))
         .attribution;
     let reply =
         json!({"choices": [{"index": 0, "message": called("c", "search", "{\"query\": \"the law of the sea\"}")}]});
     let reply = OpenaiChat.read_reply(reply.to_string().as_bytes()).expect("it");
     speakers.ended(&asker, &EndedCall { number: 0, reply: Some(&reply), failed: false, at_us: 0 });
-    let told = speakers.attribute(&rules, Some(&outline("the law of the sea")), None, &AskedRequest::of(2)).attribution;
+    let told =
+        speakers.attribute(&rules, Some(&outline("the law of the sea")), None, &LedgerRequest::of(2)).attribution;
     assert_eq!(told.agent.as_str(), format!("{}/embedding", asker.agent));
     assert_eq!(helper_role(&told.agent), Some("embedding"));
-    let nobody = speakers.attribute(&rules, Some(&outline("some document")), None, &AskedRequest::of(3)).attribution;
+    let nobody = speakers.attribute(&rules, Some(&outline("some document")), None, &LedgerRequest::of(3)).attribution;
     assert_eq!((nobody.source, nobody.confidence), (Source::Fallback, 0.0));
 }
 
@@ -371,7 +372,7 @@ fn many_agents_and_long_prompts_are_told_apart() {
             ],
             ..Outline::default()
         };
-        names.insert(speakers.attribute(&rules, Some(&outline), None, &AskedRequest::of(number)).attribution.agent);
+        names.insert(speakers.attribute(&rules, Some(&outline), None, &LedgerRequest::of(number)).attribution.agent);
     }
     assert_eq!(names.len(), 10_000);
     let (held, most) = speakers.size();
@@ -382,7 +383,7 @@ fn many_agents_and_long_prompts_are_told_apart() {
                 &rules,
                 Some(&Outline { prompts: vec![text.into()], ..Outline::default() }),
                 None,
-                &AskedRequest::of(1),
+                &LedgerRequest::of(1),
             )
             .attribution
     };

@@ -28,7 +28,7 @@ use super::{
     watched::StepWatch,
 };
 use crate::{
-    identity::{AskedCall, LedgerNumber, Track},
+    identity::{AttributedCall, LedgerNumber, Track},
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
     surface::{self, Surface},
@@ -90,13 +90,13 @@ impl OpenStep {
     pub(super) fn new(
         run: Arc<Run>,
         numbers: Numbers,
-        asked: AskedCall,
+        asked: AttributedCall,
         surface: Option<&'static dyn Surface>,
         (received, patience): (Instant, Option<Duration>),
         link: Arc<Link>,
     ) -> Box<Self> {
         link.enter();
-        let AskedCall { attribution, number, .. } = asked;
+        let AttributedCall { attribution, number, .. } = asked;
         Box::new(Self {
             run,
             numbers,

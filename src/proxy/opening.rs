@@ -19,7 +19,7 @@ use super::{
     speakers,
 };
 use crate::{
-    identity::{AskedCall, AskedRequest, Placed, RunSource, Track},
+    identity::{AttributedCall, LedgerRequest, Placed, RunSource, Track},
     plan::Decision,
     recording::Open,
     surface::{self, Conversation, Outline, Surface, UnreadCall, door},
@@ -73,14 +73,15 @@ impl Proxy {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }
         let outline = if declared.is_none() { outline.read() } else { None };
-        let request = AskedRequest {
+        let request = LedgerRequest {
             body: asked,
             bytes: Some(&call.unpacked.plain).filter(|_| !call.streams),
             surface: call.kind.surface(),
             count: call.hinted.tries,
             at_us: run.elapsed_us(),
         };
-        let AskedCall { attribution, relation, number } = run.attribute(&self.identity, outline, declared, &request);
+        let AttributedCall { attribution, relation, number } =
+            run.attribute(&self.identity, outline, declared, &request);
         let attribution = if let Kind::Unread(row) = call.kind { beside(attribution, row) } else { attribution };
         let recalled = run.upstream.as_ref().and_then(|own| {
             let parts = &call.parts;
@@ -92,7 +93,7 @@ impl Proxy {
         let conversation =
             inject::conversation(&run, call.kind.surface(), &attribution, names_speakers, &call.unpacked)?;
         let (mut step, earlier) =
-            PlacedCall { run, source, track, asked: AskedCall { attribution, relation, number }, body_hash }
+            PlacedCall { run, source, track, asked: AttributedCall { attribution, relation, number }, body_hash }
                 .numbered(call, link)?;
         step.names_speakers = names_speakers;
         Ok((step, conversation, earlier))
@@ -127,7 +128,7 @@ struct PlacedCall {
     run: Arc<Run>,
     source: RunSource,
     track: Option<Track>,
-    asked: AskedCall,
+    asked: AttributedCall,
     /// Hash of the body.
     body_hash: u128,
 }

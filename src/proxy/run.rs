@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     fault::{Level, Window},
-    identity::{AskedCall, AskedRequest, CallRelation, EndedCall, Identity, LedgerNumber, Speakers},
+    identity::{AttributedCall, CallRelation, EndedCall, Identity, LedgerNumber, LedgerRequest, Speakers},
     monitor::Monitor,
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError},
@@ -187,8 +187,8 @@ impl Run {
         rules: &Identity,
         outline: Option<&Outline<'_>>,
         declared: Option<Attribution>,
-        request: &AskedRequest<'_>,
-    ) -> AskedCall {
+        request: &LedgerRequest<'_>,
+    ) -> AttributedCall {
         locked(&self.speakers).attribute(rules, outline, declared, request)
     }
 
@@ -199,10 +199,10 @@ impl Run {
     }
 
     /// Fixes the numbers of a request on arrival. `credential`: a hash of the one that it comes with.
-    pub fn arrive(&self, asked: &AskedCall, credential: Option<u64>) -> ArrivedCall {
+    pub fn arrive(&self, asked: &AttributedCall, credential: Option<u64>) -> ArrivedCall {
         let mut state = locked(&self.state);
         let state = &mut *state;
-        let AskedCall { attribution, relation, number } = asked;
+        let AttributedCall { attribution, relation, number } = asked;
         let agent = state.agents.entry((attribution.agent.clone(), attribution.instance)).or_default();
         agent.in_flight += 1;
         let mut relates = RecordedRelation::default();

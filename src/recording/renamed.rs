@@ -11,7 +11,7 @@ use super::{
     overlap, turns,
 };
 use crate::{
-    identity::{AskedCall, AskedRequest, EndedCall, Identity, LedgerNumber, Roster, Speakers},
+    identity::{AttributedCall, EndedCall, Identity, LedgerNumber, LedgerRequest, Roster, Speakers},
     surface::{self, Outline, Surface},
     trajectory::{Attribution, Source, Step},
 };
@@ -44,8 +44,8 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
             LogMoment::Asked(_) => {
                 let outline = surface.and_then(|surface| surface.outline(&body).ok());
                 let declared = is_declared(step.attribution.source).then(|| step.attribution.clone());
-                let AskedCall { attribution: named, number, .. } =
-                    speakers.attribute(&identity, outline.as_ref(), declared, &AskedRequest::of(hash));
+                let AttributedCall { attribution: named, number, .. } =
+                    speakers.attribute(&identity, outline.as_ref(), declared, &LedgerRequest::of(hash));
                 if let Some(place) = numbers.get_mut(at) {
                     *place = number;
                 }

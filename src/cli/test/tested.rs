@@ -49,9 +49,12 @@ pub(super) struct TestedRun {
 
 impl PlannedRun {
     /// Who answers its calls, and what is planted.
-    pub(super) fn arm(&self, asked: Option<&Arc<ReferenceCalls>>) -> (RunId, ExecutionArm) {
-        let asked = asked.cloned();
-        (self.run.clone(), ExecutionArm { plan: Some(Arc::clone(&self.plan)), asked, ..ExecutionArm::default() })
+    pub(super) fn arm(&self, calls: Option<&Arc<ReferenceCalls>>) -> (RunId, ExecutionArm) {
+        let reference_calls = calls.cloned();
+        (
+            self.run.clone(),
+            ExecutionArm { plan: Some(Arc::clone(&self.plan)), reference_calls, ..ExecutionArm::default() },
+        )
     }
 
     /// What came of it: whether the program survived.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    identity::{AskedCall, AskedRequest, EndedCall, Heard, Identity, Roster, RosterRule, Speakers, propose},
+    identity::{AttributedCall, EndedCall, Heard, Identity, LedgerRequest, Roster, RosterRule, Speakers, propose},
     surface::{OpenaiChat, Surface},
 };
 
@@ -32,8 +32,8 @@ fn heard(runs: &[&[Call<'_>]]) -> Vec<HeardRun<'static>> {
         let asked: &'static [u8] = Box::leak(body(call).to_string().into_bytes().into());
         let outline = OpenaiChat.outline(asked).expect("a request");
         let hash = twox_hash::XxHash3_128::oneshot(asked);
-        let request = AskedRequest::of(hash);
-        let asked: &'static AskedCall =
+        let request = LedgerRequest::of(hash);
+        let asked: &'static AttributedCall =
             Box::leak(Box::new(speakers.attribute(&Identity::default(), Some(&outline), None, &request)));
         let told = &asked.attribution;
         let answer = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": call.2}}]});

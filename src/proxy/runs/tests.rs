@@ -9,7 +9,7 @@ use hyper::Request;
 
 use super::*;
 use crate::{
-    identity::{AskedCall, CallRelation},
+    identity::{AttributedCall, CallRelation},
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     recording::Settings,
     trajectory::{AgentName, Attribution, Source},
@@ -145,7 +145,7 @@ async fn displaced_runs_end_while_no_others_wait() {
     let (runs, _logs) = runs();
     let agent = solver();
     let (busy, quiet) = (runs.get(&id("busy")).await.expect("opens"), runs.get(&id("quiet")).await.expect("opens"));
-    let asked = AskedCall { attribution: agent.clone(), relation: CallRelation::First, number: 0 };
+    let asked = AttributedCall { attribution: agent.clone(), relation: CallRelation::First, number: 0 };
     busy.arrive(&asked, None);
     // As many as may be are being sealed, for ever: what is displaced waits, and whoever displaces it.
     let sealers = runs.sealers.acquire_many(16).await.expect("not closed");

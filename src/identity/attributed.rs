@@ -5,7 +5,7 @@ use crate::{surface::Reply, trajectory::Attribution};
 
 /// Who makes a request, and what it is beside the earlier calls of that agent.
 #[derive(Debug, Clone)]
-pub struct AskedCall {
+pub struct AttributedCall {
     /// Who makes it.
     pub attribution: Attribution,
     /// What it is beside the agent's earlier calls.
@@ -23,6 +23,6 @@ pub struct EndedCall<'a> {
     pub reply: Option<&'a Reply>,
     /// Whether it gave no answer.
     pub failed: bool,
-    /// When, by the clock of [`AskedRequest::at_us`](super::AskedRequest::at_us).
+    /// When, by the clock of [`LedgerRequest::at_us`](super::LedgerRequest::at_us).
     pub at_us: u64,
 }
