@@ -258,7 +258,7 @@ async fn conduct(
     if let Some(run) = &how.baseline {
         let (run, arm) = baseline::arm(run.clone());
         let executed = system.execute(&run, arm, &how.meter).await.map_err(unstarted)?;
-        let made = BaselineRun::of(executed, &how.rules);
+        let made = BaselineRun::from_execution(executed, &how.rules);
         if !made.is_in_vain() {
             progress.say(&made.line());
         }

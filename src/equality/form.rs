@@ -113,7 +113,7 @@ fn tool_results(asked: &Conversation, rules: &Rules) -> HashMap<String, String> 
     }
     let results = asked.messages.iter().filter(|message| message.role == Role::Tool);
     let texts = results.flat_map(|message| message.parts.iter().filter_map(Part::as_text));
-    texts.map(|text| (text.to_owned(), setting.of(text))).collect()
+    texts.map(|text| (text.to_owned(), setting.reduce(text))).collect()
 }
 
 /// Replaces strings that stand whole in a value.

@@ -22,7 +22,7 @@ impl ToolResults {
     }
 
     /// What is left of a result.
-    pub fn of(self, result: &str) -> String {
+    pub fn reduce(self, result: &str) -> String {
         let masked =
             |word: &str| if word.bytes().any(|byte| byte.is_ascii_digit()) { "#".to_owned() } else { word.to_owned() };
         match self {

@@ -52,7 +52,7 @@ pub(super) struct Instance {
 
 /// What is known of who asks beside the words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct KnownInstance {
+pub(super) struct InstanceEvidence {
     /// The instance that the request's own history names.
     pub(super) own: Option<u32>,
     /// The instance whose call the request tries again.
@@ -69,8 +69,8 @@ impl Default for Instances {
 
 impl Instances {
     /// A question arrives.
-    pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, known: KnownInstance) -> Instance {
-        let KnownInstance { own, retried, order } = known;
+    pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, known: InstanceEvidence) -> Instance {
+        let InstanceEvidence { own, retried, order } = known;
         if let Some(order) = order {
             return self.ask_in_order(agent, order, own.or(retried));
         }
@@ -178,7 +178,7 @@ mod tests {
                 Some(b'?') => {
                     let own = event.get(2..3).and_then(|own| own.parse().ok());
                     let retried = instances.earliest_failed(0, question);
-                    let instance = instances.ask(0, question, KnownInstance { own, retried, order: None });
+                    let instance = instances.ask(0, question, InstanceEvidence { own, retried, order: None });
                     open.push((question, instance.number));
                     told.push(format!("{}{}", instance.number, if instance.ambiguous { "?" } else { "" }));
                 }
@@ -213,7 +213,8 @@ mod tests {
                     continue;
                 }
                 let own = event.get(1..).and_then(|own| own.parse().ok());
-                let Instance { number, ambiguous } = instances.ask(0, 0, KnownInstance { own, retried: None, order });
+                let Instance { number, ambiguous } =
+                    instances.ask(0, 0, InstanceEvidence { own, retried: None, order });
                 told.push(format!("{number}{}", if ambiguous { "?" } else { "" }));
             }
             assert_eq!(told.join(" "), expected, "{events}");

@@ -13,7 +13,7 @@ use super::{
     RunSource,
     exchanges::{Exchange, Exchanges},
     fingerprint::Mark,
-    instances::{Instances, KnownInstance},
+    instances::{InstanceEvidence, Instances},
     late_names,
     voices::Voices,
     votes::is_helper,
@@ -253,7 +253,7 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &LateRuns) -> Vec<(A
         }
         let is_retry = exchange.attempt > 0 || exchange.source == RunSource::Retry;
         let retried = of_run.earliest_failed(agent, exchange.asked).filter(|_| is_retry);
-        let instance = of_run.ask(agent, exchange.asked, KnownInstance { own, retried, order: None });
+        let instance = of_run.ask(agent, exchange.asked, InstanceEvidence { own, retried, order: None });
         (place.1, place.2) = (instance.number, instance.ambiguous);
         let source = online.map(|online| online.source);
         let written = source == Some(Source::Dialect);

@@ -28,7 +28,7 @@ pub(super) fn near_marks(surface: &dyn Surface, body: &[u8], rules: &Rules) -> O
         outline.said.iter().partition(|said| matches!(said.role, Role::Assistant | Role::Tool));
     for said in history {
         let is_free = said.role == Role::Tool && !rules.tool_results().is_exact();
-        let said = if is_free { mark(&rules.tool_results().of(&said.text())) } else { said.mark() };
+        let said = if is_free { mark(&rules.tool_results().reduce(&said.text())) } else { said.mark() };
         words.push(said);
         figures.push(said);
     }

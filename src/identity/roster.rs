@@ -58,8 +58,8 @@ pub struct RosterRule {
     /// How many equal agents of this name a run has; 1 when not said. With more, each is told by its own history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
-    /// How its equal agents speak, where their histories do not tell: in `turn`, one after the other, or in rounds in which all
-    /// may ask at once and are numbered on `arrival`. It needs `instances`. Without it, who is told by order alone is `ambiguous`.
+    /// The order of equal agents that their histories do not tell apart. `turn`: one after the other. `arrival`: in rounds, numbered
+    /// as their requests arrive. Needs `instances`. Without an order such a step is `ambiguous`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<SpeakingOrder>,
 }

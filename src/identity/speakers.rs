@@ -14,7 +14,7 @@ use super::{
     dialect::DialectTold,
     fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
     history::{History, Who, id_mark, text_mark},
-    instances::{Instances, KnownInstance},
+    instances::{InstanceEvidence, Instances},
     is_helper,
     ledger::{AttemptEnd, CallLedger, CallRelation, LedgerNumber, LedgerPlace},
     recent::Recent,
@@ -170,7 +170,7 @@ impl Speakers {
         let LedgerPlace { number, relation, instance } = self.ledger.ask(agent, request, own);
         let question = several.map(|several| asked(several.outline));
         if let (Some(question), Some(EqualSpeakers { order, .. })) = (question, several) {
-            let known = KnownInstance { own, retried: instance, order };
+            let known = InstanceEvidence { own, retried: instance, order };
             let instance = self.instances.ask(agent, question, known);
             self.ledger.made_by(agent, request.body, number, instance.number);
             attribution.instance = instance.number;

@@ -34,7 +34,7 @@ pub(super) fn arm(run: RunId) -> (RunId, ExecutionArm) {
 }
 
 impl BaselineRun {
-    pub(super) fn of(executed: ExecutedRun, rules: &Rules) -> Self {
+    pub(super) fn from_execution(executed: ExecutedRun, rules: &Rules) -> Self {
         // Beside the recording, which holds nothing but what was recorded.
         let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
         let steps = &executed.recording.trajectory.steps;

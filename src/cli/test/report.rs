@@ -85,13 +85,19 @@ fn of_run(run: &TestedRun, out: &mut dyn Write) -> io::Result<()> {
         run.survival.result.name(),
         run.dir.display()
     )?;
-    for finding in &run.survival.findings {
+    let found = run.survival.findings.iter().map(|finding| {
         let at = finding.at.as_ref();
         let at = at.map(|at| format!("{} at step {}: ", at.agent, at.step)).unwrap_or_default();
-        writeln!(out, "    ! {}", escape(&format!("{at}{}", finding.says)).replace('\n', " "))?;
-    }
-    let left_out = run.survival.injections.iter().filter_map(|one| Some((one, one.does_not_apply.as_ref()?)));
-    for (injection, why) in left_out {
+        escape(&format!("{at}{}", finding.says)).replace('\n', " ")
+    });
+    // Injections of one kind that stayed away for one reason are told once.
+    let mut found: Vec<String> = found.collect();
+    found.dedup();
+    found.iter().try_for_each(|line| writeln!(out, "    ! {line}"))?;
+    // Where nothing of the plan applies, the findings say it.
+    let is_skipped = run.survival.result == SurvivalResult::Skipped;
+    let left_out = run.survival.injections.iter().filter(|_| !is_skipped);
+    for (injection, why) in left_out.filter_map(|one| Some((one, one.does_not_apply.as_ref()?))) {
         writeln!(out, "    - {} does not apply: {}", escape(&injection.operator), escape(why))?;
     }
     for call in &run.survival.client.calls {
