@@ -20,12 +20,12 @@ use super::{
     treatment::planned_step,
 };
 use crate::{
-    equality::{Parting, Told},
+    equality::{ComparedRun, Parting, parting_before},
     plan::Planted,
     proof::{ProofSample, is_chaotic},
     recording::{self, Recording},
-    replay::{parting_before, told},
-    trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
+    replay::compared_run,
+    trajectory::{AgentName, Necessity, RunId, Standing, Step, StepIndex},
 };
 
 /// What was really altered in a run of a task, by the hashes of what it was and became: runs of which that is equal met
@@ -83,22 +83,26 @@ impl CellBench {
         cells: &[Option<Cell>],
         concluded: &mut funnel::ConcludedChain,
     ) -> Result<(), CampaignError> {
-        let mut references: BTreeMap<RunId, Vec<Told>> = BTreeMap::new();
+        let mut references: BTreeMap<RunId, ComparedRun> = BTreeMap::new();
         for (attempt, cell) in concluded.attempts.iter_mut().zip(cells) {
             let labelled =
                 attempt.ended.as_ref().is_some_and(|ended| ended.label.is_some() && ended.defect().is_none());
             let Some(cell) = cell.as_ref().filter(|_| labelled) else { continue };
             let (Some(planned), Some(reference)) = (self.planned(cell)?, cell.reference()) else { continue };
             let cassette = self.references.open(&self.state, reference)?;
-            let rules = cassette.rules();
-            let known = references.entry(reference.clone()).or_insert_with(|| told(cassette.recording(), rules));
+            let known = references
+                .entry(reference.clone())
+                .or_insert_with(|| compared_run(cassette.recording(), cassette.rules()));
             let recording = recording::read(&self.state.run_dir(&cell.run))?;
+            let own = compared_run(&recording, cassette.rules());
             let steps = &recording.trajectory.steps;
-            let Some(fork) = planned_step(steps, &cassette, &planned) else { continue };
-            attempt.fork_step = left_at(attempt.ended.as_ref(), &recording, fork, |to| {
-                parting_before(cassette.recording(), known, &recording, to, rules)
-            });
-            if let Some(parting) = parting_before(cassette.recording(), known, &recording, fork, rules) {
+            let Some(planned) = planned_step(steps, &cassette, &planned) else { continue };
+            let edited = edited(steps);
+            // Of branches side by side, that of a later injection may come first.
+            let fork = edited.iter().copied().min().map_or(planned, |first| first.min(planned));
+            attempt.fork_step =
+                left_at(attempt.ended.as_ref(), &recording, fork, |to| parting_before(known, &own, to, &edited));
+            if let Some(parting) = parting_before(known, &own, fork, &edited) {
                 attempt.class = Some(Class::Diverged);
                 attempt.flipped = false;
                 attempt.why = Some(parting.to_string());
@@ -189,6 +193,12 @@ impl CellBench {
         }
         Ok(concluded)
     }
+}
+
+/// The positions of the steps in which something was planted.
+fn edited(steps: &[Step]) -> Vec<usize> {
+    let is_edited = |step: &Step| step.injected.iter().any(|error| error.delivered);
+    steps.iter().enumerate().filter(|(_, step)| is_edited(step)).map(|(at, _)| at).collect()
 }
 
 /// The step at which a run left its reference: where it was to be altered, if it was altered there; else the first that differs,

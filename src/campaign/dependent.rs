@@ -44,8 +44,12 @@ impl CellBench {
     pub(super) fn dependence(&self, claimed: &Claimed, arms: &PairedArms) -> Result<Option<Dependence>, CampaignError> {
         let reference = self.references.open(&self.state, &claimed.fork.reference)?;
         let fork = &claimed.fork;
-        let behind = |step: &&Step| step.step > fork.step || (step.step == fork.step && !fork.replied);
-        let asked = reference.recording().trajectory.steps.iter().filter(behind);
+        // What ran beside the fork is answered from the record in every execution.
+        let recorded = reference.recorded_until(fork.step).into_iter().flatten();
+        let recorded = recorded.map(|(_, step)| step.step).collect::<BTreeSet<_>>();
+        let is_live =
+            |step: &&Step| if step.step == fork.step { !fork.replied } else { !recorded.contains(&step.step) };
+        let asked = reference.recording().trajectory.steps.iter().filter(is_live);
         let asked: BTreeSet<AgentName> = asked.map(|step| step.attribution.agent.clone()).collect();
         let (null, treated) = (self.seen_arm(arms.of(Arm::Null))?, self.seen_arm(arms.of(Arm::Treated))?);
         Ok(SeenArms { null: &null, treated: &treated, reference: &asked }.dependence())

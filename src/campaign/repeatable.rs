@@ -17,24 +17,24 @@ use super::{
     narrow::necessity,
 };
 use crate::{
-    equality::{Told, parting},
+    equality::{ComparedRun, parting},
     plan::Planted,
     proof::{ProofSample, Repetition},
     recording,
-    replay::told,
+    replay::compared_run,
     trajectory::{RunId, Standing},
 };
 
 /// What was seen of an execution.
 #[derive(Debug)]
 struct SeenExecution {
-    told: Vec<Told>,
+    calls: ComparedRun,
     answer: String,
 }
 
 impl PartialEq for SeenExecution {
     fn eq(&self, other: &Self) -> bool {
-        self.answer == other.answer && parting(&self.told, &other.told).is_none()
+        self.answer == other.answer && parting(&self.calls, &other.calls).is_none()
     }
 }
 
@@ -202,7 +202,7 @@ impl CellBench {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
         // The reply at the fork may have other blanks, and with it the requests that quote it.
         let rules = self.references.rules(reference).with_blanks_alike();
-        Ok(SeenExecution { told: told(&recording, &rules), answer: ended.answer.clone() })
+        Ok(SeenExecution { calls: compared_run(&recording, &rules), answer: ended.answer.clone() })
     }
 }
 

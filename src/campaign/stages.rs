@@ -17,7 +17,7 @@ use crate::{
     equality::{Parting, Rules, parting},
     plan::{self, Operator, Plan},
     recording::{self, Recording},
-    replay::{ForkPoint, told},
+    replay::{ForkPoint, compared_run},
     trajectory::{Step, Unserved, Verdict, unserved},
 };
 
@@ -289,8 +289,9 @@ fn aims(plan: &Plan) -> Vec<Aim> {
 /// backend's, and all that follows may differ for that.
 fn is_repeatable(runs: &[Recording], rules: &Rules) -> bool {
     let Some((first, others)) = runs.split_first() else { return true };
-    let first = told(first, rules);
-    let parts =
-        |run: &Recording| matches!(parting(&first, &told(run, rules)), Some(Parting::Asked(_) | Parting::Missing(_)));
+    let first = compared_run(first, rules);
+    let parts = |run: &Recording| {
+        matches!(parting(&first, &compared_run(run, rules)), Some(Parting::Asked(_) | Parting::Missing(_)))
+    };
     !others.iter().any(parts)
 }

@@ -1,24 +1,26 @@
 //! What is equal: one notion for requests, replies and the beginnings of runs, for replay, campaigns and lint.
 //!
-//! [`Rules`] say what may differ in a request without making it another one; [`Form`] is what is left of it. [`Told`]
-//! is a call with its answer as they are compared, and [`parting_before`] says whether a run is its reference up to a
-//! step: calls that overlapped, or waited for nothing of one another, are one group without order, wherever they stand.
+//! [`Rules`] say what may differ in a request without making it another one; [`Form`] is what is left of it. [`ComparedCall`]
+//! is a call with its answer as they are compared, [`ComparedRun`] the calls of a run with the order that they have, and
+//! [`parting_before`] says whether a run is its reference up to a step.
 
 mod built_in;
+mod compared_call;
 mod form;
 mod masked;
+mod order;
 mod pairing;
 mod parting;
 mod rules;
 mod rules_error;
-mod told;
 mod tool_results;
 
+pub use compared_call::{ComparedCall, same_reply, same_request};
 pub use form::{Form, SaidWords};
 pub use masked::MaskedValue;
+pub use order::{ComparedRun, OrderedCall, QuoteSearch, QuotedAnswer};
 pub use pairing::Pairing;
-pub use parting::{Parting, Spoken, joins, parting, parting_before, unordered};
+pub use parting::{Parting, joins, parting, parting_before};
 pub use rules::Rules;
 pub use rules_error::RulesError;
-pub use told::{Told, same_reply, same_request};
 pub use tool_results::ToolResults;

@@ -45,6 +45,7 @@ pub(super) fn decide(
     earlier: Option<Arc<Decision>>,
 ) -> Decided {
     retell::note_divergence(step, conversation);
+    step.planted_before = step.run.has_planted();
     let Some(plan) = &step.run.plan else { return Decided::default() };
     let edits = earlier.unwrap_or_else(|| {
         let delivered = |injection| step.run.delivered(&step.attribution, injection);

@@ -48,6 +48,8 @@ pub(super) struct OpenStep {
     awaited: ReplyWait,
     /// Whether agents that the upstream names may speak in its reply, and the plan edits replies.
     pub(super) names_speakers: bool,
+    /// Whether anything was planted in the run before the plan looked at this step.
+    pub(super) planted_before: bool,
     /// What it has to do with what the upstream keeps.
     pub(super) kept: StepKept,
     pub(super) delivered: Option<Bytes>,
@@ -106,6 +108,7 @@ impl OpenStep {
             link,
             awaited: ReplyWait { received, since: received, patience },
             names_speakers: false,
+            planted_before: false,
             kept: StepKept::default(),
             delivered: None,
             fuller: None,
@@ -140,6 +143,7 @@ impl OpenStep {
             attempt: self.numbers.attempt,
             attribution: self.attribution.clone(),
             asked: asked.clone(),
+            planted: self.planted_before,
         }
     }
 

@@ -275,6 +275,11 @@ impl Run {
         *agent.delivered.entry(injection).or_default() += 1;
     }
 
+    /// Whether any injection was delivered so far.
+    pub fn has_planted(&self) -> bool {
+        locked(&self.state).agents.values().any(|agent| !agent.delivered.is_empty())
+    }
+
     /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
     pub fn has_kept_edits(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.retells()) || locked(&self.told).has_any_diverged()

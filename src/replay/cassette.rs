@@ -12,6 +12,7 @@ use twox_hash::XxHash3_128;
 
 use super::{
     NoSuchStep, Rules,
+    finishing::FinishOrder,
     fitting::{fits_masked, without_tool_results},
     twins::RecordedTwins,
 };
@@ -46,6 +47,8 @@ pub struct Cassette {
     resultless: OnceLock<Positions>,
     /// Equal questions at once; made when the first question comes.
     twins: OnceLock<RecordedTwins>,
+    /// Answers that come after others; made when the first answer is given.
+    finish_order: OnceLock<FinishOrder>,
 }
 
 /// Positions of steps, by what they were asked.
@@ -82,6 +85,7 @@ impl Cassette {
             canonical: OnceLock::new(),
             resultless: OnceLock::new(),
             twins: OnceLock::new(),
+            finish_order: OnceLock::new(),
         })
     }
 
@@ -172,6 +176,11 @@ impl Cassette {
     /// Equal questions that were asked at the same time.
     pub(super) fn twins(&self) -> &RecordedTwins {
         self.twins.get_or_init(|| RecordedTwins::of(self, self.exact.values().map(Vec::as_slice)))
+    }
+
+    /// The order in which branches finished that are joined so.
+    pub(super) fn finish_order(&self) -> &FinishOrder {
+        self.finish_order.get_or_init(|| FinishOrder::of(self))
     }
 
     /// The steps whose request has the same bytes.

@@ -9,8 +9,10 @@
 mod advice;
 mod alike;
 mod cassette;
+mod compared;
 mod comparison;
 mod difference;
+mod finishing;
 mod fitting;
 mod fork;
 mod other_value;
@@ -22,11 +24,11 @@ mod replayed;
 mod reply;
 mod report;
 mod reword;
-mod told;
 mod twins;
 
 pub use crate::equality::{Rules, RulesError, ToolResults};
 pub use cassette::Cassette;
+pub use compared::{compared_run, learned_tool_results};
 pub use comparison::{CallChange, CallPlace, Changed, Comparison, Pair};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};
@@ -38,4 +40,3 @@ pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, RefusedRequest, ReplayReport, ServedReply};
 pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
-pub use told::{learned_tool_results, parting_before, told};

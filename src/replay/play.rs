@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use hyper::{Request, Response};
+use tokio::time::Instant;
 
 use super::{
     Cassette, Departure, Fit, Nearest, ReplayReport, ServedReply, Timing, advice,
@@ -37,6 +38,8 @@ pub(super) struct Play {
     timing: Timing,
     /// Whether a request may fit a record but for results of tools.
     any_tool_results: bool,
+    /// Positions of the recorded steps that may be served; `None`: all.
+    served: Option<HashSet<usize>>,
     state: Mutex<PlayState>,
 }
 
@@ -51,6 +54,8 @@ pub(super) struct PlayState {
     begun: HashMap<(Fit, u128), Alike>,
     /// Of records that answer one request: before this one, each was given.
     first_unused: HashMap<(Fit, u128), usize>,
+    /// When each recorded answer was given, by position.
+    pub(super) given: HashMap<usize, Instant>,
     /// Steps of the run, and the positions they were found at.
     bound: HashMap<StepIndex, (usize, Fit)>,
     /// What the record calls those whom the rules of this run call so; `None` where it has several names for them.
@@ -89,7 +94,17 @@ impl CassetteQuestion {
 
 impl Play {
     pub(super) fn new(cassette: Arc<Cassette>) -> Self {
-        Self { cassette, timing: Timing::Fast, any_tool_results: false, state: Mutex::default() }
+        Self { cassette, timing: Timing::Fast, any_tool_results: false, served: None, state: Mutex::default() }
+    }
+
+    /// The same of a part of the record.
+    pub(super) fn of_steps(self, served: HashSet<usize>) -> Self {
+        Self { served: Some(served), ..self }
+    }
+
+    /// Whether the step at a position may be served.
+    pub(super) fn is_played(&self, position: usize) -> bool {
+        self.served.as_ref().is_none_or(|served| served.contains(&position))
     }
 
     pub(super) fn set_timing(&mut self, timing: Timing) {
@@ -105,18 +120,14 @@ impl Play {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the record that answers a question, of those that `allowed` lets be used: an unused one, or the one that
-    /// an earlier attempt of the same step was answered from.
-    pub(super) fn take(
-        &self,
-        state: &mut PlayState,
-        question: &CassetteQuestion,
-        allowed: impl Fn(usize) -> bool,
-    ) -> Option<Taken> {
+    /// Takes the record that answers a question: an unused one, or the one that an earlier attempt of the same step was
+    /// answered from.
+    pub(super) fn take(&self, state: &mut PlayState, question: &CassetteQuestion) -> Option<Taken> {
         let asker = &question.asker;
         let found = if let Some(bound) = state.bound.get(&asker.step) {
             Some(*bound)
         } else {
+            let allowed = |position| self.is_played(position);
             let fresh = self.find(state, question, false, &allowed);
             // What was a retry then is a request of its own now where the failure shows in the record alone.
             fresh.or_else(|| self.find(state, question, true, &allowed))
@@ -249,8 +260,16 @@ impl Play {
         if attempt.status.is_none() || attempt.ending.is_some_and(CallEnding::is_error) {
             self.hold(position, &attempt).await;
         }
+        let is_last = step.last_attempt().is_some_and(|last| last.attempt == attempt.attempt);
+        if is_last && self.timing == Timing::Fast {
+            self.wait_for_turn(position).await;
+        }
         let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));
-        reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await
+        let reply = reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await;
+        if is_last {
+            self.state().given.insert(position, Instant::now());
+        }
+        reply
     }
 
     /// Waits until the equal questions that were under way when an attempt failed are asked here too, as far as they come:
@@ -309,6 +328,7 @@ impl Play {
         let position = |step: StepIndex| steps.iter().position(|known| known.step == step);
         let met = nearest.as_ref().and_then(|nearest| position(nearest.step));
         let swapped = reordered && met.is_some_and(|position| self.cassette.twins().meet_in(position));
+        let joined_otherwise = reordered && met.is_some_and(|at| self.cassette.finish_order().is_joined_in(at));
         let rule = difference.filter(|_| !tool_results_only).and_then(advice::rule);
         let agent = who.agent.clone();
         let form = self.cassette.canonical_form(surface, &asker.asked);
@@ -322,6 +342,7 @@ impl Play {
             nearest,
             tool_results_only,
             swapped,
+            joined_otherwise,
             rule,
             form,
         }
@@ -336,12 +357,12 @@ impl Play {
         ranked.into_iter().take(LIKELY).map(|(.., at)| at).collect()
     }
 
-    /// The report so far; `due` says which records were to be served.
-    pub(super) fn report(&self, due: impl Fn(usize) -> bool) -> ReplayReport {
+    /// The report so far.
+    pub(super) fn report(&self) -> ReplayReport {
         let state = self.state();
         let mut report = state.report.clone();
         let unused = self.cassette.bare_steps().iter().enumerate();
-        let unused = unused.filter(|(position, _)| due(*position) && !state.used.contains_key(position));
+        let unused = unused.filter(|(position, _)| self.is_played(*position) && !state.used.contains_key(position));
         report.unused = unused.map(|(_, step)| step.step).collect();
         // Replies are given side by side: their order is chance, that of the steps is not.
         report.served.sort_by_key(|served| (served.step, served.attempt));

@@ -1,9 +1,6 @@
 //! Recorded up to a fork point, live from there: the same prefix in every arm, by construction.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full};
@@ -25,8 +22,6 @@ use crate::{
 pub struct Prefixed {
     play: Play,
     fork: ForkPoint,
-    /// Positions of the recorded steps that may be served.
-    prefix: HashSet<usize>,
     /// An agent that says what it is given, call by call, whatever it is asked.
     puppet: Option<Puppet>,
     live: Arc<dyn Upstream>,
@@ -66,7 +61,7 @@ impl Prefixed {
     /// [`NoSuchStep`] when the record has no such step.
     pub fn new(cassette: Arc<Cassette>, fork: ForkPoint, live: Arc<dyn Upstream>) -> Result<Self, NoSuchStep> {
         let prefix = cassette.recorded_until(fork.step)?.map(|(position, _)| position).collect();
-        Ok(Self { play: Play::new(cassette), fork, prefix, puppet: None, live })
+        Ok(Self { play: Play::new(cassette).of_steps(prefix), fork, puppet: None, live })
     }
 
     /// The record that it answers from.
@@ -103,7 +98,7 @@ impl Prefixed {
 
     /// What came of it so far.
     pub fn report(&self) -> ReplayReport {
-        self.play.report(|position| self.prefix.contains(&position))
+        self.play.report()
     }
 
     /// Decides on a request, and writes it down. `edited`: an injection changed it on its way here.
@@ -122,10 +117,11 @@ impl Prefixed {
         {
             return course;
         }
-        let taken = self.play.take(&mut state, question, |position| self.prefix.contains(&position));
+        let taken = self.play.take(&mut state, question);
         let at_fork = taken.as_ref().is_some_and(|taken| {
             self.play.cassette.bare_steps().get(taken.position).is_some_and(|step| step.step == self.fork.step)
         });
+        state.passed |= question.asker.planted;
         let passed = state.passed;
         state.passed |= at_fork || edited;
         match taken {
@@ -144,7 +140,8 @@ impl Prefixed {
             }
             // A branch that runs ahead of the fork point makes a call that the record has later: that call is live.
             // What such a branch asks next cannot be told from a divergence, and is taken for its own.
-            // Only once the fork point is behind: an edit does not make another question the recorded one.
+            // Only once the fork point is behind, or something was planted in another branch: an edit does not make another
+            // question the recorded one.
             None if passed || !state.live.is_empty() || self.play.knows(question) => {}
             None => {
                 let departure = self.play.departure(&state, question);

@@ -31,12 +31,8 @@ pub(super) struct StepReading {
 
 impl StepReading {
     pub(super) fn of(step: &Step, rules: &Rules) -> Self {
-        let surface = surface_of(step);
-        let blocks = |body: &[u8]| match surface.and_then(|surface| door::request(surface, body).ok()) {
-            Some(conversation) => conversation.messages.iter().enumerate().map(message_block).collect(),
-            None => raw(body),
-        };
-        let (request, sent) = (blocks(&step.request), step.request_sent.as_ref().map(|sent| blocks(sent)));
+        let request = request_blocks(step, &step.request);
+        let sent = step.request_sent.as_ref().map(|sent| request_blocks(step, sent));
         let (reply, answered) = if let Some(read) = reply_of(step) {
             let blocks: Vec<NamedBlock> = read.answers.iter().map(|answer| answer_block(answer, &read)).collect();
             let mut text = String::new();
@@ -56,18 +52,40 @@ impl StepReading {
 
     /// All that was asked, as one text.
     pub(super) fn asked_text(&self) -> String {
-        self.request.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
+        joined(&self.request)
     }
 
     /// All that was answered, as one text.
     pub(super) fn answered_text(&self) -> String {
-        self.reply.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
+        joined(&self.reply)
     }
 }
 
 /// What a step was asked, as one text.
 pub fn asked_text(step: &Step) -> String {
-    StepReading::of(step, &Rules::none()).asked_text()
+    request_text(step, &step.request)
+}
+
+/// The same of a step whose request stands elsewhere.
+pub(super) fn request_text(step: &Step, request: &[u8]) -> String {
+    joined(&request_blocks(step, request))
+}
+
+/// What a step was answered, as one text: words, and calls of tools with their arguments.
+pub(super) fn answered_text(step: &Step) -> String {
+    let Some(reply) = reply_of(step) else { return String::new() };
+    reply.answers.iter().map(|answer| text_of(&answer.message)).collect::<Vec<_>>().join("\n")
+}
+
+fn request_blocks(step: &Step, body: &[u8]) -> Vec<NamedBlock> {
+    match surface_of(step).and_then(|surface| door::request(surface, body).ok()) {
+        Some(conversation) => conversation.messages.iter().enumerate().map(message_block).collect(),
+        None => raw(body),
+    }
+}
+
+fn joined(blocks: &[NamedBlock]) -> String {
+    blocks.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// The surface of a step, if it can be read.

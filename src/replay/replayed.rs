@@ -47,7 +47,7 @@ impl Replayed {
 
     /// What came of it so far.
     pub fn report(&self) -> ReplayReport {
-        self.play.report(|_| true)
+        self.play.report()
     }
 }
 
@@ -70,7 +70,7 @@ impl Upstream for Replayed {
             };
             let taken = {
                 let mut state = self.play.state();
-                let taken = self.play.take(&mut state, &question, |_| true);
+                let taken = self.play.take(&mut state, &question);
                 taken.ok_or_else(|| {
                     let departure = self.play.departure(&state, &question);
                     let said = departure.to_string();

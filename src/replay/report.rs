@@ -120,6 +120,9 @@ pub struct Departure {
     pub tool_results_only: bool,
     /// Whether it quotes answers to equal questions, asked at once, in another order than the nearest record does.
     pub swapped: bool,
+    /// Whether it differs from the nearest record in the order of its words, and that record holds the answers of branches as they
+    /// finished.
+    pub joined_otherwise: bool,
     /// A rules file that would have taken the first difference for none, where it looks as if each run made it anew.
     pub rule: Option<String>,
     /// The request's canonical form, which no record has.
@@ -142,7 +145,7 @@ pub struct Nearest {
 
 impl std::fmt::Display for Departure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { step, agent, call, unread, answers, nearest, tool_results_only, swapped, rule, .. } = self;
+        let Self { step, agent, call, unread, answers, nearest, tool_results_only, rule, .. } = self;
         match unread {
             Some(unread) => write!(formatter, "step {step} ({unread}, by `{agent}`) is not in the record")?,
             None => write!(formatter, "step {step} (call {call} of `{agent}`) is not in the record")?,
@@ -159,8 +162,11 @@ impl std::fmt::Display for Departure {
         }
         if *tool_results_only {
             write!(formatter, "; only results of tools differ: the tools ran again (`--any-tool-results` goes on)")?;
-        } else if *swapped {
+        } else if self.swapped {
             let why = "equal questions, asked at once, got each other's answers, and nothing tells them apart";
+            write!(formatter, "; {why}")?;
+        } else if self.joined_otherwise {
+            let why = "branches that are joined as they finish came in another order";
             write!(formatter, "; {why}")?;
         } else if difference.as_ref().is_some_and(|difference| difference.reordered) {
             let why = "a set? Python orders it anew in each process unless PYTHONHASHSEED is set";

@@ -183,6 +183,7 @@ const PURE: &[&str] = &[
 
 /// Other crates that pure rooms may name: what computes. A crate that is not here is no part of them.
 const COMPUTES: &[&str] = &[
+    "aho_corasick",
     "alloc",
     "base64",
     "blake3",

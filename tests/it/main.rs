@@ -19,6 +19,7 @@ mod attacked;
 mod attribute;
 mod background;
 mod bodies;
+mod branches;
 mod campaign;
 mod client_verdict;
 mod clients;

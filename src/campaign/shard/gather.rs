@@ -21,7 +21,7 @@ use crate::{
     },
     equality::{Rules, parting},
     recording,
-    replay::{learned_tool_results, told},
+    replay::{compared_run, learned_tool_results},
     trajectory::RunId,
 };
 
@@ -203,7 +203,7 @@ fn is_equal(one: &Path, other: &Path, run: &RunId) -> Result<bool, CampaignError
     }
     let seen = [recording::read(&log(one, run))?, recording::read(&log(other, run))?];
     let rules = Rules::default().with_tool_results(learned_tool_results(&seen, &Rules::default()));
-    let [one, other] = seen.each_ref().map(|recording| told(recording, &rules));
+    let [one, other] = seen.each_ref().map(|recording| compared_run(recording, &rules));
     Ok(parting(&one, &other).is_none())
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{LintReport, Noted, Rule, across::Across, is_injected, quoted, reply};
 use crate::{
     dataset::{Dataset, DatasetError, Entry, PlacedSample, Said, Sample, SampleKind, SampleStep, Truth},
-    equality::{self, Parting, Rules, SaidWords, Spoken, Told},
+    equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, SaidWords},
 };
 
 /// Failures and their twins, read by their places.
@@ -96,18 +96,19 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<usize> {
     let made = |step: u32, agent: &crate::trajectory::AgentName| {
         sample.steps.get(step as usize).is_some_and(|step| step.agent == *agent)
     };
-    let first = planted.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).min()?;
-    let loose = |sample: &Sample| equality::unordered(told(sample), &spoken(sample));
-    let (sample, twin) = (loose(sample), loose(twin));
+    let edited: Vec<u32> = planted.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).collect();
+    let first = edited.iter().min()?;
+    let edited: Vec<usize> = edited.iter().filter_map(|step| usize::try_from(*step).ok()).collect();
+    let (sample, twin) = (compared_run(sample), compared_run(twin));
     let (Parting::Asked(at) | Parting::Answered(at) | Parting::Missing(at)) =
-        equality::parting_before(&twin, &sample, usize::try_from(first).ok()?)?;
+        equality::parting_before(&twin, &sample, usize::try_from(*first).ok()?, &edited)?;
     Some(at)
 }
 
 /// The steps as they are compared.
-fn told(sample: &Sample) -> Vec<Told> {
+fn compared_run(sample: &Sample) -> ComparedRun {
     let rules = Rules::default();
-    let told = |(number, step): (u32, &SampleStep)| {
+    let call = |(number, step): (u32, &SampleStep)| {
         let input = sample.input(number);
         let mut tools: Vec<&String> = step.tools.iter().collect();
         tools.sort_unstable();
@@ -119,21 +120,23 @@ fn told(sample: &Sample) -> Vec<Told> {
             .output
             .as_ref()
             .map(|said| SaidWords { ids: ids(said).collect(), value: json!([step.status, step.finish_reason, said]) });
-        Told::new(step.agent.clone(), asked, answered, &rules).joining(step.overlaps)
+        ComparedCall::new(step.agent.clone(), asked, answered, &rules)
     };
-    (0..).zip(&sample.steps).map(told).collect()
-}
-
-/// What tells which steps waited for which.
-fn spoken(sample: &Sample) -> Vec<Spoken> {
     let words = |said: &[&Said]| said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
-    let told = |(number, step): (u32, &SampleStep)| Spoken {
+    let order = |step: &SampleStep| OrderedCall {
         agent: step.agent.clone(),
         instance: step.instance,
-        asked: words(&sample.input(number).unwrap_or_default()),
         answered: words(&step.output.iter().collect::<Vec<_>>()),
+        opened: 0,
+        closed: None,
     };
-    (0..).zip(&sample.steps).map(told).collect()
+    let overlaps: Vec<bool> = sample.steps.iter().map(|step| step.overlaps).collect();
+    let asked = |position: usize| {
+        let input = u32::try_from(position).ok().and_then(|number| sample.input(number));
+        words(&input.unwrap_or_default())
+    };
+    let calls = (0..).zip(&sample.steps).map(call).collect();
+    ComparedRun::without_clock(calls, sample.steps.iter().map(order).collect(), asked, &overlaps)
 }
 
 fn ids(said: &Said) -> impl Iterator<Item = String> {

@@ -28,6 +28,8 @@ pub struct Asker {
     pub attribution: Attribution,
     /// The body as the client sent it, before any edit.
     pub asked: Bytes,
+    /// Whether anything that the run's plan plants was delivered in the run before this call.
+    pub planted: bool,
 }
 
 /// A future that an upstream returns.

@@ -24,38 +24,37 @@ use crate::{
 /// Ids of calls and of kept replies may be others in each run; over the whole of two runs one id stands for one id
 /// (see [`Pairing`]).
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct ComparedCall {
     agent: AgentName,
-    asked: ToldShape,
-    answered: Option<ToldAnswer>,
-    joins: bool,
+    asked: CallShape,
+    answered: Option<AnswerShape>,
 }
 
 /// A hash of what was said, and the ids that it holds, by their numbers.
 #[derive(Debug, Clone)]
-struct ToldShape {
+struct CallShape {
     key: u128,
     ids: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
-struct ToldAnswer {
-    shape: ToldShape,
+struct AnswerShape {
+    shape: CallShape,
     /// The hash with volatile parts as they are: a reply served from a record repeats the record's.
     literal: u128,
     /// What the reply itself is called. It counts where it is quoted, not here: some servers give all one name.
     named: Vec<String>,
 }
 
-impl Told {
+impl ComparedCall {
     /// A call of which the words are known, and not the bytes.
     pub fn new(agent: AgentName, asked: SaidWords, answered: Option<SaidWords>, rules: &Rules) -> Self {
         let (mut asked, mut seen) = (asked, SeenValues::default());
         let ids = asked.number();
         rules.apply(&mut asked.value, &mut seen);
-        let asked = ToldShape { key: key(&asked.value.to_string()), ids };
+        let asked = CallShape { key: key(&asked.value.to_string()), ids };
         let answered = answered.map(|words| answered_of(words, Vec::new(), rules, &mut seen));
-        Self { agent, asked, answered, joins: false }
+        Self { agent, asked, answered }
     }
 
     /// A recorded step: what the client asked, before any edit, and what it got in the end, edits included.
@@ -63,23 +62,12 @@ impl Told {
         let mut seen = SeenValues::default();
         let (form, ids) = Form::read(&step.surface, &step.request, rules, &mut seen);
         let path = step.path.split('?').next().unwrap_or_default();
-        let asked = ToldShape { key: key(&format!("{} {path} {}", step.method, form.text())), ids };
+        let asked = CallShape { key: key(&format!("{} {path} {}", step.method, form.text())), ids };
         let answered = step.last_attempt().and_then(|attempt| {
             let (words, named) = words(&step.surface, attempt)?;
             Some(answered_of(words, named, rules, &mut seen))
         });
-        Self { agent: step.attribution.agent.clone(), asked, answered, joins: false }
-    }
-
-    /// Whether the call overlapped with the one before it, or with one that overlaps with that (see
-    /// [`joins`](super::joins)): calls that did are one group without order.
-    #[must_use]
-    pub fn joining(self, joins: bool) -> Self {
-        Self { joins, ..self }
-    }
-
-    pub(super) fn joins(&self) -> bool {
-        self.joins
+        Self { agent: step.attribution.agent.clone(), asked, answered }
     }
 
     /// Whether the two were asked the same; `pairs` learns the ids where they were.
@@ -104,25 +92,25 @@ impl Told {
 
 /// Whether two recorded steps were asked the same, volatile parts aside.
 pub fn same_request(one: &Step, other: &Step, rules: &Rules) -> bool {
-    Told::of_step(one, rules).same_asked(&Told::of_step(other, rules), &mut Pairing::default())
+    ComparedCall::of_step(one, rules).same_asked(&ComparedCall::of_step(other, rules), &mut Pairing::default())
 }
 
 /// Whether two recorded steps were answered the same, volatile parts aside.
 pub fn same_reply(one: &Step, other: &Step, rules: &Rules) -> bool {
-    Told::of_step(one, rules).same_answered(&Told::of_step(other, rules), &mut Pairing::default())
+    ComparedCall::of_step(one, rules).same_answered(&ComparedCall::of_step(other, rules), &mut Pairing::default())
 }
 
 fn key(text: &str) -> u128 {
     XxHash3_128::oneshot(text.as_bytes())
 }
 
-fn answered_of(words: SaidWords, named: Vec<String>, rules: &Rules, seen: &mut SeenValues) -> ToldAnswer {
+fn answered_of(words: SaidWords, named: Vec<String>, rules: &Rules, seen: &mut SeenValues) -> AnswerShape {
     let mut words = words;
     let ids = words.number();
     let literal = key(&words.value.to_string());
     seen.close();
     rules.mask_strings(&mut words.value, seen);
-    ToldAnswer { shape: ToldShape { key: key(&words.value.to_string()), ids }, literal, named }
+    AnswerShape { shape: CallShape { key: key(&words.value.to_string()), ids }, literal, named }
 }
 
 /// What an attempt gave its client, and what that calls itself; `None` where it gave nothing.

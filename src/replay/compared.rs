@@ -1,0 +1,56 @@
+//! A recorded run as it is compared with another.
+
+use std::collections::HashMap;
+
+use super::reading::{answered_text, asked_text};
+use crate::{
+    equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults},
+    recording::{ExchangeDetail, Recording},
+    trajectory::{Step, StepIndex},
+};
+
+/// How far results of tools differ between runs of one task that nothing was planted in: as far as it takes for all of them to
+/// have asked the same where they had got the same replies. [`ToolResults::Exact`] where that explains nothing.
+pub fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
+    let Some((first, others)) = runs.split_first() else { return ToolResults::Exact };
+    let explains = |setting: &ToolResults| {
+        let rules = rules.clone().with_tool_results(*setting);
+        let known = compared_run(first, &rules);
+        let parts = |other: &Recording| {
+            let parting = equality::parting(&known, &compared_run(other, &rules));
+            matches!(parting, Some(Parting::Asked(_) | Parting::Missing(_)))
+        };
+        !others.iter().any(parts)
+    };
+    [ToolResults::Exact, ToolResults::Masked, ToolResults::Any].into_iter().find(explains).unwrap_or_default()
+}
+
+/// The calls of a run, in the order of its steps, for [`equality::parting`] and [`equality::parting_before`].
+pub fn compared_run(recording: &Recording, rules: &Rules) -> ComparedRun {
+    let steps = &recording.trajectory.steps;
+    let calls = steps.iter().map(|step| ComparedCall::of_step(step, rules)).collect();
+    let asked = |position: usize| steps.get(position).map(asked_text).unwrap_or_default();
+    ComparedRun::new(calls, &ordered_calls(steps, &recording.exchanges), asked)
+}
+
+/// What the steps of a run tell of their order.
+pub(super) fn ordered_calls(steps: &[Step], exchanges: &[ExchangeDetail]) -> Vec<OrderedCall> {
+    let mut spans: HashMap<StepIndex, (u64, Option<u64>)> = HashMap::new();
+    for exchange in exchanges {
+        let (opened, closed) = spans.entry(exchange.step).or_insert((exchange.opened, exchange.closed));
+        // Until its last attempt has ended, a call is under way.
+        *opened = exchange.opened.min(*opened);
+        *closed = closed.zip(exchange.closed).map(|(one, other)| one.max(other));
+    }
+    let ordered = |step: &Step| {
+        let (opened, closed) = spans.get(&step.step).copied().unwrap_or((0, Some(0)));
+        OrderedCall {
+            agent: step.attribution.agent.clone(),
+            instance: step.attribution.instance,
+            answered: answered_text(step),
+            opened,
+            closed,
+        }
+    };
+    steps.iter().map(ordered).collect()
+}
