@@ -23,6 +23,7 @@ mod near;
 mod origins;
 mod owners;
 mod placed;
+mod quoted;
 mod recent;
 mod reference;
 mod roster;

@@ -6,6 +6,7 @@ use memchr::memmem::Finder;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::quoted;
 use crate::{
     surface::Outline,
     trajectory::{AgentName, Attribution, Pattern, Source},
@@ -28,7 +29,8 @@ pub struct RosterRule {
     /// The agent. May be left out when `system_regex` has a group `agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Text that the system prompt contains.
+    /// Text that the system prompt contains. Of several words, it does not count where it stands in quotation marks, a block quote
+    /// or a code block: a prompt may quote another agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_contains: Option<String>,
     /// Regular expression that the system prompt matches somewhere; a group `agent` names the agent.
@@ -46,6 +48,10 @@ pub struct RosterRule {
     /// Regular expression that the first user message matches somewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_regex: Option<String>,
+    /// Regular expression that the last user message matches somewhere: for a prompt that many agents share, of which the last
+    /// message says who speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_user_regex: Option<String>,
     /// The `name` that the system message carries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wire_name: Option<String>,
@@ -92,6 +98,7 @@ struct WrittenRule {
     conditions: RosterRule,
     system: Option<Regex>,
     first_user: Option<Regex>,
+    last_user: Option<Regex>,
     system_contains: Option<Finder<'static>>,
     first_user_contains: Option<Finder<'static>>,
     looks: Option<Vec<u32>>,
@@ -113,7 +120,10 @@ impl Roster {
 
     /// Whether all conditions are about what a request repeats from call to call: prompt, names, tools, model, looks.
     pub(super) fn asks_only_for_what_stands(&self) -> bool {
-        self.0.iter().all(|rule| rule.first_user.is_none() && rule.first_user_contains.is_none())
+        let reads_user = |rule: &WrittenRule| {
+            rule.first_user.is_some() || rule.first_user_contains.is_some() || rule.last_user.is_some()
+        };
+        !self.0.iter().any(reads_user)
     }
 
     /// Whether a rule's conditions are about what a request looks like.
@@ -183,6 +193,7 @@ impl WrittenRule {
         };
         let system = regex("system_regex", &rule.system_regex)?;
         let first_user = regex("first_user_regex", &rule.first_user_regex)?;
+        let last_user = regex("last_user_regex", &rule.last_user_regex)?;
         let looks = rule.looks.as_ref().map(|looks| looks.iter().map(|name| key(name)).collect::<Result<_, _>>());
         let looks: Option<Vec<u32>> = looks.transpose().map_err(refuse)?;
         if rule.instances == Some(0) {
@@ -205,6 +216,7 @@ impl WrittenRule {
             || rule.model.is_some()
             || rule.first_user_contains.is_some()
             || first_user.is_some()
+            || last_user.is_some()
             || rule.wire_name.is_some()
             || looks.is_some();
         if !condition {
@@ -214,7 +226,16 @@ impl WrittenRule {
         }
         let finder = |text: &Option<String>| text.as_ref().map(|text| Finder::new(text).into_owned());
         let (system_contains, first_user_contains) = (finder(&rule.system_contains), finder(&rule.first_user_contains));
-        Ok(Self { number, conditions: rule, system, first_user, system_contains, first_user_contains, looks })
+        Ok(Self {
+            number,
+            conditions: rule,
+            system,
+            first_user,
+            last_user,
+            system_contains,
+            first_user_contains,
+            looks,
+        })
     }
 
     /// The agent, if every condition holds.
@@ -222,11 +243,13 @@ impl WrittenRule {
         let rule = &self.conditions;
         let first_user = LazyCell::new(|| outline.first_user().unwrap_or_default());
         let offered = |tool: &String| outline.tools.iter().any(|offered| offered == tool);
-        let holds = self.system_contains.as_ref().is_none_or(|finder| finder.find(prompt.as_bytes()).is_some())
+        let last_user = LazyCell::new(|| outline.last_user().unwrap_or_default());
+        let holds = self.system_contains.as_ref().is_none_or(|finder| quoted::stands_in(finder, prompt))
             && rule.tools.as_ref().is_none_or(|tools| tools.iter().all(offered))
             && rule.model.as_ref().is_none_or(|model| outline.model == *model)
             && self.first_user_contains.as_ref().is_none_or(|finder| finder.find(first_user.as_bytes()).is_some())
             && self.first_user.as_ref().is_none_or(|pattern| pattern.is_match(&first_user))
+            && self.last_user.as_ref().is_none_or(|pattern| pattern.is_match(&last_user))
             && rule.wire_name.as_ref().is_none_or(|name| outline.names.iter().any(|n| n == name))
             && rule.bare.is_none_or(|bare| outline.prompts.is_empty() == bare)
             && self.looks.as_ref().is_none_or(|looks| looks.contains(&key));

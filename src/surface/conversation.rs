@@ -352,6 +352,11 @@ impl Outline<'_> {
     pub fn first_user(&self) -> Option<Cow<'_, str>> {
         self.said.iter().find(|said| said.role == Role::User).map(SaidMessage::text)
     }
+
+    /// The text of the last user message.
+    pub fn last_user(&self) -> Option<Cow<'_, str>> {
+        self.said.iter().rev().find(|said| said.role == Role::User).map(SaidMessage::text)
+    }
 }
 
 impl From<&Conversation> for Outline<'static> {

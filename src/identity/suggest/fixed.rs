@@ -6,6 +6,8 @@ use crate::identity::mask;
 const WORDS_MAX: usize = 4096;
 /// Longest fixed text that a rule asks for, in bytes.
 const FIXED_MAX: usize = 240;
+/// Shortest ending that a rule asks for, in bytes.
+const ENDING_MIN: usize = 4;
 /// Fewest words in a row that are taken for fixed between two holes.
 const RUN_MIN: usize = 2;
 
@@ -86,9 +88,32 @@ impl FixedTemplate {
 
     /// A regular expression that fits all texts of the template, and as little else as can be.
     pub(super) fn regex(&self) -> String {
-        let parts: Vec<String> = self.0.iter().map(|part| regex::escape(part.trim())).collect();
-        let middle = parts.join(".*").replace("\\\n", "\n").replace('\n', "\\s+");
-        format!("(?s)\\A\\s*{middle}\\s*\\z")
+        let parts: Vec<String> = self.0.iter().map(|part| escaped(part)).collect();
+        format!(r"(?s)\A\s*{}\s*\z", parts.join(".*"))
+    }
+
+    /// Beginnings that all texts of the template share, the shortest first: whole sentences, or what stands before the first hole.
+    /// `plain`: whether a sentence may be asked for.
+    pub(super) fn beginnings(&self, plain: impl Fn(&str) -> bool) -> Vec<&str> {
+        let Some(part) = self.0.first() else { return Vec::new() };
+        let mut found: Vec<&str> = Vec::new();
+        for sentence in crate::identity::fingerprint::sentences(part).take_while(|sentence| plain(sentence)) {
+            let end = sentence.as_ptr().addr() - part.as_ptr().addr() + sentence.len();
+            found.extend(part.get(..end).filter(|text| text.len() <= FIXED_MAX));
+        }
+        found
+    }
+
+    /// The last sentence that all texts of the template share and end with; `None` where they end with a hole.
+    pub(super) fn ending(&self, plain: impl Fn(&str) -> bool) -> Option<&str> {
+        let last = crate::identity::fingerprint::sentences(self.0.last()?).last()?;
+        // A part that begins within a line may begin within a sentence.
+        Some(last).filter(|last| plain(last) && last.len() <= FIXED_MAX && last.len() >= ENDING_MIN)
+    }
+
+    /// Whether a text is all that is told, with nothing put in.
+    pub(super) fn is_whole(&self, text: &str) -> bool {
+        matches!(self.0.as_slice(), [only] if only.trim() == text.trim())
     }
 
     /// Fixed texts that a rule may ask for, in order: sentences, and where `lines`, whole lines before theirs.
@@ -103,6 +128,12 @@ impl FixedTemplate {
         found.dedup();
         found
     }
+}
+
+/// A text as a part of a regular expression; where its lines break, any blanks may stand.
+pub(super) fn escaped(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(regex::escape).collect::<Vec<_>>().join(r"\s+")
 }
 
 /// How many words of a text tell something: `You are a` tells nothing.
@@ -150,7 +181,7 @@ pub(super) fn telling(text: &str) -> usize {
 }
 
 /// Whether a word tells a moment, an id or a place on a machine.
-fn moves(word: &str) -> bool {
+pub(super) fn moves(word: &str) -> bool {
     let mut masked = String::new();
     mask::moments(word, &mut masked);
     let plain = word.trim_matches(|sign: char| "\"'`()<>,;:.".contains(sign));

@@ -6,9 +6,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::{
     fixed::{FixedTemplate, telling},
     portrait::Portrait,
+    role::{self, PromptRole},
 };
 use crate::{
-    identity::fingerprint::{Looks, Mark, mark_sentences, sentences},
+    identity::{
+        HeardRun,
+        fingerprint::{Looks, Mark, mark_sentences, sentences},
+    },
     trajectory::Source,
 };
 
@@ -20,11 +24,17 @@ const BEGINNING_MIN: usize = 3;
 const COMPARED_MAX: usize = 256;
 
 /// Portraits, each group one agent.
-pub(super) fn groups(portraits: Vec<Portrait<'_>>) -> Vec<Vec<Portrait<'_>>> {
+pub(super) fn groups<'a>(portraits: Vec<Portrait<'a>>, runs: &[HeardRun<'_>]) -> Vec<Vec<Portrait<'a>>> {
     let mut group: Vec<usize> = (0..portraits.len()).collect();
-    let told: Vec<ToldSpan> =
-        portraits.iter().enumerate().filter_map(|(at, portrait)| ToldSpan::of(at, portrait)).collect();
+    let roles = role::roles(&portraits, runs);
+    let told: Vec<ToldSpan<'_>> = portraits
+        .iter()
+        .zip(&roles)
+        .enumerate()
+        .filter_map(|(at, (portrait, role))| ToldSpan::of(at, portrait, role))
+        .collect();
     let told = told.get(..told.len().min(COMPARED_MAX)).unwrap_or_default();
+    by_role(told, &mut group);
     one_after_another(told, &mut group);
     let common = common(&portraits, &group);
     over_runs(told, &common, &mut group);
@@ -40,16 +50,17 @@ pub(super) fn groups(portraits: Vec<Portrait<'_>>) -> Vec<Vec<Portrait<'_>>> {
 }
 
 /// What a portrait with a prompt is told, and when: first and last step in each run.
-struct ToldSpan {
+struct ToldSpan<'r> {
     at: usize,
+    role: &'r PromptRole,
     looks: Looks,
     text: String,
     sentences: HashSet<Mark>,
     spans: BTreeMap<usize, (usize, usize)>,
 }
 
-impl ToldSpan {
-    fn of(at: usize, portrait: &Portrait<'_>) -> Option<Self> {
+impl<'r> ToldSpan<'r> {
+    fn of(at: usize, portrait: &Portrait<'_>, role: &'r PromptRole) -> Option<Self> {
         // A roster's names are what somebody told apart: they are never joined.
         if portrait.renewed || !portrait.needs_rule() || !portrait.looks.prompted || portrait.called.is_some() {
             return None;
@@ -60,7 +71,7 @@ impl ToldSpan {
         }
         let text = portrait.texts().into_iter().next()?;
         let looks = portrait.looks.clone();
-        Some(Self { at, looks, text, sentences: portrait.looks.sentences.iter().copied().collect(), spans })
+        Some(Self { at, role, looks, text, sentences: portrait.looks.sentences.iter().copied().collect(), spans })
     }
 
     fn meets(&self, other: &Self) -> bool {
@@ -74,6 +85,11 @@ impl ToldSpan {
 
     /// What is fixed in both texts, where that is most of what they tell.
     fn alike(&self, own: &str, other: &Self, theirs: &str) -> Option<FixedTemplate> {
+        // Prompts that both come again word for word hold no task in which they could differ.
+        let come_again = self.spans.len() > 1 && other.spans.len() > 1 && self.text != other.text;
+        if self.role.differs(other.role) || come_again {
+            return None;
+        }
         // Tools that none of two sets has all of are two agents', and so are some and none.
         let (tools, others) = (&self.looks, &other.looks);
         let grown = !tools.tools.is_empty() && !others.tools.is_empty();
@@ -95,11 +111,44 @@ impl ToldSpan {
     }
 }
 
+/// Joins prompts that say the same of their agent: within a run where all that differs is quoted, a moment or a place; over runs where
+/// none has two agents of which the same is said.
+fn by_role(told: &[ToldSpan<'_>], group: &mut [usize]) {
+    for (number, one) in told.iter().enumerate() {
+        for other in told.iter().skip(number + 1).filter(|other| one.meets(other)) {
+            if one.role.is_one_agent(other.role) {
+                join(group, one.at, other.at);
+            }
+        }
+    }
+    let mut said: BTreeMap<&[Mark], Vec<&ToldSpan<'_>>> = BTreeMap::new();
+    for one in told.iter().filter(|one| !one.role.says.is_empty()) {
+        said.entry(&one.role.says).or_default().push(one);
+    }
+    for alike in said.values() {
+        let mut agents: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for one in alike {
+            for run in one.spans.keys() {
+                agents.entry(*run).or_default().extend(group.get(one.at));
+            }
+        }
+        // Prompts that come again word for word in other runs need nobody to join them.
+        let varies = |one: &&ToldSpan<'_>| (one.spans.len() == 1 || agents.len() == 1) && !one.role.says_otherwise;
+        if agents.values().all(|agents| agents.len() == 1) && alike.iter().all(varies) {
+            alike.windows(2).for_each(|pair| {
+                if let [one, other] = pair {
+                    join(group, one.at, other.at);
+                }
+            });
+        }
+    }
+}
+
 /// Joins what speaks one after the other in a run: where the same words are put in for the same ones in another agent's
 /// prompt too, and all that was said with the former comes first, a new task has begun. One prompt whose tools have
 /// grown is joined without that.
-fn one_after_another(told: &[ToldSpan], group: &mut [usize]) {
-    let mut pairs: Vec<(&ToldSpan, &ToldSpan, (String, String))> = Vec::new();
+fn one_after_another(told: &[ToldSpan<'_>], group: &mut [usize]) {
+    let mut pairs: Vec<(&ToldSpan<'_>, &ToldSpan<'_>, (String, String))> = Vec::new();
     for before in told {
         for after in told.iter().filter(|after| before.meets(after) && before.precedes(after)) {
             if let Some(fixed) = before.alike(&before.text, after, &after.text) {
@@ -108,7 +157,7 @@ fn one_after_another(told: &[ToldSpan], group: &mut [usize]) {
         }
     }
     for (before, after, put_in) in &pairs {
-        let with = |(other, next, theirs): &&(&ToldSpan, &ToldSpan, (String, String))| {
+        let with = |(other, next, theirs): &&(&ToldSpan<'_>, &ToldSpan<'_>, (String, String))| {
             let apart = ![before.at, after.at].contains(&other.at) && ![before.at, after.at].contains(&next.at);
             apart && theirs == put_in && before.meets(other) && before.precedes(next) && other.precedes(after)
         };
@@ -124,7 +173,7 @@ fn join(group: &mut [usize], a: usize, b: usize) {
 }
 
 /// Joins prompts of agents that never speak in one run, those first that are most alike.
-fn over_runs(told: &[ToldSpan], common: &HashSet<Mark>, group: &mut [usize]) {
+fn over_runs(told: &[ToldSpan<'_>], common: &HashSet<Mark>, group: &mut [usize]) {
     let own: Vec<String> = told.iter().map(|one| own(&one.text, common)).collect();
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, (one, text)) in told.iter().zip(&own).enumerate() {

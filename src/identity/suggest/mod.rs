@@ -3,9 +3,12 @@
 //! A rule asks for what is fixed in an agent's calls over all runs given, not for one task's words; two agents are never
 //! put under one rule without a word; what is only guessed is a comment.
 
+mod called;
+mod candidates;
 mod fixed;
 mod kin;
 mod portrait;
+mod role;
 mod rules;
 mod text;
 
@@ -57,7 +60,7 @@ impl<'a> Suggestions<'a> {
         runs: &'a [HeardRun<'a>],
         names: &'a BTreeMap<AgentName, Proposal>,
     ) -> Self {
-        let groups = kin::groups(portraits);
+        let groups = kin::groups(portraits, runs);
         let mut all: Vec<Suggestion<'a>> = Vec::with_capacity(groups.len());
         for members in groups {
             let name = name(&members, names);

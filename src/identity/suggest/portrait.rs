@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::called::{self, CalledAgent};
 use crate::{
-    identity::{Heard, HeardRun, Looks, heard, helper_role},
-    trajectory::{AgentName, Attribution, Source, patterns},
+    identity::{Heard, HeardRun, Looks, fingerprint::mark_sentences, heard, helper_role},
+    trajectory::{AgentName, Attribution, Source},
 };
 
 /// What one agent's requests have in common.
@@ -15,7 +16,7 @@ pub(super) struct Portrait<'a> {
     /// The name that it shares with others.
     pub(super) shared: Option<AgentName>,
     /// What its user text calls it, where the looks are several agents'.
-    pub(super) called: Option<String>,
+    pub(super) called: Option<CalledAgent>,
     /// Which of those.
     number: usize,
     /// Run and step of each call.
@@ -59,8 +60,14 @@ impl Portrait<'_> {
 
     /// What it is told, in each call: its prompt, or without one its first user text; each text once.
     pub(super) fn texts(&self) -> Vec<String> {
+        self.texts_but(None)
+    }
+
+    /// The same of all runs but one.
+    pub(super) fn texts_but(&self, left_out: Option<usize>) -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
-        for step in &self.steps {
+        let steps = self.places.iter().zip(&self.steps).filter(|((run, _), _)| Some(*run) != left_out);
+        for (_, step) in steps {
             let text = told(step, self.looks.prompted);
             if !texts.contains(&text) {
                 texts.push(text);
@@ -79,17 +86,23 @@ pub(super) fn told(step: &Heard<'_>, prompted: bool) -> String {
     }
 }
 
-type PortraitKey = (AgentName, Option<String>);
+type PortraitKey = (AgentName, Option<CalledAgent>);
 
 /// The agents of all runs.
 pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
     let mut portraits: BTreeMap<PortraitKey, Portrait<'a>> = BTreeMap::new();
+    let lasting = called::lasting(runs);
     for (number, run) in runs.iter().enumerate() {
         let contested = heard::contested(run);
         for (at, ((step, told), looks)) in run.steps.iter().zip(&run.told).zip(run.all_looks()).enumerate() {
             let shared = (told.source == Source::Dialect && contested.contains(step.agent)).then(|| step.agent.clone());
-            let agent = if shared.is_some() { AgentName::unnamed(looks.key) } else { step.agent.clone() };
-            let called = called(step, told, &looks);
+            let called = CalledAgent::of(step).filter(|called| lasting.contains(called) && may_be_called(told, &looks));
+            let agent = match &called {
+                _ if shared.is_some() => AgentName::unnamed(looks.key),
+                // Without a prompt each user text has looks of its own: what it calls the agent is what stays.
+                Some(called) if looks.framed => AgentName::unnamed(looks_of(&called.text)),
+                _ => step.agent.clone(),
+            };
             let portrait = portraits.entry((agent.clone(), called.clone())).or_insert_with(|| Portrait {
                 agent,
                 shared,
@@ -158,16 +171,19 @@ impl<'a> Portrait<'a> {
     }
 }
 
-/// What the first user text of an agent with a prompt calls it: managed agents share a prompt and are named there.
-fn called(step: &Heard<'_>, told: &Attribution, looks: &Looks) -> Option<String> {
-    if !looks.prompted || told.source != Source::Fingerprint {
-        return None;
+/// Whether user texts may name an agent: where neither the user nor the wire does, and a prompt is shared or missing.
+fn may_be_called(told: &Attribution, looks: &Looks) -> bool {
+    match told.source {
+        Source::Fingerprint => looks.prompted,
+        Source::Frame | Source::Continuation => looks.framed,
+        _ => false,
     }
-    let text = step.outline.first_user()?;
-    let found = CALLED.find(&text)?;
-    Some(found.as_str().trim().to_owned())
 }
 
-patterns! {
-    CALLED = r"(?m)^\s*(?:You are|You're|Your name is|Your role is|Your role:|Role:)\s[^\n.]{1,100}";
+/// A key of looks for what a user text calls an agent.
+fn looks_of(called: &str) -> u32 {
+    let mut marks = Vec::new();
+    mark_sentences(called, &mut marks);
+    // The lower half is as good a key as the whole.
+    marks.first().map_or(0, |mark| u32::try_from(mark & u64::from(u32::MAX)).unwrap_or_default())
 }

@@ -116,6 +116,42 @@ fn a_roster_of_some_tasks_names_the_agents_of_others() {
                 ("You manage tools well.", "You're an agent named 'judge'.\nTask: maps", b),
             ],
         ),
+        // One prompt for all; the last line of the user text says who speaks.
+        (
+            [
+                ("You are part of a team.", "tea\nNow act as PLANNER.", a),
+                ("You are part of a team.", "tea\nNow act as EXECUTOR.", b),
+            ],
+            [
+                ("You are part of a team.", "ships\nNow act as PLANNER.", c),
+                ("You are part of a team.", "ships\nNow act as EXECUTOR.", d),
+            ],
+            [
+                ("You are part of a team.", "maps\nNow act as PLANNER.", a),
+                ("You are part of a team.", "maps\nNow act as EXECUTOR.", b),
+            ],
+        ),
+        // The same without a prompt.
+        (
+            [("-", "tea\nIt is Ann's turn.", a), ("-", "tea\nIt is Ben's turn.", b)],
+            [("-", "ships\nIt is Ann's turn.", c), ("-", "ships\nIt is Ben's turn.", d)],
+            [("-", "maps\nIt is Ann's turn.", a), ("-", "maps\nIt is Ben's turn.", b)],
+        ),
+        // A memory in the prompt quotes the others.
+        (
+            [
+                ("You are the finder of facts.\nMemory:\n(nothing yet)", "tea", a),
+                ("You are the judge of facts.\nMemory:\n- finder: Tides rise and fall twice a day here.", "tea", b),
+            ],
+            [
+                ("You are the finder of facts.\nMemory:\n(nothing yet)", "ships", c),
+                ("You are the judge of facts.\nMemory:\n- finder: Bees find their home by the sun.", "ships", d),
+            ],
+            [
+                ("You are the finder of facts.\nMemory:\n(nothing yet)", "maps", a),
+                ("You are the judge of facts.\nMemory:\n- finder: Maps of the old town hang in the hall.", "maps", b),
+            ],
+        ),
     ] {
         let (roster, names) = proposed(&[&first, &second]);
         assert_eq!((&names[0], &names[1]), (&names[2], &names[3]), "{roster}");
@@ -123,6 +159,39 @@ fn a_roster_of_some_tasks_names_the_agents_of_others() {
         let told: Vec<Option<usize>> = other.iter().map(|call| told(&roster, call)).collect();
         assert!(told.iter().all(Option::is_some) && told[0] != told[1], "{told:?}\n{roster}");
     }
+}
+
+#[test]
+fn no_rule_takes_a_prompt_that_quotes_another_agents() {
+    let [a, b, c, d] = ANSWERS;
+    let planner = "You are the planner. You cut the work into parts.";
+    let (roster, _) = proposed(&[
+        &[(planner, "tea", a), ("You are the writer. You write it down.", a, b)],
+        &[(planner, "ships", c), ("You are the writer. You write it down.", c, d)],
+    ]);
+    assert!(told(&roster, &(planner, "maps", a)).is_some(), "{roster}");
+    for child in [
+        format!("You help another agent. It was told: \"{planner}\" Do its first part."),
+        format!("You help another agent.\n> {planner}\n"),
+        format!("You help another agent. Its instructions:\n{planner}"),
+        format!("{planner}\n\nYou are now its helper number 1."),
+    ] {
+        assert_eq!(told(&roster, &(&child, "maps", a)), None, "{child}\n{roster}");
+    }
+}
+
+#[test]
+fn what_one_run_alone_holds_joins_nobody() {
+    let [a, b, c, d] = ANSWERS;
+    // Two programs, never in one run, whose writers are called the same.
+    let (roster, names) = proposed(&[
+        &[("You are the writer. You write the code of a commit.", "x", a)],
+        &[("You are the writer. You write a column of news.", "y", b)],
+        &[("You are the writer. You write the code of a commit.", "z", c)],
+        &[("You are the writer. You write a column of news.", "u", d)],
+    ]);
+    assert_eq!((&names[0], &names[1]), (&names[2], &names[3]), "{roster}");
+    assert_ne!(names[0], names[1], "{roster}");
 }
 
 #[test]

@@ -57,7 +57,11 @@ fn describe(text: &mut String, portrait: &Portrait<'_>, names: &BTreeMap<AgentNa
         let _ = writeln!(text, "#   the wire calls it `{shared}`, and another prompt of the run too: two agents");
     }
     if let Some(called) = &portrait.called {
-        let _ = writeln!(text, "#   one prompt for several agents; its user text says: {}", plain(called, EXCERPT_MAX));
+        let _ = writeln!(
+            text,
+            "#   one prompt for several agents; its user text says: {}",
+            plain(&called.text, EXCERPT_MAX)
+        );
     }
     if let Some(first) = portrait.steps.first() {
         let says = told(first, portrait.looks.prompted);
@@ -134,6 +138,12 @@ fn shown(sign: char) -> String {
 
 patterns! {
     ROLE = r"\bYou are (?:the |an? )?([A-Za-z][\w -]{1,40}?)(?:[.,;:\n]|\z)";
+}
+
+/// A pattern as a TOML string: between single quotes, where it may be, so that it reads as it is.
+pub(super) fn toml_pattern(pattern: &str) -> String {
+    let plain = pattern.chars().all(|sign| sign != '\'' && sign.escape_debug().len() < 3);
+    if plain { format!("'{pattern}'") } else { toml_string(pattern) }
 }
 
 /// A TOML string. JSON's escapes are TOML's; what could steer a terminal is escaped too.
