@@ -93,7 +93,7 @@ pub async fn run(
         state.refuse_others(&campaign, &campaign.chains(&[]), &proxies)?;
     }
     let chains = campaign.chains(&options.only);
-    let digest = CampaignDigest::of(&campaign, &backend, &options.rewriting).hash();
+    let digest = CampaignDigest::of(&campaign, &backend, &options.rewriting, &options.equality).hash();
     let bench = CellBench::served(&campaign, proxies, options, state, (ShardPart::WHOLE, digest)).await?;
     let mut heard = HeardSystems::default();
     bench

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug};
 
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::{definition::Campaign, ended};
+use crate::campaign::{definition::Campaign, ended, prefix::CampaignEquality};
 
 /// Hashes of what rows depend on, by what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,8 +13,14 @@ use crate::campaign::{definition::Campaign, ended};
 pub(in crate::campaign) struct CampaignDigest(BTreeMap<String, String>);
 
 impl CampaignDigest {
-    /// The digest of a campaign before this upstream. `rewriting` names the model that manipulators ask, if flags do.
-    pub(in crate::campaign) fn of(campaign: &Campaign, backend: &str, rewriting: &str) -> Self {
+    /// The digest of a campaign before this upstream, with what its start says beside the file: the model that manipulators ask,
+    /// and what is equal.
+    pub(in crate::campaign) fn of(
+        campaign: &Campaign,
+        backend: &str,
+        rewriting: &str,
+        equality: &CampaignEquality,
+    ) -> Self {
         let mut parts = BTreeMap::new();
         let mut add = |name: &str, value: &dyn Debug| {
             // How values are written out is this version's, and the version is among the parts.
@@ -30,6 +36,7 @@ impl CampaignDigest {
         add("seed", &campaign.seed);
         add("upstream", &(&campaign.upstream, backend));
         add("rewriting model", &rewriting);
+        add("what is equal", equality);
         add("tasks", &campaign.tasks);
         add("systems", &campaign.systems);
         add("verify", &(&campaign.verify, &campaign.judge));

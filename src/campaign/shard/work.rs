@@ -109,7 +109,7 @@ pub async fn run_shard(
         index: part.index(),
         of: part.of(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        digest: CampaignDigest::of(&campaign, &backend, &options.rewriting),
+        digest: CampaignDigest::of(&campaign, &backend, &options.rewriting, &options.equality),
         backend,
         chains: chains.len(),
     };
