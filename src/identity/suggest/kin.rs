@@ -27,11 +27,11 @@ const COMPARED_MAX: usize = 256;
 pub(super) fn groups<'a>(portraits: Vec<Portrait<'a>>, runs: &[HeardRun<'_>]) -> Vec<Vec<Portrait<'a>>> {
     let mut group: Vec<usize> = (0..portraits.len()).collect();
     let roles = role::roles(&portraits, runs);
-    let told: Vec<ToldSpan<'_>> = portraits
+    let told: Vec<PromptSpan<'_>> = portraits
         .iter()
         .zip(&roles)
         .enumerate()
-        .filter_map(|(at, (portrait, role))| ToldSpan::of(at, portrait, role))
+        .filter_map(|(at, (portrait, role))| PromptSpan::of(at, portrait, role))
         .collect();
     let told = told.get(..told.len().min(COMPARED_MAX)).unwrap_or_default();
     by_role(told, &mut group);
@@ -50,7 +50,7 @@ pub(super) fn groups<'a>(portraits: Vec<Portrait<'a>>, runs: &[HeardRun<'_>]) ->
 }
 
 /// What a portrait with a prompt is told, and when: first and last step in each run.
-struct ToldSpan<'r> {
+struct PromptSpan<'r> {
     at: usize,
     role: &'r PromptRole,
     looks: Looks,
@@ -59,7 +59,7 @@ struct ToldSpan<'r> {
     spans: BTreeMap<usize, (usize, usize)>,
 }
 
-impl<'r> ToldSpan<'r> {
+impl<'r> PromptSpan<'r> {
     fn of(at: usize, portrait: &Portrait<'_>, role: &'r PromptRole) -> Option<Self> {
         // A roster's names are what somebody told apart: they are never joined.
         if portrait.renewed || !portrait.needs_rule() || !portrait.looks.prompted || portrait.called.is_some() {
@@ -113,7 +113,7 @@ impl<'r> ToldSpan<'r> {
 
 /// Joins prompts that say the same of their agent: within a run where all that differs is quoted, a moment or a place; over runs where
 /// none has two agents of which the same is said.
-fn by_role(told: &[ToldSpan<'_>], group: &mut [usize]) {
+fn by_role(told: &[PromptSpan<'_>], group: &mut [usize]) {
     for (number, one) in told.iter().enumerate() {
         for other in told.iter().skip(number + 1).filter(|other| one.meets(other)) {
             if one.role.is_one_agent(other.role) {
@@ -121,7 +121,7 @@ fn by_role(told: &[ToldSpan<'_>], group: &mut [usize]) {
             }
         }
     }
-    let mut said: BTreeMap<&[Mark], Vec<&ToldSpan<'_>>> = BTreeMap::new();
+    let mut said: BTreeMap<&[Mark], Vec<&PromptSpan<'_>>> = BTreeMap::new();
     for one in told.iter().filter(|one| !one.role.says.is_empty()) {
         said.entry(&one.role.says).or_default().push(one);
     }
@@ -133,7 +133,7 @@ fn by_role(told: &[ToldSpan<'_>], group: &mut [usize]) {
             }
         }
         // Prompts that come again word for word in other runs need nobody to join them.
-        let varies = |one: &&ToldSpan<'_>| (one.spans.len() == 1 || agents.len() == 1) && !one.role.says_otherwise;
+        let varies = |one: &&PromptSpan<'_>| (one.spans.len() == 1 || agents.len() == 1) && !one.role.says_otherwise;
         if agents.values().all(|agents| agents.len() == 1) && alike.iter().all(varies) {
             alike.windows(2).for_each(|pair| {
                 if let [one, other] = pair {
@@ -147,8 +147,8 @@ fn by_role(told: &[ToldSpan<'_>], group: &mut [usize]) {
 /// Joins what speaks one after the other in a run: where the same words are put in for the same ones in another agent's
 /// prompt too, and all that was said with the former comes first, a new task has begun. One prompt whose tools have
 /// grown is joined without that.
-fn one_after_another(told: &[ToldSpan<'_>], group: &mut [usize]) {
-    let mut pairs: Vec<(&ToldSpan<'_>, &ToldSpan<'_>, (String, String))> = Vec::new();
+fn one_after_another(told: &[PromptSpan<'_>], group: &mut [usize]) {
+    let mut pairs: Vec<(&PromptSpan<'_>, &PromptSpan<'_>, (String, String))> = Vec::new();
     for before in told {
         for after in told.iter().filter(|after| before.meets(after) && before.precedes(after)) {
             if let Some(fixed) = before.alike(&before.text, after, &after.text) {
@@ -157,7 +157,7 @@ fn one_after_another(told: &[ToldSpan<'_>], group: &mut [usize]) {
         }
     }
     for (before, after, put_in) in &pairs {
-        let with = |(other, next, theirs): &&(&ToldSpan<'_>, &ToldSpan<'_>, (String, String))| {
+        let with = |(other, next, theirs): &&(&PromptSpan<'_>, &PromptSpan<'_>, (String, String))| {
             let apart = ![before.at, after.at].contains(&other.at) && ![before.at, after.at].contains(&next.at);
             apart && theirs == put_in && before.meets(other) && before.precedes(next) && other.precedes(after)
         };
@@ -173,7 +173,7 @@ fn join(group: &mut [usize], a: usize, b: usize) {
 }
 
 /// Joins prompts of agents that never speak in one run, those first that are most alike.
-fn over_runs(told: &[ToldSpan<'_>], common: &HashSet<Mark>, group: &mut [usize]) {
+fn over_runs(told: &[PromptSpan<'_>], common: &HashSet<Mark>, group: &mut [usize]) {
     let own: Vec<String> = told.iter().map(|one| own(&one.text, common)).collect();
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, (one, text)) in told.iter().zip(&own).enumerate() {
