@@ -6,7 +6,6 @@
 //! from its recordings. This guards against stale, torn and mixed-up files, not against somebody who forges recordings.
 
 use std::{
-    fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,7 +21,10 @@ use super::{
     funnel::{ConcludedChain, LeftOut},
     state::CHAINS,
 };
-use crate::{dataset::SampleLine, recording, trajectory::RunId};
+use crate::{
+    recording::RunFile,
+    {dataset::SampleLine, recording, trajectory::RunId},
+};
 
 /// How a conclusion's file ends.
 pub(super) const ENDING: &str = "chain";
@@ -130,8 +132,8 @@ pub(super) fn of_run(root: &Path, run: &RunId) -> io::Result<String> {
     let mut add = |bytes: &[u8]| {
         hash.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
     };
-    add(&fs::read(root.join("cells").join(format!("{run}.json")))?);
-    add(&fs::read(log.join("seal.json"))?);
+    add(&RunFile::bytes(&root.join("cells").join(format!("{run}.json")))?);
+    add(&RunFile::bytes(&log.join("seal.json"))?);
     recording::label_bytes(&log)?.iter().for_each(|label| add(label));
     Ok(short(&hash.finalize()))
 }
@@ -143,7 +145,7 @@ fn short(hash: &blake3::Hash) -> String {
 impl ConclusionHead {
     /// Reads the head of the conclusion at a path, and what follows it.
     fn read(path: &Path) -> Result<(Self, Vec<u8>), Unbelieved> {
-        let bytes = match fs::read(path) {
+        let bytes = match RunFile::bytes(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Unbelieved::Absent),
             Err(_) => return Err(Unbelieved::Unreadable),

@@ -22,7 +22,7 @@ use crate::{
     launch::Ending,
     proof::Perturbation,
     proxy::upstream::Upstream,
-    recording::Recording,
+    recording::{Recording, RunFile},
     trajectory::Void,
 };
 
@@ -213,7 +213,7 @@ impl CellBench {
 
     /// The end of what a cell's program said on its standard error.
     pub(super) fn said(&self, cell: &Cell) -> String {
-        let read = |path| std::fs::read(path).map_err(|error| error.to_string());
+        let read = |path: PathBuf| RunFile::bytes(&path).map_err(|error| error.to_string());
         let text = match self.state.errors_of(&cell.run).map_err(|error| error.to_string()).and_then(read) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => return format!("what it said on its standard error cannot be read: {error}"),

@@ -16,7 +16,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Cost, SpendingJournal};
+use crate::{
+    budget::{Cost, SpendingJournal},
+    recording::RunFile,
+};
 
 /// The journal, open for more.
 #[derive(Debug)]
@@ -133,7 +136,7 @@ impl JournalledBySource {
 impl Journal {
     /// Reads what was spent and goes on, as a source of its own.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::options().create(true).read(true).append(true).mode(0o600).open(path)?;
+        let mut file = RunFile::append(path)?.into_file();
         let mut spent = JournalledCalls::default();
         spent.read(BufReader::new(&file), |_| Ok(()))?;
         if file.seek(SeekFrom::End(0))? > 0 {
@@ -177,7 +180,7 @@ pub(super) fn unite<'a>(journals: impl Iterator<Item = &'a Path>, into: &Path) -
     let mut spent = JournalledCalls::default();
     let mut written = BufWriter::new(File::options().create_new(true).write(true).mode(0o600).open(into)?);
     for journal in journals {
-        match File::open(journal) {
+        match RunFile::open(journal) {
             Ok(file) => spent.read(BufReader::new(file), |line| {
                 written.write_all(line)?;
                 written.write_all(b"\n")

@@ -2,14 +2,17 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs,
     io::{self, BufRead, BufReader},
     path::Path,
 };
 
 use serde::Deserialize;
 
-use crate::dataset::{BENIGN_FILE, FILE};
+use crate::{
+    dataset::{BENIGN_FILE, FILE},
+    recording::RunFile,
+};
 
 /// Where the earlier data set and its benign rows are kept.
 const KEPT: [(&str, &str); 2] = [(FILE, "dataset.earlier.jsonl"), (BENIGN_FILE, "benign.earlier.jsonl")];
@@ -31,7 +34,7 @@ impl RowsBefore {
     pub(super) fn of(root: &Path) -> io::Result<Self> {
         let mut left = BTreeSet::new();
         for (name, _) in KEPT {
-            match File::open(root.join(name)) {
+            match RunFile::open(&root.join(name)) {
                 Ok(file) => {
                     for line in BufReader::new(file).split(b'\n') {
                         left.extend(serde_json::from_slice::<EarlierRow>(&line?).map(|row| row.id));

@@ -4,7 +4,6 @@
 use std::{
     fs,
     io::{self, BufWriter, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +11,7 @@ use jiff::Timestamp;
 
 use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage, sitting::Sitting};
 use crate::{
-    recording::{self, Redactor},
+    recording::{self, Redactor, RunFile},
     trajectory::{RunId, nearest},
 };
 
@@ -61,7 +60,7 @@ impl CampaignState {
         let written = |entry: &fs::DirEntry| entry.metadata().and_then(|about| about.modified()).ok();
         let newest =
             files.filter(|entry| entry.path().extension().is_some_and(|it| it == "json")).max_by_key(written)?;
-        let ended: EndedCell = serde_json::from_slice(&fs::read(newest.path()).ok()?).ok()?;
+        let ended: EndedCell = serde_json::from_slice(&RunFile::bytes(&newest.path()).ok()?).ok()?;
         let at = recording::read_manifest(&self.run_dir(&ended.run)).ok()?.ended?.parse().ok()?;
         Some((ended.sitting?, at))
     }
@@ -76,7 +75,7 @@ impl CampaignState {
             return Err(CampaignError::Nothing { path: root.to_owned(), near: near(root) });
         }
         recording::make_private_dir(root).map_err(cannot)?;
-        let lock = fs::File::options().create(true).append(true).mode(0o600).open(root.join("lock")).map_err(cannot)?;
+        let lock = RunFile::append(&root.join("lock")).map(RunFile::into_file).map_err(cannot)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(CampaignError::Locked(root.to_owned())),
@@ -160,7 +159,7 @@ impl CampaignState {
     pub(super) fn mask_errors(&self, run: &RunId, redactor: &Redactor) -> Result<(), CampaignError> {
         let path = self.errors_of(run)?;
         let mask = || {
-            let mut text = fs::read(&path)?;
+            let mut text = RunFile::bytes(&path)?;
             if redactor.mask(&mut text) { fs::write(&path, text) } else { Ok(()) }
         };
         mask().map_err(|source| CampaignError::Directory { path: path.clone(), source })
@@ -186,7 +185,7 @@ impl CampaignState {
     /// The file is there and cannot be read.
     pub(super) fn ended(&self, run: &RunId) -> Result<Option<EndedCell>, CampaignError> {
         let path = self.cell_file(run);
-        match fs::read(&path) {
+        match RunFile::bytes(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
                 .map_err(|error| CampaignError::Damaged { path, why: error.to_string() }),
@@ -228,9 +227,11 @@ impl CampaignState {
         Journal::open(&path).map_err(|source| CampaignError::Directory { path, source })
     }
 
-    /// Replaces a file whole: a reader, and a campaign that was killed, sees the old one or the new one.
+    /// Replaces a file whole: a reader, and a campaign that was killed, sees the old one or the new one. Secrets are masked.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), CampaignError> {
-        self.replace_with(name, |file| file.write_all(bytes))
+        let mut masked = bytes.to_vec();
+        Redactor::of_process().mask(&mut masked);
+        self.replace_with(name, |file| file.write_all(&masked))
     }
 
     /// The same of what is written bit by bit.

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Exit, Failure, typed::TypedLine};
+use super::{Exit, Failure, escape, typed::TypedLine};
 use crate::{
     execution::{Judge, Program},
     launch::shell_word,
@@ -28,6 +28,8 @@ pub(super) struct AgainArgs {
 pub(super) struct HowStarted {
     run_dir: PathBuf,
     launched: Option<Launched>,
+    /// Whether this user recorded it on this machine: what another one recorded is not believed unasked.
+    made_here: bool,
 }
 
 impl HowStarted {
@@ -36,14 +38,40 @@ impl HowStarted {
     /// # Errors
     /// The directory holds no recorded run.
     pub(super) fn of(run_dir: &Path) -> Result<Self, Failure> {
-        let launched = recording::read_manifest(run_dir)?.launched;
-        Ok(Self { run_dir: run_dir.to_owned(), launched })
+        let manifest = recording::read_manifest(run_dir)?;
+        let made_here = manifest.is_made_here();
+        Ok(Self { run_dir: run_dir.to_owned(), launched: manifest.launched, made_here })
     }
 
-    /// The `aegis.toml` that was read for the run, if it is still there.
+    /// Says what `--again` executes, before anything of it is.
+    pub(super) fn say(&self, again: AgainArgs, quiet: bool) {
+        let Some(launched) = self.launched.as_ref().filter(|_| again.again && !quiet) else { return };
+        let words: Vec<_> = launched.command.iter().map(|word| shell_word(word)).collect();
+        let place = launched.directory.as_ref().map(|directory| format!("  in {directory}")).unwrap_or_default();
+        eprintln!("{}", escape(&format!("executes {}{place}", words.join(" "))));
+    }
+
+    /// Whether the live calls of an execution may go where the recorded ones went.
+    pub(super) fn is_made_here(&self) -> bool {
+        self.made_here
+    }
+
+    /// Refuses what somebody else recorded.
+    fn require_made_here(&self, verb: &str) -> Result<(), Failure> {
+        let Some(launched) = self.launched.as_ref().filter(|_| !self.made_here) else { return Ok(()) };
+        let run = self.run_dir.display();
+        let error = format!(
+            "`{run}` was not recorded by you on this machine: `--again` would execute `{}`",
+            launched.command.join(" ")
+        );
+        let line = self.line(verb, &self.said(verb)).unwrap_or_default();
+        Err(Failure::new(Exit::Usage, error).hint(format!("if that is what you want, name the command: {line}")))
+    }
+
+    /// The `aegis.toml` that was read for the run, if it is still there, and the run was recorded here.
     pub(super) fn config(&self) -> Option<PathBuf> {
         let config = PathBuf::from(self.launched.as_ref()?.config.as_ref()?);
-        config.is_file().then_some(config)
+        (self.made_here && config.is_file()).then_some(config)
     }
 
     /// What judged the run; `None` where nothing but its program's end did.
@@ -51,6 +79,16 @@ impl HowStarted {
     /// # Errors
     /// Nobody can judge so again.
     pub(super) fn judge(&self) -> Result<Option<Judge>, Failure> {
+        let judged = self.launched.as_ref().and_then(|launched| launched.check.as_ref());
+        if judged.is_some() && !self.made_here {
+            let error = format!(
+                "`{}` was not recorded by you on this machine: what judged it is not run unasked",
+                self.run_dir.display()
+            );
+            return Err(
+                Failure::new(Exit::Usage, error).hint("--check CMD judges it: exit code 0 is success, 1 failure")
+            );
+        }
         let Some(check) = self.launched.as_ref().and_then(|launched| launched.check.as_ref()) else { return Ok(None) };
         let judge = Judge::of_record(check).map_err(|why| {
             let error = format!("`{}` cannot be judged again as it was: {why}", self.run_dir.display());
@@ -122,6 +160,7 @@ impl HowStarted {
             let error = format!("`{run}` holds no command: Aegis did not start its program, or an older version did");
             return Err(Failure::new(Exit::Usage, error).hint(self.unknown(verb)));
         };
+        self.require_made_here(verb)?;
         if launched.masked {
             let error = format!("the command of `{run}` held a secret, which is masked: it cannot be run as recorded");
             let line = self.line(verb, &self.said(verb)).unwrap_or_default();
@@ -158,7 +197,7 @@ mod tests {
         let upstream = Some("simulator".to_owned());
         let directory = directory.map(str::to_owned);
         let launched = Launched { command, directory, upstream, masked, ..Launched::default() };
-        HowStarted { run_dir: PathBuf::from("logs/x"), launched: Some(launched) }
+        HowStarted { run_dir: PathBuf::from("logs/x"), launched: Some(launched), made_here: true }
     }
 
     const SAID: AgainArgs = AgainArgs { again: true };
@@ -194,7 +233,7 @@ mod tests {
     fn what_cannot_run_says_why() {
         let failure = again(&["ls", "***"], None, true).program(&[], SAID, "replay").expect_err("masked");
         assert!(failure.error.to_string().contains("which is masked"), "{}", failure.error);
-        let unknown = HowStarted { run_dir: PathBuf::from("logs/x"), launched: None };
+        let unknown = HowStarted { run_dir: PathBuf::from("logs/x"), launched: None, made_here: true };
         let failure = unknown.program(&[], SAID, "replay").expect_err("unknown");
         assert_eq!(failure.hint.as_deref(), Some("aegis replay logs/x -- CMD"));
     }

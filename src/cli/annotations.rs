@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     dataset::formats::{SpokenError, read_annotated, write_annotated},
-    recording,
+    recording::{self, RunFile},
     score::{Agreement, RESAMPLED_MIN, Share, agreement},
     trajectory::{Label, LabelStatus},
     viewer::{AnnotatedStep, Annotation, Listing, RunRow, annotate, annotations},
@@ -229,7 +229,7 @@ fn import(rows: &[RunRow], path: &Path, annotator: &str) -> Result<Finished, Fai
         let row = rows.iter().find(|row| row.key == stem && row.trial_of.is_none()).ok_or_else(|| {
             wrong(file, format!("there is no run `{stem}`")).hint("a file is named by its run: RUN.json")
         })?;
-        let text = fs::read(file).map_err(|error| wrong(file, error.to_string()))?;
+        let text = RunFile::bytes(file).map_err(|error| wrong(file, error.to_string()))?;
         let value: Value = serde_json::from_slice(&text).map_err(|error| wrong(file, error.to_string()))?;
         let recording = recording::read(&row.dir)?;
         let spoken = read_annotated(&value, &recording).map_err(|error| wrong(file, error.to_string()))?;

@@ -12,8 +12,8 @@ use super::{Exit, Failure, asking::ManipulatorConfig, ending::absent_config};
 use crate::{
     identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
-    proxy::{Gate, Limits},
-    recording::{Durability, Redactor, Secrets, Settings},
+    proxy::{BodyMemory, Gate, Limits},
+    recording::{Durability, MachineKey, Redactor, Secrets, Settings, keys_of_environment},
     trajectory::nearest,
 };
 
@@ -138,6 +138,8 @@ pub struct RouteConfig {
 pub struct LimitsConfig {
     /// Largest request body, in bytes.
     pub max_body_bytes: Option<usize>,
+    /// What the bodies of requests may take together, in bytes; default: a quarter of the machine's memory, 2 GiB at most.
+    pub memory: Option<usize>,
     /// Connections at once.
     pub max_connections: Option<usize>,
     /// Exchanges at once.
@@ -297,6 +299,7 @@ impl Config {
         };
         Ok(Limits {
             max_body_bytes: given.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+            memory: given.memory.map_or(defaults.memory, BodyMemory::of),
             max_connections: given.max_connections.unwrap_or(defaults.max_connections),
             max_streams: given.max_streams.unwrap_or(defaults.max_streams),
             head_timeout: time("head_timeout_s", defaults.head_timeout)?,
@@ -315,9 +318,9 @@ impl Config {
     /// A variable that is not set, a value too short to be looked for, a pattern that is none.
     pub fn recording(&self) -> Result<Settings, Failure> {
         let refuse = |error: String| Failure::new(Exit::Usage, error);
-        let in_use = [&self.upstream.key_env, &self.manipulator.key_env, &self.token_env];
-        let collector = self.otlp.iter().map(|otlp| &otlp.key_env);
-        let in_use = in_use.into_iter().chain(collector).chain(self.route.iter().map(|route| &route.key_env)).flatten();
+        let named = [&self.upstream.key_env, &self.manipulator.key_env, &self.token_env].into_iter();
+        let named = named.chain(self.otlp.iter().map(|otlp| &otlp.key_env));
+        let in_use = named.chain(self.route.iter().map(|route| &route.key_env)).flatten();
         let in_use = in_use.map(String::as_str).chain(["AEGIS_TOKEN", "AEGIS_CONTROL_TOKEN"]);
         // What is shorter is a placeholder, and a word of texts.
         let mut values: Vec<String> =
@@ -326,20 +329,17 @@ impl Config {
             let value = std::env::var(name).ok().filter(|value| !value.is_empty());
             values.push(value.ok_or_else(|| refuse(format!("[secrets] env: the variable `{name}` is not set")))?);
         }
-        values.extend(self.secrets.values.iter().cloned());
-        if let Some(short) = values.iter().find(|value| value.len() < 4) {
-            let error =
-                format!("[secrets]: a value of {} bytes would be found everywhere: expected 4 and more", short.len());
-            return Err(refuse(error));
+        let environment = (!self.hints.uses_keys()).then(keys_of_environment);
+        values.extend(self.secrets.values.iter().cloned().chain(environment.into_iter().flatten()));
+        if let Some(short) = values.iter().map(String::len).find(|length| *length < 4) {
+            let why = "would be found everywhere: expected 4 and more";
+            return Err(refuse(format!("[secrets]: a value of {short} bytes {why}")));
         }
-        let secrets = Secrets {
-            values,
-            patterns: self.secrets.patterns.clone(),
-            keep: self.secrets.keep.clone(),
-            keys_are_names: self.hints.uses_keys(),
-        };
-        let redactor = Redactor::new(&secrets).map_err(|error| Failure::new(Exit::Usage, error))?;
-        Ok(Settings { durability: self.durability(), redactor, ..Settings::default() })
+        let (patterns, keep) = (self.secrets.patterns.clone(), self.secrets.keep.clone());
+        let secrets = Secrets { values, patterns, keep, keys_are_names: self.hints.uses_keys() };
+        let redactor = Redactor::new(&secrets).map_err(|error| refuse(error.to_string()))?.for_process();
+        let (durability, machine) = (self.durability(), MachineKey::of_user());
+        Ok(Settings { durability, redactor, machine, ..Settings::default() })
     }
 
     /// What a record survives.

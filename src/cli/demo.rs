@@ -12,6 +12,7 @@ use super::{
 use crate::{
     campaign::{CampaignEquality, Earlier},
     demo,
+    recording::RunFile,
     viewer::Listing,
 };
 
@@ -66,7 +67,7 @@ fn labelled(logs: PathBuf) -> Option<String> {
 
 /// A demo replaces an earlier one, and no other campaign: that one may have cost money.
 fn spare_others(dir: &Path, demo: &str) -> Result<(), Failure> {
-    let report = std::fs::read(dir.join("report.json")).ok();
+    let report = RunFile::bytes(&dir.join("report.json")).ok();
     let report = report.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
     let is_demo = report.is_some_and(|report| report.get("campaign").is_some_and(|name| name == demo));
     if is_demo || !dir.join("cells").exists() {

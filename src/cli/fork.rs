@@ -17,7 +17,7 @@ use super::{
     matching::MatchArgs,
     screen,
     settings::{self, PlannedArgs},
-    trial::{ExecuteArgs, cannot_check, failed, live},
+    trial::{ExecuteArgs, cannot_check, failed, live, say_execution},
 };
 use crate::{
     execution::{
@@ -73,7 +73,9 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
     let judge = execute.trial.judge(&recorded, execute.again)?;
     let checked = judge.is_some();
     let planned = arguments.planned.on(&arguments.execute.proxy);
-    let (proxy, _) = live(&planned, execute.again, &cassette, &arguments.dir)?.proxy(None)?;
+    let live = live(&planned, execute.again, &cassette, &arguments.dir)?;
+    say_execution(&recorded, execute.again, &live, global.quiet);
+    let (proxy, _) = live.proxy(None)?;
     let runs: Vec<RunId> = (0..arguments.samples).map(|_| settings::fresh_run_id()).collect();
     let mut forks = Vec::new();
     for run in runs {

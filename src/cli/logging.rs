@@ -1,6 +1,9 @@
 //! The program's own log.
 
+use std::io::{self, Write};
+
 use super::{Global, screen::Screen};
+use crate::recording::Redactor;
 
 /// Sends it to standard error.
 pub(super) fn start(global: &Global) {
@@ -14,5 +17,21 @@ pub(super) fn start(global: &Global) {
     let ansi = Screen::of_talk(global.color).has_colours();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
-    let _ = subscriber.with_writer(std::io::stderr).try_init();
+    let _ = subscriber.with_writer(|| MaskedStderr).try_init();
+}
+
+/// Standard error without secrets: each line comes in one write.
+struct MaskedStderr;
+
+impl Write for MaskedStderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut masked = line.to_vec();
+        Redactor::of_process().mask(&mut masked);
+        io::stderr().write_all(&masked)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

@@ -66,6 +66,7 @@ pub use self::{
     ending::{Exit, Failure, Finished},
     terminal::{counted, escape},
 };
+use crate::recording;
 
 /// Records multi-agent LLM runs at the wire and plants known errors in them, with ground-truth labels.
 #[derive(Debug, Parser)]
@@ -184,6 +185,9 @@ pub fn main() -> u8 {
         Ok(cli) => cli,
         Err(error) => return misread(&error),
     };
+    // A configuration that is read later adds what it names.
+    let secrets = recording::Secrets { values: recording::keys_of_environment(), ..recording::Secrets::default() };
+    let _ = recording::Redactor::new(&secrets).map(recording::Redactor::for_process);
     let exit = match cli.run() {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Ok,

@@ -20,7 +20,7 @@ use super::{
     matching::MatchArgs,
     screen,
     settings::{self, ProxyArgs},
-    trial::{ExecuteArgs, failed, live},
+    trial::{ExecuteArgs, failed, live, say_execution},
 };
 use crate::{
     attribution::{ProofOf, Proved, Proving, RecordedProof},
@@ -29,7 +29,7 @@ use crate::{
     execution::{Console, Judge, Meter, Program},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
-    recording::{self, RecordedCheck},
+    recording::{self, RecordedCheck, RunFile},
     replay::Cassette,
     ruling,
     trajectory::{Evidence, Label, Standing, Step},
@@ -72,6 +72,8 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     let (recorded, execute) = (HowStarted::of(&arguments.path)?, &arguments.execute);
     let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;
     let program = recorded.required(&execute.command, execute.again, "prove")?;
+    let upstream = live(&execute.proxy, execute.again, &cassette, &arguments.path)?;
+    say_execution(&recorded, execute.again, &upstream, global.quiet);
     let meter = execute.budget.meter()?;
     let (label, proved) = prove((&arguments.path, &cassette), (program, judge), (arguments, &meter), terms, global)?;
     let words = in_words(&proved.executed, "without", "with");
@@ -211,7 +213,7 @@ fn kept(dir: &Path, of: &ProofOf) -> Result<(RecordedProof, Vec<RecordedProof>),
     let unread = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))
     };
-    let mut all: Vec<RecordedProof> = match std::fs::read(&path) {
+    let mut all: Vec<RecordedProof> = match RunFile::bytes(&path) {
         // One object is what earlier versions wrote: it does not say what was executed, so nothing goes on from it.
         Ok(text) if text.trim_ascii_start().starts_with(b"{") => Vec::new(),
         Ok(text) => serde_json::from_slice(&text).map_err(|error| unread(&error))?,

@@ -90,6 +90,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
     let limit = settings::time_limit(arguments.timeout)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
+    again.say(arguments.again, global.quiet);
     // A command that is started here knows no token.
     let token = if program.is_some() { &arguments.token.without_token() } else { &arguments.token };
     token.guard(&mut proxy.gate, arguments.listen.as_deref().unwrap_or("127.0.0.1:0"), None)?;

@@ -23,7 +23,7 @@ use super::{
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
-    trial::{ExecutionTalk, SaidExecution, cannot_check, failed, live},
+    trial::{ExecutionTalk, SaidExecution, cannot_check, failed, live, say_execution},
 };
 use crate::{
     attribution::{
@@ -74,6 +74,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
         Some(file) => require_place(&of_file(file, arguments, &cassette)?, &cassette)?,
         None => method(arguments, &arguments.dir, judge(arguments, &proxy, &meter, &cassette)).require_judge()?,
     }
+    say_execution(&recorded, execute.again, &proxy, global.quiet);
     let (program, judge) = match executed {
         SaidExecution::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return dry(arguments, global, &cassette, &executed),

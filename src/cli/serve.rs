@@ -1,15 +1,12 @@
 //! `aegis serve`: the proxy, until it is told to stop.
 
 pub(super) mod monitoring;
+mod sealing;
 
 use std::{
     io::Write,
     net::{IpAddr, SocketAddr},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,7 +17,10 @@ use tokio::{
     sync::watch,
 };
 
-use self::monitoring::Monitoring;
+use self::{
+    monitoring::Monitoring,
+    sealing::{DescriptorReserve, seal_all, seal_idle},
+};
 use super::{
     Exit, Failure, Global, settings,
     settings::{PlannedArgs, ProxyArgs},
@@ -28,18 +28,12 @@ use super::{
     watch::WatchArgs,
 };
 use crate::{
-    proxy::{EndedRun, Gate, Proxy, Token, serve, serve_control},
-    recording, ruling,
+    proxy::{Gate, Proxy, Token, serve, serve_control},
     trajectory::RunId,
 };
 
-/// How often idle runs are looked for.
-const IDLE_CHECK: Duration = Duration::from_secs(5);
-
 /// Connections that wait to be accepted: a program may start all its agents at once.
 const BACKLOG: u32 = 4096;
-/// Runs that are sealed at once: each waits for the disk most of the time.
-const SEALERS: usize = 16;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -181,6 +175,7 @@ async fn serve_until_told(
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
+    let reserve = DescriptorReserve::take();
     // Before anybody can be told where we listen, so that a signal never finds a server that does not hear it.
     let signals = Signals::listen();
     announce(address, control.as_ref(), listen, &proxy, global)?;
@@ -200,6 +195,7 @@ async fn serve_until_told(
         control.abort();
     }
     let forced = cut == usize::MAX;
+    drop(reserve);
     if !forced {
         seal_all(&proxy, global)?;
     }
@@ -292,83 +288,6 @@ fn control_token(control: &TcpListener, global: &Global) -> String {
         eprintln!("control http://{address}/outcome  token {token}");
     }
     token
-}
-
-/// Seals runs that have had no traffic for a while, beside the traffic: it waits for the disk.
-async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
-    let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
-    loop {
-        tick.tick().await;
-        let proxy = Arc::clone(&proxy);
-        let sealing = tokio::task::spawn_blocking(move || {
-            let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
-            // At once: sealing takes a while, and a request placed in one of them would be refused.
-            proxy.identity.leave(&retired.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
-            for run in retired {
-                if let Err(error) = proxy.runs.seal(&run) {
-                    tracing::error!(run = %run.id, %error, "cannot seal");
-                }
-            }
-            conclude(&proxy);
-        });
-        // A panic in it was reported where it happened; the runs of the next look are others.
-        let _ = sealing.await;
-    }
-}
-
-/// Seals all runs and says where they are.
-fn seal_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
-    let failed = Mutex::new(None);
-    side_by_side(&proxy.runs.retire(), |run| {
-        if let Err(error) = proxy.runs.seal(run) {
-            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
-    });
-    for EndedRun { dir, steps, .. } in conclude(proxy) {
-        if !global.quiet {
-            let word = crate::launch::shell_word(&dir.to_string_lossy());
-            eprintln!("sealed {}  {steps} steps  aegis show {word}", dir.display());
-        }
-    }
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or(Ok(()), |error| Err(Failure::new(Exit::Recording, error)))
-}
-
-/// Does what waits for the disk for each, several at once.
-fn side_by_side<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(one);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..SEALERS.min(all.len()) {
-            // Where the system gives no thread, this one does the work of all.
-            let _ = thread::Builder::new().spawn_scoped(scope, take);
-        }
-        take();
-    });
-}
-
-/// Writes of runs that were sealed what all traffic says of them, where it differs from what was said on arrival, and
-/// their labels, where they have one.
-fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
-    let ended = proxy.runs.take_ended();
-    let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
-    let late = proxy.identity.late(&ids);
-    side_by_side(&ended, |EndedRun { id, dir, planned, .. }| {
-        if let Some(steps) = late.get(id)
-            && let Err(error) = recording::write_identity(dir, steps)
-        {
-            tracing::error!(run = %id, %error, "cannot write identity.json");
-        }
-        // Its recording would be read anew, to be told that there was no plan.
-        if *planned && let Err(error) = ruling::settle(dir, None) {
-            tracing::error!(run = %id, %error, "cannot derive a label");
-        }
-    });
-    ended
 }
 
 /// A signal that we were told, and whether it was not the first.

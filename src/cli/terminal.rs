@@ -1,8 +1,12 @@
 //! Text of unknown origin on its way to a terminal.
 
+use crate::recording::Redactor;
+
 /// Escapes what could steer a terminal or disorder a line: control characters but line feed and tab, and
-/// bidirectional overrides.
+/// bidirectional overrides. Secrets are masked.
 pub fn escape(text: &str) -> String {
+    let redactor = Redactor::of_process();
+    let text = redactor.text(text);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -160,7 +160,8 @@ pub(super) fn failed(error: ExecutionError) -> Failure {
 }
 
 /// Where the live calls of a fork or a trace of a recorded run go: to what was said, else to the recorded upstream, where the
-/// user's own configuration names it or no key could leave with them. Never to another one unasked.
+/// user's own configuration names it, or where they recorded the run themselves and no key could leave with them. Never to
+/// another one unasked.
 /// With `again`, the recorded configuration is read where none is named.
 pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
     let recorded = HowStarted::of(dir)?;
@@ -184,13 +185,21 @@ pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir
     let key = std::env::vars_os().map(|(name, _)| name).find(|name| name.to_string_lossy().ends_with("API_KEY"));
     let key = key.map(|name| name.to_string_lossy().into_owned()).or(config.upstream.key_env);
     match (key, recorded.upstream()) {
-        (None, Some(recorded)) => Ok(with(recorded)),
+        (None, Some(upstream)) if recorded.is_made_here() => Ok(with(upstream)),
         (key, whole) => {
             let key = key.map(|name| format!(", and the key in {name} would be sent")).unwrap_or_default();
             let error = format!("`{}` was recorded on {name}, which nothing you configured names{key}", dir.display());
             let hint = format!("--upstream {} sends its live calls there", whole.unwrap_or(name));
             Err(Failure::new(Exit::Usage, error).hint(hint))
         }
+    }
+}
+
+/// Says what `--again` executes and where live calls go, before either is done.
+pub(super) fn say_execution(recorded: &HowStarted, again: AgainArgs, live: &ProxyArgs, quiet: bool) {
+    recorded.say(again, quiet);
+    if let Some(upstream) = live.upstream.as_ref().filter(|_| !quiet) {
+        eprintln!("{}", super::escape(&format!("calls go to {upstream}")));
     }
 }
 

@@ -13,6 +13,8 @@ use super::{
     BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, SampleKind, Truth, sample::FORMAT,
 };
 
+use crate::recording::RunFile;
+
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 30;
 
@@ -80,7 +82,7 @@ impl Dataset {
     /// What the manifest beside the files says of them; `None` where there is none, or it is of other files.
     pub fn manifest(&self) -> Option<DatasetManifest> {
         let first = self.files.first()?;
-        let text = std::fs::read(first.parent()?.join(MANIFEST_FILE)).ok()?;
+        let text = RunFile::bytes(&first.parent()?.join(MANIFEST_FILE)).ok()?;
         let manifest: DatasetManifest = serde_json::from_slice(&text).ok()?;
         manifest.files.contains_key(first.file_name()?.to_str()?).then_some(manifest)
     }

@@ -229,7 +229,9 @@ fn an_edit_under_two_declared_modes_is_one_error_with_both() {
             label
         });
         let mut labels = labels.collect::<Vec<_>>().into_iter();
-        let recording = Recording { label: labels.next(), ..recording.clone() };
+        let mut recording = Recording { label: labels.next(), ..recording.clone() };
+        let planted = recording.trajectory.steps.iter_mut().flat_map(|step| &mut step.injected);
+        planted.for_each(|error| error.failure_mode = modes.first().copied());
         let mut sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
         labels.for_each(|label| sample.label.as_mut().expect("a label").declare(&label));
         sample.label.expect("a label").errors.remove(0)

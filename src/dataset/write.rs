@@ -14,7 +14,7 @@ use super::{
     SampleKind, SampleLine, Split, sample::FORMAT,
 };
 use crate::{
-    recording::{create_private, make_private_dir},
+    recording::{Redactor, RunFile, create_private, make_private_dir},
     trajectory::TAXONOMY,
 };
 
@@ -94,7 +94,7 @@ impl Writer {
             repeating_orders: 0,
             files: BTreeMap::new(),
         };
-        let before = fs::read(dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let before = RunFile::bytes(&dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let (main, grounds) = (PartFile::create(dir, FILE)?, Grounds::default());
         Ok(Self { dir: dir.to_owned(), main, benign: None, decoys: None, manifest, before, grounds, further: None })
     }
@@ -232,9 +232,13 @@ impl PartFile {
         Ok(Self { temporary, path, file, hash: blake3::Hasher::new(), samples: 0, bytes: 0 })
     }
 
+    /// Adds a line. Secrets are masked: a recording may be older than what masks them now.
     fn push(&mut self, line: &[u8]) -> Result<(), DatasetError> {
+        let mut masked = line.to_vec();
+        Redactor::of_process().mask(&mut masked);
         for bytes in [
-            line, b"
+            masked.as_slice(),
+            b"
 ",
         ] {
             let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));

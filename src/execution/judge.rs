@@ -9,7 +9,7 @@ use super::{ExecutionPlace, Program};
 use crate::{
     launch::{Ended, Ending, Launch, LaunchError, describe},
     proxy::upstream::Upstream,
-    recording::{self, RecordedCheck, Recording},
+    recording::{self, RecordedCheck, Recording, Redactor},
     trajectory::{Outcome, Reason, Verdict},
     verify::{Check, Sources, Surroundings, Verify},
 };
@@ -158,7 +158,11 @@ impl TaskCheck {
         let answer = self.verify.answer(&sources);
         let surroundings = Surroundings { run_dir: Some(place.run_dir.to_owned()), judge: model };
         let verified = self.verify.check(&self.question, &self.answer, self.own.as_ref(), answer, &surroundings).await;
-        JudgedEnd { outcome: verified.outcome, answer: verified.answer, read: Some(recording), interrupted: None }
+        // A program may say its keys where it should say its answer.
+        let redactor = Redactor::of_process();
+        let (answer, evidence) = (redactor.masked(verified.answer), redactor.masked(verified.outcome.evidence));
+        let outcome = Outcome { evidence, ..verified.outcome };
+        JudgedEnd { outcome, answer, read: Some(recording), interrupted: None }
     }
 }
 

@@ -15,7 +15,9 @@ use super::{
     record,
 };
 use crate::{
-    recording::{self, Amendment, FactContent, FactSource, GivenRoster, Giver, ImportedFrom, RecordingError, Settings},
+    recording::{
+        self, Amendment, FactContent, FactSource, GivenRoster, Giver, ImportedFrom, RecordingError, Redactor, Settings,
+    },
     trajectory::RunId,
 };
 
@@ -268,7 +270,7 @@ fn named(
 /// `<format>-<what people would call it>`, with a hash behind it where that does not tell it from others.
 fn id_of(format: &str, run: &ForeignRun) -> RunId {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    let label: String = run.label.chars().map(plain).take(LABEL).collect();
+    let label: String = Redactor::of_process().text(&run.label).chars().map(plain).take(LABEL).collect();
     let whole = RunId::parse(&format!("{format}-{label}")).ok().filter(|_| label == run.key);
     let hash = blake3::hash(run.key.as_bytes()).to_hex();
     let hashed = || RunId::parse(&format!("{format}-{label}-{}", hash.get(..8).unwrap_or_default())).ok();

@@ -3,6 +3,7 @@
 use std::{
     future::{Future, poll_fn},
     pin::pin,
+    sync::Arc,
     task::Poll,
     time::{Duration, Instant},
 };
@@ -21,6 +22,7 @@ use super::{
     headers, heavy,
     limits::Limits,
     listen::gate::{self, Gate},
+    memory::HeldMemory,
 };
 use crate::{
     identity::{Envelope, Hints, RetryCount, Routed, route},
@@ -63,6 +65,9 @@ pub(super) struct ModelCall {
     pub(super) parts: Parts,
     /// As it came. Empty where it streams through.
     pub(super) body: Bytes,
+    /// The memory that the body takes: given back with the call.
+    #[expect(dead_code, reason = "held as long as the call")]
+    pub(super) memory: Arc<HeldMemory>,
     /// As it is read and edited.
     pub(super) unpacked: UnpackedBody,
     /// Whether its body streams through, so that nobody here has it whole.
@@ -109,11 +114,13 @@ impl Arrived {
     /// See [`collect`].
     pub(super) async fn whole(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
         let Self { kind, parts, body, hinted, received } = self;
-        let body = collect(body, limits).await?;
+        let mut memory = HeldMemory::default();
+        let body = collect(body, limits, &mut memory).await?;
+        let memory = Arc::new(memory);
         let encoding = headers::text(&parts.headers, &header::CONTENT_ENCODING);
         let unpacking = if encoding.is_some() { body.len() } else { 0 };
         let unpacked = heavy::apart(unpacking, || UnpackedBody::of(&body, encoding));
-        Ok(ModelCall { kind, parts, body, unpacked, streams: false, hinted, received })
+        Ok(ModelCall { kind, parts, body, memory, unpacked, streams: false, hinted, received })
     }
 }
 
@@ -256,7 +263,7 @@ impl Hinted {
 ///
 /// # Errors
 /// It is too large, too slow, or breaks off.
-pub(super) async fn collect<B>(mut body: B, limits: &Limits) -> Result<Bytes, ProxyError>
+pub(super) async fn collect<B>(mut body: B, limits: &Limits, memory: &mut HeldMemory) -> Result<Bytes, ProxyError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -266,6 +273,8 @@ where
         return Err(too_large());
     }
     let reading = async {
+        // At once, where the length is known: of two that have half each, neither would end.
+        memory.grow(&limits.memory, usize::try_from(body.size_hint().lower()).unwrap_or(limit)).await?;
         let mut first = Bytes::new();
         let mut whole: Option<BytesMut> = None;
         while let Some(frame) = body.frame().await {
@@ -274,6 +283,7 @@ where
             if so_far + data.len() > limit {
                 return Err(too_large());
             }
+            memory.grow(&limits.memory, so_far + data.len()).await?;
             match &mut whole {
                 None if first.is_empty() => first = data,
                 None => {

@@ -32,6 +32,12 @@ pub enum ProxyError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// Other bodies have the memory that there is for bodies.
+    #[error("the bodies under way take all of the {limit} bytes that they may; raise `limits.memory` in aegis.toml")]
+    Memory {
+        /// What they may take together, in bytes.
+        limit: usize,
+    },
     /// The body did not come in time.
     #[error("the request body did not arrive within {0:?}")]
     BodyTimeout(Duration),
@@ -162,7 +168,9 @@ impl ProxyError {
             ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
             ProxyError::NoRun | ProxyError::NoRunOfSeveral { .. } => (StatusCode::BAD_REQUEST, "no_run"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
-            ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } | ProxyError::Memory { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, "busy")
+            }
             ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
             ProxyError::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, "recording_failed"),
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => {
@@ -206,7 +214,9 @@ impl ProxyError {
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         headers.insert(MARK, header::HeaderValue::from_static(code));
         match self {
-            ProxyError::Busy { .. } => drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"))),
+            ProxyError::Busy { .. } | ProxyError::Memory { .. } => {
+                drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")))
+            }
             // A retry would meet the same refusal, and must not count as the agent's patience.
             ProxyError::Stopping
             | ProxyError::Recording(_)

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use super::memory::BodyMemory;
+
 /// Bounds of a server. Times bound one wait each, never a whole exchange: a model may take minutes.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Largest body that is read, in bytes.
     pub max_body_bytes: usize,
+    /// What the bodies of requests may take together.
+    pub memory: BodyMemory,
     /// Connections at once.
     pub max_connections: usize,
     /// Exchanges at once; one more is answered 503.
@@ -31,6 +35,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_body_bytes: 32 << 20,
+            memory: BodyMemory::default(),
             max_connections: 8192,
             max_streams: 4096,
             head_timeout: Duration::from_secs(75),

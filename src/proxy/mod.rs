@@ -18,6 +18,7 @@ mod heavy;
 mod inject;
 mod kept;
 mod limits;
+mod memory;
 mod listen;
 mod lock;
 pub mod model;
@@ -50,6 +51,7 @@ pub use listen::{
     gate::{Gate, Token},
     serve, serve_control,
 };
+pub use memory::BodyMemory;
 pub use negotiating::NegotiatingUpstream;
 pub use recorded_answers::RecordedAnswers;
 pub use run::Run;

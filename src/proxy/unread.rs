@@ -85,14 +85,24 @@ impl Proxy {
         if is_whole {
             let body = joined(frames.into_iter().filter_map(|frame| frame.into_data().ok()).collect());
             let unpacked = UnpackedBody::unread(&body);
-            let call = ModelCall { kind, parts, body, unpacked, streams: false, hinted, received };
+            let call =
+                ModelCall { kind, parts, body, memory: Arc::default(), unpacked, streams: false, hinted, received };
             return self.call(call, link).await;
         }
         let kept = KeptUpload::new(HELD);
         let (upload, stall) = Upload::new(body, self.limits.body_timeout);
         let upload = upload.begun(frames, Arc::clone(&kept));
         let unpacked = UnpackedBody::default();
-        let call = ModelCall { kind, parts, body: Bytes::new(), unpacked, streams: true, hinted, received };
+        let call = ModelCall {
+            kind,
+            parts,
+            body: Bytes::new(),
+            memory: Arc::default(),
+            unpacked,
+            streams: true,
+            hinted,
+            received,
+        };
         self.stream(call, (upload, stall), kept, link).await
     }
 

@@ -190,7 +190,7 @@ pub(super) fn is_there(file: &File, path: &Path) -> io::Result<()> {
 }
 
 /// The file, if it is one: opening anything else (a pipe, a device) could wait for ever, or write elsewhere.
-fn plain(file: File) -> io::Result<File> {
+pub(super) fn plain(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
 }
 

@@ -13,6 +13,7 @@ use super::{
     record::{BodyRecord, Segment},
     redact::{self, Redactor},
     segment::{self, MiddlePiece, PieceText},
+    spread,
     strings::Style,
 };
 
@@ -73,7 +74,11 @@ impl Encoder {
         }
         let shared = best(&raw, beside.map(|other| &other.remembered), if grows { &ring } else { &[] });
         let mut shared = shared.filter(|shared| shared.prefix + shared.suffix >= WORTH && shared.parent.hash.is_some());
-        let masked = self.masked(&raw, shared.as_mut());
+        let mut masked = self.masked(&raw, shared.as_mut());
+        if !grows {
+            masked.extend(spread::in_reply(&raw, &self.redactor));
+            masked = redact::merged(masked);
+        }
         let (stored, hash) = stored(&raw, raw_hash, &masked);
         let middle = match &shared {
             Some(shared) => shared.prefix..raw.len() - shared.suffix,
@@ -112,7 +117,7 @@ impl Encoder {
         let raw_hash = ContentHash::of(&raw);
         let mut frames = frames::split(&raw, pieces);
         let mut masked = self.redactor.find(&raw, 0..raw.len());
-        masked.extend(frames::secrets(&raw, &frames, &self.redactor));
+        masked.extend(spread::in_stream(&raw, &frames, &self.redactor));
         let masked = redact::merged(masked);
         let (stored, hash) = stored(&raw, raw_hash, &masked);
         if !masked.is_empty() {
@@ -166,7 +171,7 @@ impl Encoder {
     fn find(&self, raw: &[u8], window: Range<usize>) -> Vec<Range<usize>> {
         let mut spans = self.redactor.find(raw, window);
         if frames::is_stream(raw) {
-            spans.extend(frames::secrets(raw, &frames::split(raw, &[]), &self.redactor));
+            spans.extend(spread::in_stream(raw, &frames::split(raw, &[]), &self.redactor));
             spans = redact::merged(spans);
         }
         spans

@@ -14,6 +14,7 @@ use super::{
     amended::{FACTS_FILE, FactsFile},
     disk::{self, Disk},
     redact::Redactor,
+    run_file::RunFile,
 };
 use crate::{
     proof,
@@ -65,6 +66,9 @@ pub struct Manifest {
     /// How the run's program was started and judged, where Aegis started it. Never exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched: Option<Launched>,
+    /// A hash of run, upstream and program, under a key of whoever recorded it: [`Manifest::is_made_here`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
     /// The recorded run whose replies answered this one, all of them or its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat_of: Option<RunId>,
@@ -137,6 +141,7 @@ impl Manifest {
             outcome: Outcome::default(),
             program: None,
             launched: None,
+            mark: None,
             repeat_of: None,
             imported: None,
             origin: None,
@@ -226,7 +231,7 @@ pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
 /// # Errors
 /// When one is there and cannot be read.
 pub fn label_bytes(run_dir: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let read = |file: &str| match std::fs::read(run_dir.join(file)) {
+    let read = |file: &str| match RunFile::bytes(&run_dir.join(file)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
     };

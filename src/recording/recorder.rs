@@ -103,12 +103,13 @@ impl Recorder {
                 return Err(RecordingError::OtherPlan { run: manifest.run.as_str().to_owned() });
             }
             Some(earlier) if manifest.launched.is_some() && manifest.launched != earlier.launched => {
-                let manifest = Manifest { launched: manifest.launched, ..earlier };
+                let manifest = Manifest { launched: manifest.launched, ..earlier }.marked(settings.machine);
                 write_json(&disk, &dir.join("run.json"), &manifest)?;
                 manifest
             }
             Some(earlier) => earlier,
             None => {
+                let manifest = manifest.marked(settings.machine);
                 write_json(&disk, &dir.join("run.json"), &manifest)?;
                 manifest
             }
@@ -159,7 +160,7 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn queue_open(&self, open: Open<'_>) -> Result<Queued, RecordingError> {
-        self.encoder.redactor.hear(open.headers);
+        self.encoder.redactor.hear(open.path, open.headers);
         let attribution = self.encoder.redactor.attribution(open.attribution);
         let agent = attribution.agent.clone();
         let hash = open.body_hash.map(ContentHash::known);

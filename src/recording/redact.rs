@@ -12,9 +12,11 @@ use std::{
 };
 
 use regex::bytes::Regex;
+use serde_json::Value;
 
 use super::{
     RecordingError,
+    credentials::{is_credential, is_kept, is_long_key, is_secret_query},
     escaped::{self, Escapes},
     heard::HeardCredentials,
     record::Headers,
@@ -22,15 +24,6 @@ use super::{
     values::Values,
 };
 use crate::trajectory::{AgentName, Attribution};
-
-/// Beginnings of headers that are stored as they are, lower case.
-const KEPT_PREFIXES: &[&str] = &["x-stainless-", "openai-", "x-ratelimit-", "anthropic-ratelimit-", "x-aegis-"];
-/// Query keys that contain one of these, or are one of those, have their values masked, lower case.
-const SECRET_QUERY: &[&str] = &["key", "token", "sig", "secret", "pass", "auth", "cred", "code", "jwt", "session"];
-const SECRET_QUERY_WHOLE: &[&str] = &["k", "sid", "sas", "pw", "pwd"];
-/// Headers in which clients prove who they are.
-const CREDENTIALS: &[&str] =
-    &["authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "ocp-apim-subscription-key"];
 
 /// No key is shorter, in bytes.
 const SHORTEST: usize = 8;
@@ -63,17 +56,17 @@ pub struct Secrets {
 
 /// Finds and masks secrets. Clones share what they have heard.
 #[derive(Debug, Clone, Default)]
-pub struct Redactor(Arc<RedactorParts>);
+pub struct Redactor(pub(super) Arc<RedactorParts>);
 
 #[derive(Debug)]
-struct RedactorParts {
-    declared: Option<Values>,
-    patterns: Option<Regex>,
-    keep: Option<Regex>,
-    /// What clients have proved themselves with.
-    heard: Option<HeardCredentials>,
+pub(super) struct RedactorParts {
+    pub(super) declared: Option<Values>,
+    pub(super) patterns: Option<Regex>,
+    pub(super) keep: Option<Regex>,
+    /// What clients have proved themselves with: the same for every redactor that is made of one, and of the process.
+    pub(super) heard: Option<Arc<HeardCredentials>>,
     /// Marks of short texts that hold no secret: paths, headers and evidence come again and again.
-    clean: [AtomicU64; CLEAN],
+    pub(super) clean: [AtomicU64; CLEAN],
 }
 
 impl Default for RedactorParts {
@@ -82,7 +75,7 @@ impl Default for RedactorParts {
             declared: None,
             patterns: None,
             keep: None,
-            heard: Some(HeardCredentials::default()),
+            heard: Some(Arc::default()),
             clean: [const { AtomicU64::new(0) }; CLEAN],
         }
     }
@@ -116,20 +109,31 @@ impl Redactor {
                 .map_err(|error| refuse(error.to_string()))?,
             patterns: joined("patterns", &secrets.patterns, false)?,
             keep: joined("keep", &secrets.keep, true)?,
-            heard: (!secrets.keys_are_names).then(HeardCredentials::default),
+            heard: (!secrets.keys_are_names).then(Arc::default),
             ..RedactorParts::default()
         })))
     }
 
     /// Takes note of what a client proves itself with, so that it is masked wherever it stands from now on.
-    pub(super) fn hear(&self, headers: &[(&str, &[u8])]) {
+    pub(super) fn hear(&self, path: &str, headers: &[(&str, &[u8])]) {
         let Some(heard) = &self.0.heard else { return };
         for (name, value) in headers {
-            if CREDENTIALS.iter().any(|known| known.eq_ignore_ascii_case(name))
-                && let Ok(value) = std::str::from_utf8(value)
-            {
-                heard.hear(value.trim().rsplit(' ').next().unwrap_or_default());
+            if !is_credential(name) {
+                continue;
             }
+            let value = std::str::from_utf8(value).unwrap_or_default().trim();
+            if name.eq_ignore_ascii_case("cookie") {
+                let values = value.split(';').filter_map(|pair| Some(pair.split_once('=')?.1.trim()));
+                values.filter(|value| is_long_key(value)).for_each(|value| heard.hear(value));
+            } else {
+                heard.hear(value.rsplit(' ').next().unwrap_or_default());
+            }
+        }
+        let pairs =
+            path.split_once('?').map_or("", |(_, query)| query).split('&').filter_map(|pair| pair.split_once('='));
+        for (_, value) in pairs.filter(|(name, _)| is_secret_query(name)) {
+            let plain = escaped::plain(value.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
+            heard.hear(&plain.as_deref().map_or(value.into(), String::from_utf8_lossy));
         }
     }
 
@@ -184,6 +188,23 @@ impl Redactor {
         !spans.is_empty()
     }
 
+    /// A text without its secrets.
+    pub fn masked(&self, text: String) -> String {
+        let mut bytes = text.into_bytes();
+        self.mask(&mut bytes);
+        String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
+    /// A value whose texts are without their secrets.
+    pub fn json(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.masked(text)),
+            Value::Array(all) => all.into_iter().map(|one| self.json(one)).collect(),
+            Value::Object(all) => all.into_iter().map(|(name, one)| (name, self.json(one))).collect(),
+            other => other,
+        }
+    }
+
     /// Whether a name is, or holds, a secret.
     pub fn holds_secret(&self, name: &str) -> bool {
         !self.find(name.as_bytes(), 0..name.len()).is_empty()
@@ -196,7 +217,7 @@ impl Redactor {
 
     fn text_in<'a>(&self, text: &'a str, escapes: Escapes) -> Cow<'a, str> {
         // What was heard since may stand in a text that was clean.
-        let heard = self.0.heard.as_ref().map_or(0, HeardCredentials::count);
+        let heard = self.0.heard.as_ref().map_or(0, |heard| heard.count());
         let mark = (twox_hash::XxHash3_64::oneshot(text.as_bytes()) ^ (heard << 1)) | 1;
         let known = usize::try_from(mark >> 32).ok().and_then(|place| self.0.clean.get(place % CLEAN));
         if known.is_some_and(|known| known.load(Ordering::Relaxed) == mark) {
@@ -270,38 +291,25 @@ impl Redactor {
     }
 }
 
-/// Whether a header of this name, in lower case, is stored as it is.
-fn is_kept(name: &str) -> bool {
-    matches!(
-        name,
-        "accept"
-            | "accept-encoding"
-            | "anthropic-beta"
-            | "anthropic-version"
-            | "cache-control"
-            | "connection"
-            | "content-encoding"
-            | "content-length"
-            | "content-type"
-            | "date"
-            | "request-id"
-            | "retry-after"
-            | "retry-after-ms"
-            | "server"
-            | "transfer-encoding"
-            | "user-agent"
-            | "x-request-id"
-            | "x-should-retry"
-    ) || KEPT_PREFIXES.iter().any(|kept| name.starts_with(kept))
-}
-
-/// Overwrites the spans with asterisks.
+/// Overwrites the spans with asterisks, and numbers that stand for bytes with ones, so that JSON stays JSON.
 pub(super) fn mask(bytes: &mut [u8], spans: &[Range<usize>]) {
     for span in spans {
+        let is_octet = is_octet(bytes, span);
         if let Some(secret) = bytes.get_mut(span.clone()) {
-            secret.fill(b'*');
+            secret.fill(if is_octet { b'1' } else { b'*' });
         }
     }
+}
+
+/// Whether a span is an element of an array of bytes. No secret of a text is as short.
+fn is_octet(bytes: &[u8], span: &Range<usize>) -> bool {
+    let digits = bytes.get(span.clone()).unwrap_or_default();
+    let before = bytes.get(..span.start).unwrap_or_default().trim_ascii_end();
+    let after = bytes.get(span.end..).unwrap_or_default().trim_ascii_start();
+    span.len() <= 3
+        && digits.iter().all(u8::is_ascii_digit)
+        && matches!(before.last(), Some(b'[' | b','))
+        && matches!(after.first(), Some(b']' | b','))
 }
 
 /// Spans in order, none of which touches another.
@@ -337,13 +345,6 @@ fn reach_on(bytes: &[u8], to: usize) -> usize {
 fn goes_on(before: u8, after: u8) -> bool {
     let holds = |byte: u8| shapes::in_key(byte) || matches!(byte, b'=' | b'\\' | b'@' | b':' | b';' | b'%');
     (holds(before) || before == b' ') && (holds(after) || after == b'\0' || (after == b' ' && before == b';'))
-}
-
-/// Whether the value of a query key is secret. Its name may be percent-encoded.
-fn is_secret_query(name: &str) -> bool {
-    let plain = escaped::plain(name.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
-    let name = plain.as_deref().map_or(name.into(), String::from_utf8_lossy).to_ascii_lowercase();
-    SECRET_QUERY.iter().any(|word| name.contains(word)) || SECRET_QUERY_WHOLE.contains(&name.as_str())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::Redactor;
+use super::{MachineKey, Redactor};
 
 /// Which failure a finished record survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +27,8 @@ pub struct Settings {
     pub max_kept_body: usize,
     /// What is masked. Runs that share it share what they have heard.
     pub redactor: Redactor,
+    /// The key by which recordings are known to be made here; `None` where none is to be marked.
+    pub machine: Option<MachineKey>,
     /// The clock.
     pub clock: Clock,
 }
@@ -37,6 +39,7 @@ impl Default for Settings {
             durability: Durability::Written,
             max_kept_body: 64 << 20,
             redactor: Redactor::default(),
+            machine: None,
             clock: Clock::system(),
         }
     }

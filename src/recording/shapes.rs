@@ -23,6 +23,10 @@ const NAMED: usize = 12;
 /// Longest line before a private key, and how far a key of Azure's reaches before its mark.
 const PEM_HEAD: usize = 48;
 const AZURE_HEAD: usize = 60;
+/// How far the number of a bot reaches before its mark.
+const BOT_HEAD: usize = 12;
+/// The colon of Chinese and Japanese texts.
+const WIDE_COLON: &[u8] = "：".as_bytes();
 
 /// Spans of a text that look like keys, in no order; what lies before `from` is only looked back at. Second, how many
 /// bytes were looked at beside the one pass.
@@ -90,12 +94,14 @@ impl ShapeScan<'_> {
             }
             ShapeRule::Jwt if exact() && begins_a_word(self.text, start) => self.jwt(start, end),
             ShapeRule::Azure if exact() => self.azure(start, end),
+            ShapeRule::Bot if exact() => self.bot(start, end),
             ShapeRule::Pem if exact() => self.pem(start, end),
             ShapeRule::Token(..)
             | ShapeRule::Fixed(..)
             | ShapeRule::Sk
             | ShapeRule::Jwt
             | ShapeRule::Azure
+            | ShapeRule::Bot
             | ShapeRule::Pem => None,
             ShapeRule::Scheme => {
                 let value = self.spaces(end);
@@ -163,8 +169,10 @@ impl ShapeScan<'_> {
     fn assigned(&mut self, from: usize, signs: &[u8]) -> Option<usize> {
         let at = self.end(CharRun::Quote, from);
         let at = self.end(CharRun::Blank, at);
-        self.byte(at).filter(|sign| signs.contains(sign))?;
-        let at = self.end(CharRun::Blank, at + 1);
+        let is_wide = self.text.get(at..).unwrap_or_default().starts_with(WIDE_COLON);
+        let sign =
+            if is_wide { WIDE_COLON.len() } else { self.byte(at).filter(|sign| signs.contains(sign)).map(|_| 1)? };
+        let at = self.end(CharRun::Blank, at + sign);
         Some(self.end(CharRun::Quote, at))
     }
 
@@ -187,6 +195,14 @@ impl ShapeScan<'_> {
         self.looked += before;
         let stop = self.end(CharRun::Alphanumeric, end);
         (before >= 32 && stop - end >= 10).then(|| start - before..stop)
+    }
+
+    fn bot(&mut self, start: usize, end: usize) -> Option<Range<usize>> {
+        let head = self.text.get(start.saturating_sub(BOT_HEAD)..start).unwrap_or_default();
+        let before = head.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        self.looked += before;
+        let stop = self.end(CharRun::Word, end);
+        (before >= 8 && stop - end >= 30).then(|| start - before..stop)
     }
 
     fn pem(&mut self, start: usize, end: usize) -> Option<Range<usize>> {

@@ -3,6 +3,10 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, BuildError, Input};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE},
+};
 
 /// Known values, found in one pass.
 #[derive(Debug)]
@@ -25,7 +29,10 @@ impl Values {
     }
 }
 
-/// A value as it is, in JSON, and in a URL.
+/// Shortest part of a value in base64 that is looked for: its ends depend on what stands beside it.
+const BASE64_MIN: usize = 10;
+
+/// A value as it is, in JSON, in a URL, and in base64 wherever it begins in what is encoded.
 fn forms(value: &str) -> Vec<String> {
     let quoted = serde_json::to_string(value).unwrap_or_default();
     let in_json = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned();
@@ -35,15 +42,38 @@ fn forms(value: &str) -> Vec<String> {
         _ => text + &format!("%{byte:02X}"),
     });
     let mut forms = vec![value.to_owned(), in_json, in_url];
+    forms.extend((0..3).flat_map(|before| in_base64(value, before)).filter(|form| form.len() >= BASE64_MIN));
     forms.retain(|form| !form.is_empty());
     forms.sort_unstable();
     forms.dedup();
     forms
 }
 
+/// What is always the same of a value in base64, in both alphabets, where so many bytes of a group of three stand before it.
+fn in_base64(value: &str, before: usize) -> [String; 2] {
+    let text = [&[0; 3][..before], value.as_bytes()].concat();
+    // Of a group that holds a neighbour's bits, no character is sure.
+    let first = if before == 0 { 0 } else { before + 1 };
+    let last = text.len() / 3 * 4;
+    [&STANDARD, &URL_SAFE].map(|alphabet| alphabet.encode(&text).get(first..last).unwrap_or_default().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+
     use super::Values;
+
+    #[test]
+    fn a_value_is_found_in_base64_wherever_it_begins() {
+        let values = Values::new(["9f8e7d6c5b4a39281706"].into_iter()).expect("built").expect("some");
+        for before in ["", "a", "ab", "abc", "key: "] {
+            let text = format!("is {} so", STANDARD.encode(format!("{before}9f8e7d6c5b4a39281706, it is")));
+            let mut spans = Vec::new();
+            values.find(text.as_bytes(), 0, &mut spans);
+            assert_eq!(spans.len(), 1, "{text}");
+        }
+    }
 
     #[test]
     fn a_value_is_found_as_texts_write_it() {

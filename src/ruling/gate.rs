@@ -235,7 +235,10 @@ impl<'a> Ruling<'a> {
     /// to all gates, another to those of the steps that it names.
     pub fn objects_to(&self, label: &Label) -> Option<NoLabel> {
         if label.definition == PLANTED {
-            return self.label().err();
+            return match self.label() {
+                Ok(own) if names_others(label, &own) => Some(NoLabel::DiffersFromLog),
+                own => own.err(),
+            };
         }
         label.errors.iter().find_map(|entry| self.may_name(entry.error.step).err())
     }
@@ -283,6 +286,14 @@ impl<'a> Ruling<'a> {
         let number = step.step;
         self.late.iter().filter(move |late| late.step == number)
     }
+}
+
+/// Whether a label names a planted error that is not among those of another.
+fn names_others(label: &Label, own: &Label) -> bool {
+    let planted = |entry: &LabelEntry| (entry.error.step, entry.error.agent.clone(), entry.error.failure_mode);
+    let known: Vec<_> = own.errors.iter().map(planted).collect();
+    let named = label.errors.iter().chain(&label.others).chain(&label.not_shown);
+    named.filter(|entry| entry.origin == ErrorOrigin::Planted).any(|entry| !known.contains(&planted(entry)))
 }
 
 /// Whether several agents of the run go by the name of a step, and nobody declared it.

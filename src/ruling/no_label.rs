@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a run, or a step of one, gets no label: one reason for each gate, in the order of [`GATES`](super::GATES).
+/// Why a run, or a step of one, gets no label, or its label does not hold: one reason for each gate, in the order of
+/// [`GATES`](super::GATES), and one for a label that is not the log's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum NoLabel {
@@ -59,6 +60,9 @@ pub enum NoLabel {
     /// A piece of what a label would name stands in no view of it, or none of it was read.
     #[error("the call that a label would name was not read whole")]
     NotReadWhole,
+    /// The label beside the log says of a planted error what the log does not hold.
+    #[error("`label.json` differs from the log: it names an error that was not planted so")]
+    DiffersFromLog,
 }
 
 impl NoLabel {
@@ -84,7 +88,8 @@ impl NoLabel {
             | Self::FaultEnded
             | Self::EditRefused
             | Self::Unanswered
-            | Self::NotReadWhole => false,
+            | Self::NotReadWhole
+            | Self::DiffersFromLog => false,
         }
     }
 }

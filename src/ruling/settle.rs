@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{LabelChange, NoLabel, PLANTED, Ruling, after_finding, made, reference};
 use crate::{
-    recording::{self, Recording, RecordingError},
+    recording::{self, Recording, RecordingError, RunFile},
     trajectory::{Evidence, Label, LabelStatus, Standing},
 };
 
@@ -175,7 +175,7 @@ fn remember(former: Option<Label>, why: &str, run_dir: &Path) -> Result<String, 
     let path = run_dir.join(FORMER);
     let unreadable =
         |error: serde_json::Error| RecordingError::Unreadable { path: path.clone(), why: error.to_string() };
-    let mut all: Vec<FormerLabel> = match std::fs::read(&path) {
+    let mut all: Vec<FormerLabel> = match RunFile::bytes(&path) {
         Ok(text) => serde_json::from_slice(&text).map_err(unreadable)?,
         Err(_) => Vec::new(),
     };

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -13,7 +13,10 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::trajectory::{RunId, StepIndex};
+use crate::{
+    recording::{RunFile, make_private_dir},
+    trajectory::{RunId, StepIndex},
+};
 
 /// The directory beside the runs.
 const DIR: &str = "annotations";
@@ -122,8 +125,8 @@ fn file_of(run_dir: &Path, annotator: &str) -> PathBuf {
 pub fn annotate(run_dir: &Path, annotation: &Annotation) -> Result<(), AnnotationError> {
     let path = file_of(run_dir, &annotation.annotator);
     let write = || -> io::Result<()> {
-        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        let mut file = File::options().append(true).create(true).open(&path)?;
+        make_private_dir(path.parent().unwrap_or(Path::new(".")))?;
+        let mut file = RunFile::append(&path)?.into_file();
         file.lock()?;
         let line = serde_json::to_string(annotation)? + "\n";
         file.write_all(line.as_bytes())?;
@@ -163,7 +166,7 @@ pub(super) fn own(run_dir: &Path, run: &str, annotator: &str) -> Result<Option<A
 
 /// The annotations of a file, the last of each run.
 fn read(path: &Path) -> Result<BTreeMap<String, Annotation>, AnnotationError> {
-    let text = match fs::read_to_string(path) {
+    let text = match RunFile::text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(source) => return Err(AnnotationError::File { path: path.to_owned(), source }),

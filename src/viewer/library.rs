@@ -2,7 +2,6 @@
 //! disk. Nothing is written but what an annotator says, and that into a file of its own.
 
 use std::{
-    fs,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -25,7 +24,7 @@ use super::{
     traced::TRACE_FILE,
 };
 use crate::{
-    recording,
+    recording::{self, RunFile},
     replay::{Comparison, Rules},
     trajectory::StepIndex,
 };
@@ -301,7 +300,7 @@ impl ViewerLibrary {
 
     fn trace(&self, run: &str) -> LibraryAnswered {
         let path = self.run(run)?.dir.join(TRACE_FILE);
-        let text = fs::read(path).map_err(|_| unknown("trace of it"))?;
+        let text = RunFile::bytes(&path).map_err(|_| unknown("trace of it"))?;
         serde_json::from_slice(&text).map(LibraryAnswer::Json).map_err(unreadable)
     }
 

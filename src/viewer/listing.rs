@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     dataset,
-    recording::{self, Manifest},
+    recording::{self, Manifest, RunFile},
     ruling,
     surface::account::RunAccount,
     trajectory::{Label, Verdict},
@@ -325,7 +325,7 @@ impl FoundEntry {
 
 /// What a campaign's report says; `None` where the directory is none of a campaign that has come to one.
 pub(super) fn report_of(dir: &Path) -> Option<Value> {
-    let report: Value = serde_json::from_slice(&fs::read(dir.join(REPORT)).ok()?).ok()?;
+    let report: Value = serde_json::from_slice(&RunFile::bytes(&dir.join(REPORT)).ok()?).ok()?;
     report.get("campaign").is_some().then_some(report)
 }
 

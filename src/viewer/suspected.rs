@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::told::first_words;
-use crate::trajectory::StepIndex;
+use crate::{recording::RunFile, trajectory::StepIndex};
 
 /// What `aegis attribute` leaves beside a run that it looked at, a row a method.
 pub const ATTRIBUTION_FILE: &str = "attribution.jsonl";
@@ -215,7 +214,7 @@ impl Suspected {
 pub(super) fn is_rows(path: &Path) -> bool {
     let first = || {
         let mut line = String::new();
-        BufReader::new(fs::File::open(path).ok()?.take(FIRST_ROW)).read_line(&mut line).ok()?;
+        BufReader::new(RunFile::open(path).ok()?.take(FIRST_ROW)).read_line(&mut line).ok()?;
         let row: Value = serde_json::from_str(&line).ok()?;
         Some(row.get("method")?.is_string() && row.get("predictions")?.is_array())
     };
@@ -224,7 +223,7 @@ pub(super) fn is_rows(path: &Path) -> bool {
 
 /// The rows of a file, one after the other; lines that are none are left out.
 fn rows(path: &Path, mut told: impl FnMut(SuspectedRow)) {
-    let Ok(file) = fs::File::open(path) else { return };
+    let Ok(file) = RunFile::open(path) else { return };
     for line in BufReader::new(file).lines() {
         let Ok(line) = line else { return };
         if let Ok(row) = serde_json::from_str(&line) {
@@ -236,6 +235,8 @@ fn rows(path: &Path, mut told: impl FnMut(SuspectedRow)) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use std::fs;
 
     use super::*;
 

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::trajectory::{AgentName, StepIndex};
+use crate::{
+    recording::RunFile,
+    trajectory::{AgentName, StepIndex},
+};
 
 /// What a trace writes beside the run.
 pub(super) const TRACE_FILE: &str = "trace.json";
@@ -41,7 +44,7 @@ struct TracedName {
 impl Traced {
     /// What lies beside the run; `None` where it was not traced, or by another version.
     pub fn of(run_dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(run_dir.join(TRACE_FILE)).ok()?).ok()
+        serde_json::from_slice(&RunFile::bytes(&run_dir.join(TRACE_FILE)).ok()?).ok()
     }
 
     /// One line: what was found.

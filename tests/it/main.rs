@@ -19,6 +19,7 @@ mod attacked;
 mod attribute;
 mod background;
 mod bodies;
+mod boundaries;
 mod branches;
 mod campaign;
 mod client_verdict;

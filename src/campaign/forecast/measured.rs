@@ -13,6 +13,7 @@ use super::super::{
 use crate::{
     budget::Cost,
     proof::{ProofSample, is_chaotic},
+    recording::RunFile,
 };
 
 /// What clean runs cost in the mean.
@@ -135,7 +136,7 @@ pub struct MeasuredCampaign {
 pub fn measured(campaign: &Campaign, root: &Path, only: &[regex::Regex]) -> Option<MeasuredCampaign> {
     let mut chains: BTreeMap<(String, String), ChainRuns> = BTreeMap::new();
     for entry in std::fs::read_dir(root.join("cells")).ok()? {
-        let bytes = entry.and_then(|entry| std::fs::read(entry.path()));
+        let bytes = entry.and_then(|entry| RunFile::bytes(&entry.path()));
         let read = bytes.ok().and_then(|bytes| serde_json::from_slice::<EndedCell>(&bytes).ok());
         let Some(ended) = read else { continue };
         chains.entry((ended.system.clone(), ended.task.clone())).or_default().add(&ended);

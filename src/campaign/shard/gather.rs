@@ -20,7 +20,7 @@ use crate::{
         error::CampaignError,
     },
     equality::{Rules, parting},
-    recording,
+    recording::{self, RunFile, link_plain, link_plain_tree},
     replay::{compared_run, learned_tool_results},
     trajectory::RunId,
 };
@@ -105,7 +105,7 @@ pub(super) fn gather(
         // Why one is not believed is said by whoever concludes over all.
         if one.held.named {
             let name = conclusion::place(campaign, one.chain);
-            let linked = link(&one.dir.join(&name), &into.join(&name));
+            let linked = link_plain(&one.dir.join(&name), &into.join(&name));
             linked.map_err(|source| CampaignError::Directory { path: one.dir.join(&name), source })?;
         }
         Ok(runs.len())
@@ -209,7 +209,7 @@ fn is_equal(one: &Path, other: &Path, run: &RunId) -> Result<bool, CampaignError
 
 fn cell(shard: &Path, run: &RunId) -> Result<EndedCell, CampaignError> {
     let path = shard.join(format!("cells/{run}.json"));
-    let bytes = fs::read(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
+    let bytes = RunFile::bytes(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
     serde_json::from_slice(&bytes).map_err(|error| CampaignError::Damaged { path, why: error.to_string() })
 }
 
@@ -224,8 +224,8 @@ fn keep_aside(shard: &Path, run: &RunId, into: &Path) -> Result<(), CampaignErro
     let number = fs::read_dir(&below).map_err(cannot)?.count();
     let place = below.join(format!("{number:04}"));
     let keep = || {
-        link_tree(&log(shard, run), &place)?;
-        link(&shard.join(format!("cells/{run}.json")), &place.join("cell.json"))
+        link_plain_tree(&log(shard, run), &place)?;
+        link_plain(&shard.join(format!("cells/{run}.json")), &place.join("cell.json"))
     };
     keep().map_err(cannot)
 }
@@ -235,31 +235,12 @@ fn link_cell(shard: &Path, run: &RunId, into: &Path) -> Result<(), CampaignError
     let name = format!("cells/{run}.json");
     let errors = format!("{OUTPUT}/{run}.stderr");
     let place = || {
-        link_tree(&log(shard, run), &into.join("logs").join(run.as_str()))?;
-        match link(&shard.join(&errors), &into.join(&errors)) {
+        link_plain_tree(&log(shard, run), &into.join("logs").join(run.as_str()))?;
+        match link_plain(&shard.join(&errors), &into.join(&errors)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        link(&shard.join(&name), &into.join(&name))
+        link_plain(&shard.join(&name), &into.join(&name))
     };
     place().map_err(|source| CampaignError::Directory { path: shard.join(&name), source })
-}
-
-fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
-    recording::make_private_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let place = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() { link_tree(&entry.path(), &place)? } else { link(&entry.path(), &place)? }
-    }
-    Ok(())
-}
-
-/// One file more by name, or a copy where that cannot be: finished files are replaced whole and never written to.
-fn link(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Ok(()) => Ok(()),
-        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => Err(error),
-        Err(_) => fs::copy(from, to).map(drop),
-    }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     campaign::{definition::Campaign, definition::Files, error::CampaignError, read},
-    recording,
+    recording::{self, RunFile},
 };
 
 /// Its file.
@@ -55,7 +55,7 @@ impl KeptCampaign {
     /// Reads it from there.
     pub(super) fn read(dir: &Path) -> Result<Self, CampaignError> {
         let path = dir.join(FILE);
-        let file = fs::File::open(&path).and_then(zstd::stream::Decoder::new);
+        let file = RunFile::open(&path).and_then(zstd::stream::Decoder::new);
         let file = file.map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
         serde_json::from_reader(io::BufReader::new(file))
             .map_err(|error| CampaignError::Unshared { path, why: error.to_string() })

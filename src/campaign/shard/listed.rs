@@ -22,6 +22,7 @@ use crate::{
         error::CampaignError,
         state::CHAINS,
     },
+    recording::RunFile,
     trajectory::RunId,
 };
 
@@ -143,7 +144,7 @@ fn names<T: TryFrom<String> + Eq + Hash>(dir: &Path, ending: &str) -> Result<Has
 fn read_cells(shard: &Path, runs: &[RunId]) -> Result<Vec<CellOf>, CampaignError> {
     side_by_side(runs, |run| {
         let path = shard.join("cells").join(format!("{run}.json"));
-        let bytes = fs::read(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
+        let bytes = RunFile::bytes(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
         serde_json::from_slice(&bytes).map_err(|error| CampaignError::Damaged { path, why: error.to_string() })
     })
 }

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::digest::CampaignDigest;
-use crate::campaign::error::CampaignError;
+use crate::{campaign::error::CampaignError, recording::RunFile};
 
 /// Its file.
 pub(super) const FILE: &str = "shard.json";
@@ -40,7 +40,7 @@ impl ShardManifest {
     /// Reads it.
     pub(super) fn read(dir: &Path) -> Result<Self, CampaignError> {
         let path = dir.join(FILE);
-        let text = fs::read(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
+        let text = RunFile::bytes(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
         let unshared = |why: String| CampaignError::Unshared { path: path.clone(), why };
         let read: Self = serde_json::from_slice(&text).map_err(|error| unshared(error.to_string()))?;
         if read.format > FORMAT {

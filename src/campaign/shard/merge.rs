@@ -17,15 +17,18 @@ use super::{
     kept::KeptCampaign,
     manifest::{ShardManifest, shard_dirs},
 };
-use crate::campaign::{
-    CampaignReport, Concluded, Progress,
-    bench::CellBench,
-    chain::{Chain, HeardSystems},
-    conclusion::Unbelieved,
-    error::CampaignError,
-    journal,
-    report_sums::ReportTold,
-    state::{CHAINS, CampaignState, Earlier},
+use crate::{
+    campaign::{
+        CampaignReport, Concluded, Progress,
+        bench::CellBench,
+        chain::{Chain, HeardSystems},
+        conclusion::Unbelieved,
+        error::CampaignError,
+        journal,
+        report_sums::ReportTold,
+        state::{CHAINS, CampaignState, Earlier},
+    },
+    recording::RunFile,
 };
 
 /// Says that a directory was made by a merge, and of what.
@@ -211,7 +214,7 @@ fn equal(dirs: Vec<PathBuf>) -> Result<(Vec<GivenShard>, Vec<fs::File>), Campaig
     for shard in dirs {
         let manifest = ShardManifest::read(&shard)?;
         // A copy of a shard may be without it, and on a disk that cannot be written to.
-        if let Ok(lock) = fs::File::open(shard.join("lock")) {
+        if let Ok(lock) = RunFile::open(&shard.join("lock")).map(RunFile::into_file) {
             match lock.try_lock_shared() {
                 Ok(()) => locks.push(lock),
                 Err(fs::TryLockError::WouldBlock) => return Err(CampaignError::Locked(shard.clone())),
@@ -278,7 +281,7 @@ fn judged(shards: &[GivenShard], path: &Path) -> io::Result<()> {
     let mut known = BTreeSet::new();
     let mut out = None;
     for shard in shards {
-        let file = match fs::File::open(shard.dir.join("judge.jsonl")) {
+        let file = match RunFile::open(&shard.dir.join("judge.jsonl")) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),

@@ -15,7 +15,7 @@ use crate::{
         methods::{self, COMBINED},
     },
     cli::{Global, escape},
-    recording,
+    recording::{self, RunFile},
     viewer::{ATTRIBUTION_FILE, same_question},
 };
 
@@ -44,7 +44,7 @@ fn told(row: &Attributed) -> serde_json::Result<Value> {
 /// Rows of other methods and judges stay; what combines several is left out, since the next call can add to them.
 fn put(dir: &Path, rows: &[Attributed]) -> io::Result<()> {
     let path = dir.join(ATTRIBUTION_FILE);
-    let former = match fs::read_to_string(&path) {
+    let former = match RunFile::text(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error),

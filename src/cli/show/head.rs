@@ -13,6 +13,7 @@ use crate::{
         screen::{Colour, Screen},
         watch,
     },
+    launch::shell_word,
     mode,
     recording::{Recording, RunFact, RunOrigin},
     ruling,
@@ -86,6 +87,11 @@ fn what_it_is(recording: &Recording, screen: Screen) -> Vec<HeadLine> {
         Some(RunOrigin::Other) | None => None,
     };
     lines.extend(made_for.map(|words| ("origin", words.to_owned())));
+    lines.extend(manifest.launched.as_ref().map(|launched| {
+        let words: Vec<_> = launched.command.iter().map(|word| shell_word(word)).collect();
+        let unproven = if manifest.is_made_here() { "" } else { "  (not recorded by you on this machine)" };
+        ("program", format!("{}{unproven}", words.join(" ")))
+    }));
     lines.extend(manifest.task.as_ref().map(|task| ("task", first_words(task, screen.width.saturating_sub(9)))));
     lines.push(("outcome", outcome_text(&manifest.outcome)));
     let later: Vec<String> = recording.facts_that_hold().map(RunFact::words).collect();

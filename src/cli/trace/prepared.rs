@@ -15,7 +15,7 @@ use crate::{
         again::HowStarted,
         capability,
         settings::{self, ProxyArgs},
-        trial::{SaidExecution, live},
+        trial::{SaidExecution, live, say_execution},
     },
     proxy::Proxy,
     recording,
@@ -61,6 +61,7 @@ impl PreparedTrace {
             asked.prior.suspect(&mut known);
         }
         let live = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
+        say_execution(&recorded, execute.again, &live, global.quiet);
         let analyzer = analyzer(arguments, &cassette)?;
         let (proxy, _) = beneath(live, arguments, &cassette).proxy(None)?;
         if analyzer.is_none() {

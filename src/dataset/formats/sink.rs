@@ -17,7 +17,10 @@ use super::{
     rows::{FileHash, Hashed, RowError, Rows},
     schema::Type,
 };
-use crate::dataset::{Sample, Split};
+use crate::{
+    dataset::{Sample, Split},
+    recording::Redactor,
+};
 
 /// `NAME.suffix` beside a file or directory. A manifest never lies inside: the public scorers count every `.json`
 /// file of a directory.
@@ -164,7 +167,15 @@ impl<'a> Sink<'a> {
 
     pub(super) fn push(&mut self, piece: WrittenPiece) -> Result<(), ExportError> {
         let failed = |source| ExportError::Write { path: self.temporary.clone(), source };
-        match (&mut self.goes, piece.content) {
+        let redactor = Redactor::of_process();
+        let content = match piece.content {
+            Content::Row(row) => Content::Row(redactor.json(row)),
+            Content::Bytes(mut bytes) => {
+                redactor.mask(&mut bytes);
+                Content::Bytes(bytes)
+            }
+        };
+        match (&mut self.goes, content) {
             (Goes::Rows(Some(rows)), Content::Row(row)) => rows.push(&row).map_err(|why| refused(&self.out, why)),
             (Goes::Parts(parts), Content::Row(row)) => {
                 let rows = match parts.entry(piece.file.into_owned()) {

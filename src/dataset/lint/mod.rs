@@ -5,6 +5,7 @@
 //! samples in [`across`]; what gives planted errors away in [`shortcut`]. A dataset is read once from front to back, and twins by their place; memory grows with the
 //! number of samples, not with their size.
 
+use crate::recording::RunFile;
 #[macro_use]
 mod list;
 
@@ -42,7 +43,6 @@ mod twin_tests;
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -310,7 +310,7 @@ fn manifest(dataset: &Dataset, grounds: &Grounds) -> Result<Vec<Finding>, Datase
     let Some(dir) = dataset.files().first().and_then(|file| file.parent()) else { return Ok(Vec::new()) };
     let path = dir.join(MANIFEST_FILE);
     let failed = |path: &Path, source| DatasetError::Io { doing: "read", path: path.to_owned(), source };
-    let text = match std::fs::read(&path) {
+    let text = match RunFile::bytes(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(failed(&path, source)),
@@ -350,7 +350,7 @@ fn manifest(dataset: &Dataset, grounds: &Grounds) -> Result<Vec<Finding>, Datase
 }
 
 fn hash_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = RunFile::open(path)?;
     let mut hash = blake3::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

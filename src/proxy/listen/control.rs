@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use super::gate::Token;
 use crate::{
     identity::RosterRule,
-    proxy::{arrival, exchange::Proxy, headers, limits::Limits},
+    proxy::{arrival, exchange::Proxy, headers, limits::Limits, memory::HeldMemory},
     recording::{self, Amendment, FactSource, GivenRoster, Giver, RecordingError},
     ruling,
     trajectory::{Outcome, Reason, RunId, Verdict},
@@ -123,7 +123,7 @@ fn metrics(proxy: &Proxy) -> ControlResult {
 /// Reads what a request reports.
 async fn read<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, (StatusCode, String)> {
     let limits = Limits { max_body_bytes: BODY_MAX, body_timeout: TIMEOUT, ..Limits::default() };
-    let body = arrival::collect(request.into_body(), &limits).await;
+    let body = arrival::collect(request.into_body(), &limits, &mut HeldMemory::default()).await;
     let body = body.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! Listening: connections, their limits, and the end of a server. What is asked on them goes down the line (`exchange`).
 
 mod control;
+mod places;
 pub(super) mod framing;
 pub(super) mod gate;
 pub(super) mod socket;
@@ -26,7 +27,10 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
-use self::socket::{Answering, Link, Socket};
+use self::{
+    places::ConnectionPlaces,
+    socket::{Answering, Link, Socket},
+};
 use super::{
     arrival::{self, Arrived, Kind},
     delivery::Delivery,
@@ -37,13 +41,13 @@ use super::{
 };
 use crate::surface::Surface;
 
-/// What the system holds for a client that does not read, in bytes; Linux takes twice as much.
-const SEND_BUFFER: usize = 256 << 10;
+/// How long a connection whose place is wanted may take to send its request.
+const REQUEST_DUE: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` resolves, then lets exchanges under way end, within the drain limit. Returns how many
 /// connections were cut off after it.
 pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<Output = ()>) -> usize {
-    let connections = Arc::new(Semaphore::new(proxy.limits.max_connections));
+    let places = ConnectionPlaces::new(proxy.limits.max_connections);
     let streams = Arc::new(Semaphore::new(proxy.limits.max_streams));
     let tunnels = Arc::new(Semaphore::new(proxy.limits.max_tunnels));
     let (serving, stopping) = watch::channel(());
@@ -55,7 +59,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
         let accepted = tokio::select! {
             () = &mut stop => break,
             Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
-            accepted = accept(&listener, &connections) => accepted,
+            accepted = places.accept(&listener) => accepted,
         };
         let Some((stream, permit)) = accepted else { continue };
         let link = Arc::new(Link::new(Arc::clone(&ending.0)));
@@ -67,7 +71,11 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
             tunnel: Mutex::default(),
             is_late: false,
         };
-        let connection = connection(Arc::new(client), stream, stopping.clone());
+        let connection = connection(
+            Arc::new(client),
+            stream,
+            ConnectionEnds { stopping: stopping.clone(), wanted: places.wanted() },
+        );
         tasks.spawn(async move {
             connection.await;
             drop(permit);
@@ -75,7 +83,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
     }
     drop(serving);
     let drained = async { while tasks.join_next().await.is_some() {} };
-    let refused = refuse_all(&proxy, listener, &connections);
+    let refused = refuse_all(&proxy, listener, &places);
     let _ = tokio::time::timeout(proxy.limits.drain, async {
         tokio::select! {
             () = drained => {}
@@ -90,14 +98,14 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
 }
 
 /// Answers whoever comes while exchanges under way end, for ever.
-async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, connections: &Arc<Semaphore>) {
+async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, places: &ConnectionPlaces) {
     let none = Arc::new(Semaphore::new(0));
     let (_never, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
             Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
-            accepted = accept(&listener, connections) => accepted,
+            accepted = places.accept(&listener) => accepted,
         };
         let Some((stream, permit)) = accepted else { continue };
         let client = Client {
@@ -108,7 +116,11 @@ async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, connections: &Arc
             tunnel: Mutex::default(),
             is_late: true,
         };
-        let connection = connection(Arc::new(client), stream, stopping.clone());
+        let connection = connection(
+            Arc::new(client),
+            stream,
+            ConnectionEnds { stopping: stopping.clone(), wanted: places.wanted() },
+        );
         tasks.spawn(async move {
             connection.await;
             drop(permit);
@@ -126,28 +138,6 @@ impl Drop for EndSignal {
     }
 }
 
-/// Waits for a connection and a place for it.
-async fn accept(
-    listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(connections).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => {
-            let _ = stream.set_nodelay(true);
-            // Without a bound the system takes megabytes for a client that does not read, and so does its record.
-            let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
-            Some((stream, permit))
-        }
-        Err(error) => {
-            // Out of descriptors, most likely: a pause lets some be freed.
-            tracing::warn!(%error, "cannot accept a connection");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            None
-        }
-    }
-}
-
 /// What the exchanges of one connection share.
 struct Client {
     proxy: Arc<Proxy>,
@@ -160,8 +150,16 @@ struct Client {
     is_late: bool,
 }
 
+/// What ends a connection from our side.
+struct ConnectionEnds {
+    /// The server stops.
+    stopping: watch::Receiver<()>,
+    /// Somebody waits for its place.
+    wanted: watch::Receiver<u64>,
+}
+
 /// Serves one connection to its end.
-async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stopping: watch::Receiver<()>) {
+async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends: ConnectionEnds) {
     let limits = &client.proxy.limits;
     let socket = Socket::new(stream, Arc::clone(&client.link), limits.write_timeout);
     let mut builder = http1::Builder::new();
@@ -181,9 +179,22 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
     let ended = tokio::select! {
         biased;
         ended = &mut served => ended,
-        _ = stopping.changed() => {
+        _ = ends.stopping.changed() => {
             served.as_mut().graceful_shutdown();
             served.await
+        }
+        // One that is idle ends at once, another with its answer, and one whose request does not come, soon.
+        Ok(()) = ends.wanted.changed() => {
+            served.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = &mut served => ended,
+                () = tokio::time::sleep(REQUEST_DUE) => {
+                    if !client.link.is_answering() {
+                        return;
+                    }
+                    served.await
+                }
+            }
         }
     };
     // What went wrong is recorded with the step; the connection itself has nobody left to tell.

@@ -86,6 +86,11 @@ impl Link {
         Answering(Arc::clone(self))
     }
 
+    /// Whether an answer is under way.
+    pub(in crate::proxy) fn is_answering(&self) -> bool {
+        self.answering.load(Ordering::Acquire)
+    }
+
     /// Waits for the end of the answer under way.
     fn poll_answered(&self, context: &Context<'_>) -> Poll<()> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,7 +36,16 @@ impl Proxy {
         let Arrived { kind, mut parts, hinted, received, .. } = arrived;
         let client = parts.extensions.remove::<OnUpgrade>();
         let unpacked = UnpackedBody::default();
-        let call = ModelCall { kind, parts, body: Bytes::new(), unpacked, streams: false, hinted, received };
+        let call = ModelCall {
+            kind,
+            parts,
+            body: Bytes::new(),
+            memory: Arc::default(),
+            unpacked,
+            streams: false,
+            hinted,
+            received,
+        };
         let (mut step, _, earlier) = self.open(&call, link).await?;
         step.written().await?;
         let mut decision = decided::decide(&mut step, None, earlier);

@@ -9,6 +9,7 @@ mod round_trip;
 pub(crate) mod sample;
 mod secrets;
 mod size;
+mod spread;
 
 use std::os::unix::fs::PermissionsExt;
 

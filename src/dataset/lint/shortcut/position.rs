@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use crate::dataset::{Dataset, Sample, SampleStep, statistics::TwinPair};
+use crate::{
+    dataset::{Dataset, Sample, SampleStep, statistics::TwinPair},
+    recording::RunFile,
+};
 
 /// The campaign's report beside a dataset.
 const REPORT: &str = "report.json";
@@ -43,7 +46,7 @@ impl StepPosition {
     /// Reads what the sampler declares; without a report, nothing is declared.
     pub(super) fn of(dataset: &Dataset) -> Self {
         let beside = dataset.files().first().and_then(|file| file.parent()).map(|dir| dir.join(REPORT));
-        let report = beside.and_then(|path| std::fs::read(path).ok());
+        let report = beside.and_then(|path| RunFile::bytes(&path).ok());
         let report: Value = report.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         let rows = report.get("cells").and_then(Value::as_array).into_iter().flatten();
         let declared = rows

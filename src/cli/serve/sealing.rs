@@ -1,0 +1,112 @@
+//! How a server ends its runs: those that are idle while it goes on, and all at its end.
+
+use std::{
+    fs,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    cli::{Exit, Failure, Global},
+    proxy::{EndedRun, Proxy},
+    recording, ruling,
+    trajectory::RunId,
+};
+
+/// Runs that are sealed at once: each waits for the disk most of the time.
+const SEALERS: usize = 16;
+/// How often idle runs are looked for.
+const IDLE_CHECK: Duration = Duration::from_secs(5);
+/// Descriptors of the reserve: each that seals takes a few.
+const RESERVED: usize = 4 * SEALERS;
+
+/// Seals runs that have had no traffic for a while, beside the traffic: it waits for the disk.
+pub(super) async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
+    let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
+    loop {
+        tick.tick().await;
+        let proxy = Arc::clone(&proxy);
+        let sealing = tokio::task::spawn_blocking(move || {
+            let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
+            // At once: sealing takes a while, and a request placed in one of them would be refused.
+            proxy.identity.leave(&retired.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
+            for run in retired {
+                if let Err(error) = proxy.runs.seal(&run) {
+                    tracing::error!(run = %run.id, %error, "cannot seal");
+                }
+            }
+            conclude(&proxy);
+        });
+        // A panic in it was reported where it happened; the runs of the next look are others.
+        let _ = sealing.await;
+    }
+}
+
+/// Descriptors that nobody gets while the server runs: sealing needs some, however many runs and connections are open.
+#[derive(Debug)]
+pub(super) struct DescriptorReserve(#[expect(dead_code, reason = "held, and given back when dropped")] Vec<fs::File>);
+
+impl DescriptorReserve {
+    pub(super) fn take() -> Self {
+        Self((0..RESERVED).map_while(|_| fs::File::open("/dev/null").ok()).collect())
+    }
+}
+
+/// Seals all runs and says where they are.
+pub(super) fn seal_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
+    let failed = Mutex::new(None);
+    // Each run gives its descriptors back once it is sealed.
+    side_by_side(proxy.runs.retire(), |run| {
+        if let Err(error) = proxy.runs.seal(&run) {
+            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    });
+    for EndedRun { dir, steps, .. } in conclude(proxy) {
+        if !global.quiet {
+            let word = crate::launch::shell_word(&dir.to_string_lossy());
+            eprintln!("sealed {}  {steps} steps  aegis show {word}", dir.display());
+        }
+    }
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or(Ok(()), |error| Err(Failure::new(Exit::Recording, error)))
+}
+
+/// Does what waits for the disk for each, several at once.
+fn side_by_side<T: Send>(all: Vec<T>, work: impl Fn(T) + Sync) {
+    let threads = SEALERS.min(all.len());
+    let rest = Mutex::new(all.into_iter());
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take = || {
+        while let Some(one) = next() {
+            work(one);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            // Where the system gives no thread, this one does the work of all.
+            let _ = thread::Builder::new().spawn_scoped(scope, take);
+        }
+        take();
+    });
+}
+
+/// Writes of runs that were sealed what all traffic says of them, where it differs from what was said on arrival, and
+/// their labels, where they have one.
+fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
+    let ended = proxy.runs.take_ended();
+    let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
+    let late = proxy.identity.late(&ids);
+    side_by_side(ended.iter().collect(), |EndedRun { id, dir, planned, .. }| {
+        if let Some(steps) = late.get(id)
+            && let Err(error) = recording::write_identity(dir, steps)
+        {
+            tracing::error!(run = %id, %error, "cannot write identity.json");
+        }
+        // Its recording would be read anew, to be told that there was no plan.
+        if *planned && let Err(error) = ruling::settle(dir, None) {
+            tracing::error!(run = %id, %error, "cannot derive a label");
+        }
+    });
+    ended
+}
