@@ -112,7 +112,7 @@ impl Arrived {
         let body = collect(body, limits).await?;
         let encoding = headers::text(&parts.headers, &header::CONTENT_ENCODING);
         let unpacking = if encoding.is_some() { body.len() } else { 0 };
-        let unpacked = heavy::apart(unpacking, || UnpackedBody::of(&body, encoding));
+        let unpacked = heavy::in_turn(unpacking, || UnpackedBody::of(&body, encoding)).await;
         Ok(ModelCall { kind, parts, body, unpacked, streams: false, hinted, received })
     }
 }
