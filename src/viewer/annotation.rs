@@ -7,6 +7,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -122,8 +123,9 @@ fn file_of(run_dir: &Path, annotator: &str) -> PathBuf {
 pub fn annotate(run_dir: &Path, annotation: &Annotation) -> Result<(), AnnotationError> {
     let path = file_of(run_dir, &annotation.annotator);
     let write = || -> io::Result<()> {
-        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        let mut file = File::options().append(true).create(true).open(&path)?;
+        let beside = path.parent().unwrap_or(Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(beside)?;
+        let mut file = File::options().append(true).create(true).mode(0o600).open(&path)?;
         file.lock()?;
         let line = serde_json::to_string(annotation)? + "\n";
         file.write_all(line.as_bytes())?;
