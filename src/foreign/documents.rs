@@ -52,13 +52,13 @@ pub(super) fn each(bytes: &[u8], records: Option<&str>, each: &mut EachDocument<
     let lines = || bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let first = || lines().next().and_then(|line| serde_json::from_slice::<Value>(line).ok());
     match whole {
-        Ok(_) if bytes.trim_ascii_start().starts_with(b"[") => {
+        Ok(()) if bytes.trim_ascii_start().starts_with(b"[") => {
             for element in scan::elements(bytes.trim_ascii_start()) {
                 one(element, None, each);
             }
         }
-        Ok(_) => match records.and_then(|records| split(bytes, records)) {
-            Some((mut document, list, records)) => {
+        Ok(()) => match records.and_then(|records| split(bytes, records)) {
+            Some(SplitDocument { mut document, list, records }) => {
                 let mut seen = false;
                 for record in scan::elements(list) {
                     seen = true;
@@ -102,8 +102,18 @@ fn one(bytes: &[u8], line: Option<u64>, each: &mut EachDocument<'_>) {
     }
 }
 
-/// A document without its records, and the list of these as it is written; `None` where it holds no such list.
-fn split<'b, 'r>(bytes: &'b [u8], records: &'r str) -> Option<(Map<String, Value>, &'b [u8], &'r str)> {
+/// A document whose records are read one at a time.
+struct SplitDocument<'b> {
+    /// What it says beside them.
+    document: Map<String, Value>,
+    /// The list of them, as it is written.
+    list: &'b [u8],
+    /// The member that holds it.
+    records: &'b str,
+}
+
+/// A document apart from its records; `None` where it holds no list of them.
+fn split<'b>(bytes: &'b [u8], records: &'b str) -> Option<SplitDocument<'b>> {
     let (mut document, mut list) = (Map::new(), None);
     for (key, value) in scan::members(bytes.trim_ascii_start()) {
         let key = scan::text_of_key(key)?;
@@ -113,7 +123,7 @@ fn split<'b, 'r>(bytes: &'b [u8], records: &'r str) -> Option<(Map<String, Value
             document.insert(key.into_owned(), serde_json::from_slice(value).ok()?);
         }
     }
-    list.filter(|list| list.starts_with(b"[")).map(|list| (document, list, records))
+    list.filter(|list| list.starts_with(b"[")).map(|list| SplitDocument { document, list, records })
 }
 
 #[cfg(test)]

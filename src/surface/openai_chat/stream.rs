@@ -40,26 +40,26 @@ struct ChoiceTrack<'a> {
 /// The number of the last call of each `index`, of each id, and of both.
 #[derive(Debug, Default)]
 struct CallNumbers {
-    of_index: HashMap<u64, usize>,
-    of_id: HashMap<String, usize>,
-    of_both: HashMap<(u64, String), usize>,
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
+    both: HashMap<(u64, String), usize>,
 }
 
 impl CallNumbers {
     /// A call has said its id.
     fn named(&mut self, number: usize, index: Option<u64>, id: &str) {
         let last = |earlier: &mut usize| *earlier = number.max(*earlier);
-        self.of_id.entry(id.to_owned()).and_modify(last).or_insert(number);
+        self.by_id.entry(id.to_owned()).and_modify(last).or_insert(number);
         if let Some(index) = index {
-            self.of_both.entry((index, id.to_owned())).and_modify(last).or_insert(number);
+            self.both.entry((index, id.to_owned())).and_modify(last).or_insert(number);
         }
     }
 
     /// The last call of this id, and of this `index` where one is stated.
     fn find(&self, index: Option<u64>, id: &str) -> Option<usize> {
         match index {
-            Some(index) => self.of_both.get(&(index, id.to_owned())).copied(),
-            None => self.of_id.get(id).copied(),
+            Some(index) => self.both.get(&(index, id.to_owned())).copied(),
+            None => self.by_id.get(id).copied(),
         }
     }
 }
@@ -184,7 +184,7 @@ impl<'a> ChoiceTrack<'a> {
             (Some(_), None) => track.name.is_empty() || !is_named,
         };
         let known = match (index, position) {
-            (Some(index), _) => self.numbers.of_index.get(&index).copied(),
+            (Some(index), _) => self.numbers.by_index.get(&index).copied(),
             (None, Some(position)) if id.is_none() => (position < self.calls.len()).then_some(position),
             (None, _) => self.calls.len().checked_sub(1),
         };
@@ -194,7 +194,7 @@ impl<'a> ChoiceTrack<'a> {
             let number = self.calls.len();
             self.calls.push(CallTrack { index, ..CallTrack::default() });
             if let Some(index) = index {
-                self.numbers.of_index.insert(index, number);
+                self.numbers.by_index.insert(index, number);
             }
             number
         })
