@@ -200,15 +200,19 @@ impl Config {
     }
 
     /// Whether a file that lay in the working directory keeps to what such a file may say. It may be another person's,
-    /// come with a repository: it tells agents apart, and has no word in where calls and keys go, or who may ask.
+    /// come with a repository: it tells agents apart, and has no word in where calls, keys and recordings go, what is read of a key,
+    /// whose words an edit says, or who may ask.
     fn check_found(&self) -> Result<(), Failure> {
         let said = [
+            ("log_dir", self.log_dir.is_some()),
             ("[upstream] url", self.upstream.url.is_some()),
             ("[upstream] key_env", self.upstream.key_env.is_some()),
             ("[upstream] ca_file", self.upstream.ca_file.is_some()),
             ("[[route]]", !self.route.is_empty()),
             ("[manipulator] url", self.manipulator.url.is_some()),
             ("[manipulator] key_env", self.manipulator.key_env.is_some()),
+            ("[manipulator] templates", self.manipulator.templates.is_some()),
+            ("[hints] key", self.hints.uses_keys()),
             ("token_env", self.token_env.is_some()),
             ("[secrets] keep", !self.secrets.keep.is_empty()),
             ("[secrets] env", !self.secrets.env.is_empty()),
@@ -221,7 +225,7 @@ impl Config {
             return Ok(());
         }
         let error = format!(
-            "`./{LOCAL}` was found, not named, and it says where calls or keys go, or who may ask: {}",
+            "`./{LOCAL}` was found, not named, and it says where calls, keys or recordings go, or who may ask: {}",
             said.join(", ")
         );
         Err(Failure::new(Exit::Usage, error)
@@ -364,37 +368,4 @@ fn located(name: &str, text: &str, error: &toml::de::Error) -> PlanError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_wrong_is_said_where_it_is() {
-        for (text, said) in [
-            ("listen = 3", "aegis.toml:1:10"),
-            ("\nlistten = \"x\"", "aegis.toml:2:1"),
-            ("[[agents]]\nname = \"a\"", "hint: did you mean `agent`?"),
-            ("[limits]\nmax_stream = 3", "hint: did you mean `max_streams`?"),
-            ("[limits]\nhead_timeout_s = -1.0", "expected seconds"),
-            ("[hints]\nagent_header = \"a b\"", "not a header name"),
-            ("format = 9", "format 9"),
-            ("[[agent]]\nname = \"a\"", "at least one condition"),
-            ("[identity]\ndialects_off = [\"crewia\"]", "did you mean `crewai`"),
-            ("[secrets]\npatterns = [\"(\"]", "[secrets] patterns: `(`"),
-            ("[secrets]\nkeep = [\"x*\"]", "[secrets] keep: `x*` matches nothing"),
-            ("[secrets]\nvalues = [\"abc\"]", "expected 4 and more"),
-            ("[secrets]\nenv = [\"AEGIS_NO_SUCH\"]", "`AEGIS_NO_SUCH` is not set"),
-            ("[secrets]\npattern = []", "unknown field `pattern`"),
-            ("allowed_origins = [\"*\"]", "`*` is no origin"),
-            ("allowed_origins = [\"http://localhost:3000/\"]", "and no path"),
-        ] {
-            let config = Config::parse(text, "aegis.toml").and_then(|config| {
-                config.identity()?;
-                config.gate()?;
-                config.recording()?;
-                config.limits()
-            });
-            let error = config.expect_err(text).to_string();
-            assert!(error.contains(said), "{text}: {error}");
-        }
-    }
-}
+mod tests;

@@ -46,10 +46,11 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     }
     let (found, counts) = (report.findings.len(), report.counts());
     let summary = match found {
+        0 if report.samples == 0 => "no sample: there is nothing to check".to_owned(),
         0 => format!("{} samples, nothing found", report.samples),
         _ => format!("{} samples, {found} findings of {} rules", report.samples, counts.len()),
     };
-    let exit = if report.is_clean() { Exit::Ok } else { Exit::Finding };
+    let exit = if report.is_clean() && report.samples > 0 { Exit::Ok } else { Exit::Finding };
     let rules: serde_json::Map<_, _> =
         counts.iter().map(|(rule, count)| (rule.name().to_owned(), json!(count))).collect();
     let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules, "sure": report.sure,

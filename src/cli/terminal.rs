@@ -9,8 +9,11 @@ pub fn escape(text: &str) -> String {
     let text = redactor.text(text);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (c.is_control() && c != '\n' && c != '\t') || bidi {
+        let turns =
+            matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        // Some terminals and all editors begin a line at them.
+        let breaks = matches!(c, '\u{2028}' | '\u{2029}');
+        if (c.is_control() && c != '\n' && c != '\t') || turns || breaks {
             escaped.extend(c.escape_unicode());
         } else {
             escaped.push(c);
@@ -34,6 +37,7 @@ mod tests {
             ("plain\n\ttext é", "plain\n\ttext é"),
             ("\u{1b}]0;x\u{7}", "\\u{1b}]0;x\\u{7}"),
             ("a\rb\u{202e}c\u{9b}", "a\\u{d}b\\u{202e}c\\u{9b}"),
+            ("a\u{61c}b\u{2028}c\u{2029}", "a\\u{61c}b\\u{2028}c\\u{2029}"),
         ] {
             assert_eq!(escape(text), expected);
         }

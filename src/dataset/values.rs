@@ -48,7 +48,7 @@ pub(super) fn files(path: &Path, kinds: &[&str]) -> io::Result<Vec<PathBuf>> {
             let known = kinds.iter().any(|kind| name.strip_suffix(kind).is_some_and(|rest| rest.ends_with('.')));
             if entry.is_dir() {
                 dirs.push(entry);
-            } else if known {
+            } else if known && entry.is_file() {
                 found.push(entry);
             }
         }
@@ -75,7 +75,7 @@ pub(super) fn read(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<(
     if path.extension().is_some_and(|extension| extension == "parquet") {
         return table(path, name, each);
     }
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut file = BufReader::with_capacity(1 << 16, opened(path)?);
     let first = loop {
         let buffer = file.fill_buf()?;
         match buffer.iter().position(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf)) {
@@ -156,9 +156,14 @@ fn fields<'a>(columns: impl ExactSizeIterator<Item = &'a str>, record: &csv::Str
     Ok(Value::Object(fields))
 }
 
+/// Opens a plain file: a pipe or a device could wait for ever.
+fn opened(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a plain file")) }
+}
+
 /// One value a row of Parquet.
 fn table(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<()> {
-    let file = File::open(path)?;
+    let file = opened(path)?;
     let unread = |error: ParquetError, row| ValuePlace { file: name, row, value: Err(error.to_string()) };
     let reader = match SerializedFileReader::new(file) {
         Ok(reader) => reader,

@@ -23,6 +23,8 @@ use crate::{
 
 /// Most bytes of all files of an import: they are held until the last is read, for a trace may go on in another file.
 const TOTAL: usize = 1 << 30;
+/// Most defects that are told one by one.
+const DEFECTS: usize = 1000;
 /// The longest readable part of a run's name.
 const LABEL: usize = 40;
 
@@ -129,18 +131,28 @@ pub fn import(
             continue;
         }
         let beside = beside(format, file);
-        documents::each(&bytes, &mut |line, document| {
+        let mut more = 0;
+        documents::each(&bytes, format.records(), &mut |line, document| {
             let place = TracePlace { file: &name, number, line, beside: beside.as_ref() };
-            if let Err(why) = document.and_then(|document| reader.take(&document, &place)) {
-                defects.push(ForeignDefect { file: shown.clone(), line, why });
+            if let Err(why) = document.and_then(|document| reader.take(document, &place)) {
+                if defects.len() < DEFECTS {
+                    defects.push(ForeignDefect { file: shown.clone(), line, why });
+                } else {
+                    more += 1;
+                }
             }
         });
+        if more > 0 {
+            defects.push(ForeignDefect { file: shown, line: None, why: format!("{more} more could not be read") });
+        }
     }
+    let without_call = reader.empty();
     let found = reader.finish(options.grouping);
     let (found, empty): (Vec<_>, Vec<_>) = found.into_iter().partition(|run| !run.calls.is_empty());
+    let empty = empty.len() as u64 + without_call;
     if found.is_empty() {
         let what = paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
-        return Err(ForeignError::Nothing { what, why: nothing(&defects, empty.len(), files.len()) });
+        return Err(ForeignError::Nothing { what, why: nothing(&defects, empty, files.len()) });
     }
     let named = named(format.name(), found, log_dir, options.overwrite)?;
     let mut runs = Vec::with_capacity(named.len());
@@ -159,8 +171,7 @@ pub fn import(
         }
         runs.push(recorded);
     }
-    let (files, empty) = (files.len() as u64, empty.len() as u64);
-    Ok(ForeignImport { from: format.name(), files, runs, empty, defects })
+    Ok(ForeignImport { from: format.name(), files: files.len() as u64, runs, empty, defects })
 }
 
 /// Names the agents of a run that was imported.
@@ -183,7 +194,7 @@ fn name(
 }
 
 /// Why there is no run.
-fn nothing(defects: &[ForeignDefect], empty: usize, files: usize) -> String {
+fn nothing(defects: &[ForeignDefect], empty: u64, files: usize) -> String {
     match defects.first() {
         Some(ForeignDefect { file, line, why }) => {
             let line = line.map(|line| format!(" line {line}")).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! Events name messages by their places in a pool, long texts by their hashes in the sample's attachments. A log without
 //! events (ours, or a stripped one) still has the sample's messages: each that the model made is a step then.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{cell::Cell, collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -36,6 +36,13 @@ const MESSAGE: &[&str] = &[
     "error",
     "internal",
 ];
+/// Bytes that attachments may add to a sample where they are named, beside [`ATTACHED_TIMES`] what all of them have.
+const ATTACHED_ALWAYS: u64 = 16 << 20;
+const ATTACHED_TIMES: u64 = 4;
+/// Bytes of attachments that the requests of a sample may hold together.
+const ATTACHED_ASKED: u64 = 256 << 20;
+/// What is left out of a sample that names its attachments more often.
+const NAMED_TOO_OFTEN: &str = "texts of attachments that are named so often that they would not fit in memory";
 /// How far up the spans of an event are looked for.
 const HIGHEST: usize = 256;
 
@@ -59,6 +66,9 @@ impl ForeignTrace for InspectLog {
              `.json` log of it",
         )
     }
+    fn records(&self) -> Option<&'static str> {
+        Some("samples")
+    }
     fn reader(&self, _: &FieldNames) -> Box<dyn ForeignReader> {
         Box::new(LogReader::default())
     }
@@ -67,6 +77,8 @@ impl ForeignTrace for InspectLog {
 #[derive(Debug, Default)]
 struct LogReader {
     runs: Vec<ForeignRun>,
+    /// Samples without a model call.
+    empty: u64,
 }
 
 impl ForeignReader for LogReader {
@@ -76,7 +88,15 @@ impl ForeignReader for LogReader {
         let samples = document.get("samples").and_then(Value::as_array);
         let samples = samples.ok_or("the log has no `samples`: it was written without them, or only its header was")?;
         for sample in samples {
+            if !sample.is_object() {
+                self.empty += 1;
+                continue;
+            }
             let mut run = SampleLog::of(sample).run(text(eval, "model").unwrap_or_default());
+            if run.calls.is_empty() {
+                self.empty += 1;
+                continue;
+            }
             let id = sample.get("id").map(as_text).unwrap_or_default();
             let epoch = sample.get("epoch").and_then(whole).unwrap_or(1);
             run.label = if epoch == 1 { id.clone() } else { format!("{id}-epoch-{epoch}") };
@@ -86,6 +106,10 @@ impl ForeignReader for LogReader {
             self.runs.push(run);
         }
         Ok(())
+    }
+
+    fn empty(&self) -> u64 {
+        self.empty
     }
 
     fn finish(self: Box<Self>, _: Grouping) -> Vec<ForeignRun> {
@@ -100,6 +124,14 @@ struct SampleLog<'a> {
     /// Spans by id: type, name, the span above.
     spans: HashMap<&'a str, &'a Value>,
     pool: Vec<PooledMessage>,
+    /// Messages that events hold themselves, by a hash of what is written: many events hold the same ones.
+    held: HashMap<[u8; 32], PooledMessage>,
+    /// How many bytes attachments may still add where they are named.
+    room: Cell<u64>,
+    /// How often one was named and found no room.
+    unattached: Cell<u64>,
+    /// How many bytes of attachments the requests may still hold together.
+    asked: u64,
 }
 
 /// A message of the pool.
@@ -107,17 +139,26 @@ struct PooledMessage {
     message: Arc<Message>,
     /// What of it has no place, for the first request that names it.
     account: TraceAccount,
+    /// Bytes of it that stand in attachments.
+    attached: u64,
 }
 
 impl<'a> SampleLog<'a> {
     fn of(sample: &'a Value) -> Self {
         let begun = list(sample, "events").iter().filter(|event| text(event, "event") == Some("span_begin"));
         let spans = begun.filter_map(|span| Some((text(span, "id")?, span))).collect();
-        let mut log = Self { sample, attachments: sample.get("attachments"), spans, pool: Vec::new() };
+        let attachments = sample.get("attachments");
+        let attached = attachments.and_then(Value::as_object).into_iter().flat_map(|all| all.values());
+        let attached: u64 = attached.filter_map(Value::as_str).map(|said| said.len() as u64).sum();
+        let room = Cell::new(ATTACHED_ALWAYS + attached.saturating_mul(ATTACHED_TIMES));
+        let (pool, held, unattached) = (Vec::new(), HashMap::new(), Cell::new(0));
+        let mut log = Self { sample, attachments, spans, pool, held, room, unattached, asked: ATTACHED_ASKED };
         let pool = sample.get("events_data").map(|data| list(data, "messages")).unwrap_or_default();
         let pooled = |said: &Value| {
             let mut account = TraceAccount::default();
-            PooledMessage { message: Arc::new(log.message(said, &mut account)), account }
+            let before = log.room.get();
+            let message = Arc::new(log.message(said, &mut account));
+            PooledMessage { message, account, attached: before - log.room.get() }
         };
         log.pool = pool.iter().map(pooled).collect();
         log
@@ -143,6 +184,7 @@ impl<'a> SampleLog<'a> {
             run.requests = "rebuilt: the sample's messages before each reply, for the log holds no model events";
             self.said_in_messages(&mut run, &mut room);
         }
+        run.account.leave_out(NAMED_TOO_OFTEN, self.unattached.get());
         run
     }
 
@@ -230,6 +272,7 @@ impl<'a> SampleLog<'a> {
                 return None;
             }
             for pooled in named {
+                self.asked = self.asked.checked_sub(pooled.attached)?;
                 account.take_in(&std::mem::take(&mut pooled.account));
                 messages.push(Arc::clone(&pooled.message));
             }
@@ -237,9 +280,27 @@ impl<'a> SampleLog<'a> {
         if !room.take(own.len()) {
             return None;
         }
-        messages.extend(own.iter().map(|message| Arc::new(self.message(message, account))));
+        for said in own {
+            messages.push(self.shared(said, account)?);
+        }
         let tools: Vec<Tool> = list(event, "tools").iter().filter_map(tool).collect();
         Some(ForeignRequest { messages, tools: Arc::new(tools) })
+    }
+
+    /// A message that an event holds itself: the same one, if another event holds it too. `None` where the requests would hold
+    /// too much of attachments together.
+    fn shared(&mut self, said: &Value, account: &mut TraceAccount) -> Option<Arc<Message>> {
+        let hash = *blake3::hash(said.to_string().as_bytes()).as_bytes();
+        if !self.held.contains_key(&hash) {
+            let (before, mut own) = (self.room.get(), TraceAccount::default());
+            let message = Arc::new(self.message(said, &mut own));
+            let attached = before - self.room.get();
+            self.held.insert(hash, PooledMessage { message, account: own, attached });
+        }
+        let held = self.held.get(&hash)?;
+        self.asked = self.asked.checked_sub(held.attached)?;
+        account.take_in(&held.account);
+        Some(Arc::clone(&held.message))
     }
 
     /// A chat message of Inspect's.
@@ -266,7 +327,13 @@ impl<'a> SampleLog<'a> {
     /// A text, or the attachment that stands for it.
     fn attached<'b>(&'b self, said: &'b str) -> &'b str {
         let hash = said.strip_prefix(ATTACHED);
-        hash.and_then(|hash| text(self.attachments?, hash)).unwrap_or(said)
+        let Some(attached) = hash.and_then(|hash| text(self.attachments?, hash)) else { return said };
+        let Some(left) = self.room.get().checked_sub(attached.len() as u64) else {
+            self.unattached.set(self.unattached.get() + 1);
+            return said;
+        };
+        self.room.set(left);
+        attached
     }
 
     /// The calls of a sample without events: what the model said among its messages.

@@ -11,7 +11,7 @@ fn read(format: &str, bytes: &str, names: &[&str]) -> (Vec<ForeignRun>, Vec<Stri
     let mut given = FieldNames::default();
     names.iter().for_each(|pair| given.add(pair).expect("a name"));
     let (mut reader, mut wrong) = (format.reader(&given), Vec::new());
-    documents::each(bytes.as_bytes(), &mut |line, document| {
+    documents::each(bytes.as_bytes(), format.records(), &mut |line, document| {
         let place = TracePlace { file: "chat.json", number: 0, line, beside: None };
         wrong.extend(document.and_then(|document| reader.take(&document, &place)).err());
     });

@@ -31,6 +31,10 @@ pub trait ForeignTrace: std::fmt::Debug + Sync {
     fn beside(&self) -> Option<&'static str> {
         None
     }
+    /// The member that holds the records of a document, where they are to be read one at a time.
+    fn records(&self) -> Option<&'static str> {
+        None
+    }
     /// A reader of one import. `names`: what the user calls the fields of a log.
     fn reader(&self, names: &FieldNames) -> Box<dyn ForeignReader>;
 }
@@ -42,6 +46,10 @@ pub trait ForeignReader {
     /// # Errors
     /// Why it is none of the format; others are read on.
     fn take(&mut self, document: &Value, place: &TracePlace<'_>) -> Result<(), String>;
+    /// How many runs without a model call were read, and are not held.
+    fn empty(&self) -> u64 {
+        0
+    }
     /// The runs, once all is read.
     fn finish(self: Box<Self>, grouping: Grouping) -> Vec<ForeignRun>;
 }

@@ -119,7 +119,7 @@ impl Arrived {
         let memory = Arc::new(memory);
         let encoding = headers::text(&parts.headers, &header::CONTENT_ENCODING);
         let unpacking = if encoding.is_some() { body.len() } else { 0 };
-        let unpacked = heavy::apart(unpacking, || UnpackedBody::of(&body, encoding));
+        let unpacked = heavy::in_turn(unpacking, || UnpackedBody::of(&body, encoding)).await;
         Ok(ModelCall { kind, parts, body, memory, unpacked, streams: false, hinted, received })
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{
     asking::{Asking, ModelAsked},
     error::Interrupted,
+    heavy,
     open_step::OpenStep,
     unmade::UnmadeEdit,
 };
@@ -21,7 +22,8 @@ use crate::{
 /// Most questions of one edit: each answer of a reply may take some tries.
 const QUESTIONS_MAX: usize = 64;
 
-/// Makes an edit, asking the model whenever the edit wants to know something. The inner error is why it was not made.
+/// Makes an edit of so many bytes, asking the model whenever the edit wants to know something. The inner error is why it was not
+/// made.
 ///
 /// # Errors
 /// A question could not be recorded.
@@ -30,18 +32,20 @@ pub(super) async fn told<T>(
     hit: &Hit,
     injection: &Injection,
     until: Option<Instant>,
+    bytes: usize,
     edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
 ) -> Result<Result<T, UnmadeEdit>, Interrupted> {
     let asking = step.run.asking.as_deref();
     let mut answers: Vec<(Question, String)> = Vec::new();
     let began = Instant::now();
     loop {
-        let question = match edit(Adaptive {
+        let adaptive = Adaptive {
             failure_mode: injection.failure_mode,
             task: step.run.task(),
             answers: &answers,
             templates: asking.and_then(|asking| asking.settings().templates.as_ref()),
-        }) {
+        };
+        let question = match heavy::in_turn(bytes, || edit(adaptive)).await {
             Err(ManipulatorError::Ask(question)) => *question,
             other => {
                 return Ok(other.map_err(|error| UnmadeEdit { why: error.to_string(), nothing: error.is_nothing() }));

@@ -12,7 +12,7 @@ use super::{
     delivery::Delivery,
     due::Due,
     error::{Interrupted, ProxyError},
-    faults, fuller, headers, inject,
+    faults, fuller, headers, heavy, inject,
     kept::retell,
     limits::Limits,
     listen::{gate::Gate, socket::Link},
@@ -64,7 +64,8 @@ impl Proxy {
     /// A model call's.
     pub(super) async fn call(&self, call: ModelCall, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
-        let decision = decided::decide(&mut step, conversation.as_ref(), earlier);
+        let bytes = call.unpacked.plain.len();
+        let decision = heavy::apart(bytes, || decided::decide(&mut step, conversation.as_ref(), earlier));
         let mut due = Due { step, decision, conversation };
         match self.answer(&mut due, call).await {
             Ok(received) => self.hand_back(due, received).await,
@@ -80,16 +81,21 @@ impl Proxy {
         {
             return Ok(made);
         }
-        let retold = retell::request(step, conversation.as_ref(), &call.unpacked.plain)?;
+        let bytes = call.unpacked.plain.len();
+        let retold =
+            heavy::in_turn(bytes, || retell::request(step, conversation.as_ref(), &call.unpacked.plain)).await?;
         let (own, conversation) = match &retold {
             Some((body, conversation)) => (body, Some(conversation)),
             None => (&call.unpacked.plain, conversation.as_ref()),
         };
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.written().await?;
-        step.asks((own, &body), decision.alters_reply());
-        let more = self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body));
-        let body = call.packed(&body)?;
+        let (more, body) = heavy::in_turn(bytes, || {
+            step.asks((own, &body), decision.alters_reply());
+            let more = self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body));
+            Ok::<_, ProxyError>((more, call.packed(&body)?))
+        })
+        .await?;
         let mut received = if let Some(more) = more {
             let more = call.packed(&more)?;
             // Boxed, so that a request of which nothing more is asked does not carry it.
@@ -112,7 +118,7 @@ impl Proxy {
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let upstream = step.run.upstream.clone();
         let asker = upstream.is_some().then(|| step.asker(&call.body));
-        let mut sent = self.to_upstream(call, body);
+        let mut sent = heavy::apart(body.len(), || self.to_upstream(call, body.clone()));
         if let Some(asker) = asker {
             sent.extensions_mut().insert(asker);
         }

@@ -10,7 +10,7 @@ use super::{
     ask,
     decided::Decided,
     error::{Interrupted, ProxyError},
-    headers,
+    headers, heavy,
     kept::retell,
     limits::Limits,
     open_step::OpenStep,
@@ -101,22 +101,24 @@ async fn edit_each(
             step.written().await?;
         }
         if current.1.is_none() && current.0.as_ptr() != body.as_ptr() {
-            current.1 = Some(read(&step.run, surface, &current.0)?);
+            current.1 = Some(heavy::apart(current.0.len(), || read(&step.run, surface, &current.0))?);
         }
         let before = current.1.as_ref().unwrap_or(original);
+        let bytes = current.0.len();
         let answers = step.run.answers();
         let edit =
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
-        let written = ask::told(step, hit, &injection, until, edit).await?.and_then(|after| {
+        let told = ask::told(step, hit, &injection, until, bytes, edit).await?;
+        let write = |after: Conversation| {
             let written = door::write_request(surface, &current.0, before, &after);
             let written = bounded(written.map_err(|error| error.to_string())?, limits)?;
             written::request(surface, &current.0, &written, &after)?;
             Ok(written)
-        });
-        match written {
+        };
+        match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) if written == current.0 => failed(step, hit, &injection, &NO_PLACE.to_owned().into())?,
             Ok(written) => {
-                queue(step, hit, (&current.0, &written))?;
+                heavy::apart(bytes, || queue(step, hit, (&current.0, &written)))?;
                 current = (written, None);
             }
             Err(why) => failed(step, hit, &injection, &why)?,
@@ -149,7 +151,7 @@ pub(super) async fn edit_response(
             return Ok(Response::from_parts(head, rest));
         }
     };
-    let (streamed, read) = read_reply(surface, &head, &raw);
+    let (streamed, read) = heavy::in_turn(raw.len(), || read_reply(surface, &head, &raw)).await;
     let (untouched, Reading { view, unplaced }) = match read {
         Ok(read) => read,
         Err(why) => {
@@ -169,7 +171,7 @@ pub(super) async fn edit_response(
     }
     let change = retell::Retelling { kept: &untouched, told: &current.0, streamed };
     let hits: Vec<Hit> = edits.iter().map(|edit| edit.hit).collect();
-    retell::edited(step, &change, &hits, Some(conversation));
+    heavy::apart(untouched.len(), || retell::edited(step, &change, &hits, Some(conversation)));
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
@@ -213,12 +215,12 @@ async fn edit_reply(
             let context = context(step, conversation, &answers, &reply_edit.hit, adaptive);
             injection.edit_reply(&seen, &Context { agent: reply_edit.agent(step), ..context })
         };
-        let written = ask::told(step, &reply_edit.hit, &injection, until, edit)
-            .await?
-            .and_then(|after| Ok(write(surface, streamed, &current, (&seen, &after), limits)?));
-        match written {
+        let bytes = current.0.len();
+        let told = ask::told(step, &reply_edit.hit, &injection, until, bytes, edit).await?;
+        let write = |after: Reply| Ok(write(surface, streamed, &current, (&seen, &after), limits)?);
+        match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) => {
-                record_edit(step, reply_edit, (&current.0, &written.0))?;
+                heavy::apart(bytes, || record_edit(step, reply_edit, (&current.0, &written.0)))?;
                 current = written;
             }
             Err(why) => failed(step, &reply_edit.hit, &injection, &why)?,

@@ -317,9 +317,12 @@ impl OpenStep {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
+        heavy::apart(self.tape.length(), || self.queue_last(cause))
+    }
+
+    fn queue_last(&mut self, cause: CloseCause) -> Result<(), RecordingError> {
         self.link.leave();
-        let status = self.head.as_ref().map(|(status, _)| status.as_u16());
-        let tape = self.tape.take();
+        let (status, tape) = (self.head.as_ref().map(|(status, _)| status.as_u16()), self.tape.take());
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let body = self.surface.map(|_| self.whole(&tape)).unwrap_or_default();
         let ending = surface::ending(self.surface, (cause, status), &body, self.streamed);
@@ -334,7 +337,7 @@ impl OpenStep {
         }
         let usage = if is_reply { read.or_else(|| self.skim_usage(&tape)) } else { None };
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
-        let whole: Vec<Bytes> =
+        let all: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
         let fuller = self.fuller.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
         let upload = self.upload.take().map(|upload| upload.so_far());
@@ -350,7 +353,7 @@ impl OpenStep {
                 _ if let Some(counts) = &self.tunnel => Captured::Uninspected(counts.so_far()),
                 (None, _) => Captured::Nothing,
                 (Some(_), true) => Captured::Stream(&tape),
-                (Some(_), false) => Captured::Whole(&whole),
+                (Some(_), false) => Captured::Whole(&all),
             },
             truncated: self.tape.is_cut(),
             delivered: self.delivered.as_ref(),
@@ -360,9 +363,8 @@ impl OpenStep {
             first_byte_us,
             last_byte_us: Some(micros_since(self.awaited.received)),
         };
-        let length: usize = tape.iter().map(|(chunk, _)| chunk.len()).sum();
-        self.log(cause, status, length);
-        let queued = heavy::apart(length, || self.run.recorder.queue_close(close));
+        self.log(cause, status, self.tape.length());
+        let queued = self.run.recorder.queue_close(close);
         self.tell_closed((cause, ending), status, usage, &tape);
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution);

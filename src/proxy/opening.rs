@@ -61,10 +61,16 @@ impl Proxy {
     /// [written](OpenStep::written).
     pub(super) async fn open(&self, call: &ModelCall, link: &Arc<Link>) -> Result<Opened, Interrupted> {
         let declared = self.identity.declared(&call.hinted.envelope())?;
-        let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
+        let bytes = call.unpacked.plain.len();
+        let turn = heavy::turn(bytes).await;
         let outline = Outlined::of(call);
-        let asked = asked_hash(call, body_hash);
-        let Belongs { run, source, track, displaced } = self.run_of(&call.hinted, &outline, asked)?;
+        let (body_hash, asked, belongs) = heavy::apart(bytes, || {
+            let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
+            let asked = asked_hash(call, body_hash);
+            (body_hash, asked, self.run_of(&call.hinted, &outline, asked))
+        });
+        let Belongs { run, source, track, displaced } = belongs?;
+        drop(turn);
         if let Some(displaced) = displaced {
             Box::pin(self.runs.displace(displaced)).await;
         }
@@ -72,7 +78,23 @@ impl Proxy {
         if let Some(sign) = run.stopped() {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }
-        let outline = if declared.is_none() { outline.read() } else { None };
+        let _turn = heavy::turn(bytes).await;
+        heavy::apart(bytes, || {
+            let outline = if declared.is_none() { outline.read() } else { None };
+            let asker = IdentifiedCall { run, source, track, declared, asked, body_hash };
+            self.identified(call, asker, outline, link)
+        })
+    }
+
+    /// Who makes a call of a run, and the step that it is.
+    fn identified(
+        &self,
+        call: &ModelCall,
+        identified: IdentifiedCall,
+        outline: Option<&Outline<'_>>,
+        link: &Arc<Link>,
+    ) -> Result<Opened, Interrupted> {
+        let IdentifiedCall { run, source, track, declared, asked, body_hash } = identified;
         let request = LedgerRequest {
             body: asked,
             bytes: Some(&call.unpacked.plain).filter(|_| !call.streams),
@@ -121,6 +143,17 @@ impl Proxy {
             }
         })
     }
+}
+
+/// Of which run a request is, and what is declared of who makes it.
+struct IdentifiedCall {
+    run: Arc<Run>,
+    source: RunSource,
+    track: Option<Track>,
+    declared: Option<Attribution>,
+    /// What tells that a request asks the same.
+    asked: u128,
+    body_hash: u128,
 }
 
 /// Of which run a request is, and who makes it.

@@ -11,7 +11,7 @@ use super::{
     error::Interrupted,
     faults,
     gather::{gather, joined},
-    headers, inject,
+    headers, heavy, inject,
     kept::retell,
     limits::Limits,
     open_step::OpenStep,
@@ -75,13 +75,17 @@ async fn change(
         }
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
-    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
-    let streamed = door::is_stream(&plain, streamed);
-    let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
-    let changed = plain.and_then(|plain| {
-        let operator = faults::operator(step, fault).ok_or("the fault is not in the plan")?;
-        Ok((changed(step, operator.as_ref(), fault.draw, &plain, streamed)?, plain))
-    });
+    let (changed, streamed) = heavy::in_turn(raw.len(), || {
+        let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
+        let streamed = door::is_stream(&plain, streamed);
+        let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
+        let changed = plain.and_then(|plain| {
+            let operator = faults::operator(step, fault).ok_or("the fault is not in the plan")?;
+            Ok((changed(step, operator.as_ref(), fault.draw, &plain, streamed)?, plain))
+        });
+        (changed, streamed)
+    })
+    .await;
     let (changed, plain) = match changed {
         Ok(changed) => changed,
         Err(why) => {
@@ -89,7 +93,9 @@ async fn change(
             return Ok(Response::from_parts(head, inject::made(raw, streamed)));
         }
     };
-    inject::record(step, fault.injection, fault.draw, Side::Response, Some((&plain, &changed)))?;
+    heavy::apart(raw.len(), || {
+        inject::record(step, fault.injection, fault.draw, Side::Response, Some((&plain, &changed)))
+    })?;
     if faults::operator(step, fault).is_some_and(|fault| fault.rewords()) {
         let change = retell::Retelling { kept: &plain, told: &changed, streamed };
         retell::edited(step, &change, &[], conversation);

@@ -75,6 +75,11 @@ impl Tape {
         }
     }
 
+    /// Bytes of it so far.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
     /// Whether more passed than is kept.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut

@@ -47,7 +47,7 @@ pub(super) fn is_kept(name: &str) -> bool {
 }
 
 /// Whether a header of this name proves who the client is.
-pub(super) fn is_credential(name: &str) -> bool {
+pub fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     CREDENTIALS.iter().any(|word| name.contains(word)) && !NO_CREDENTIALS.contains(&name.as_str())
 }

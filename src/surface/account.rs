@@ -4,6 +4,7 @@
 //! and may carry a text or a call is [`Unplaced`]. What the tables call read is held against the view: a piece of a reply that
 //! stands in no view is unplaced too.
 
+mod held;
 mod step;
 
 use std::{collections::BTreeMap, ops::Range};
@@ -13,6 +14,7 @@ use super::{
     splice::{Node, member},
     sse,
 };
+use held::HeldTexts;
 pub use step::{ReadState, RunAccount, StepAccount, edits_unplaced, of_bodies, of_reply_to, of_step};
 
 /// Longest quote of a piece, in characters.
@@ -262,30 +264,16 @@ impl ReadAccount {
                 self.note(&format!("the call of `{}`", call.name), UnplacedKind::Call, &call.arguments, 0..0);
             }
         }
+        let mut held = HeldTexts::of(view, is_stream);
         for (of, text) in std::mem::take(&mut self.read) {
-            if !text.said.is_empty() && !holds(view, is_stream, &of, &text.said) {
+            if self.unplaced.len() >= UNPLACED_MAX {
+                break;
+            }
+            if !text.said.is_empty() && !held.hold(&of, &text.said) {
                 let what = if of.kind == ReadKind::Id { UnplacedKind::Call } else { UnplacedKind::Missing };
                 self.note(&text.place, what, &text.said, 0..0);
             }
         }
-    }
-}
-
-/// Whether the view of an answer holds a text.
-fn holds(view: &Reply, is_stream: bool, of: &PieceOf, said: &str) -> bool {
-    let by_index = || view.answers.iter().find(|answer| answer.index == of.answer);
-    let by_place = || view.answers.get(usize::try_from(of.answer).ok()?);
-    let Some(answer) = (if is_stream { by_index() } else { by_place() }) else { return false };
-    let calls = &answer.message.tool_calls;
-    let in_calls = |text: fn(&super::ToolCall) -> &str| calls.iter().map(text).collect::<String>().contains(said);
-    match of.kind {
-        ReadKind::Text => {
-            let parts = || answer.message.parts.iter().filter_map(super::Part::as_text);
-            answer.message.text_to_read().contains(said) || parts().collect::<String>().contains(said)
-        }
-        ReadKind::Id => calls.iter().any(|call| call.id == said),
-        ReadKind::Name => in_calls(|call| &call.name),
-        ReadKind::Arguments => in_calls(|call| &call.arguments),
     }
 }
 

@@ -1,11 +1,11 @@
 //! What the API shapes have in common: reading their members, and naming roles.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use bytes::Bytes;
 
 use super::{
-    Part, Role, SurfaceError, scan,
+    Part, Role, SurfaceError, ToolCall, scan,
     splice::{Member, Node, Splices, encode_string, member},
     sse,
 };
@@ -179,6 +179,17 @@ pub(super) fn new_texts(old: &[Part], new: &[Part]) -> Vec<Option<String>> {
         (fresh != text).then_some(fresh)
     };
     old.iter().map(fresh).collect()
+}
+
+/// The calls that stood in a body, by where they stood there. Of several copies, the first.
+pub(super) fn by_origin(calls: &[ToolCall]) -> HashMap<usize, &ToolCall> {
+    let mut placed = HashMap::with_capacity(calls.len());
+    for call in calls {
+        if let Some(origin) = call.origin {
+            placed.entry(origin).or_insert(call);
+        }
+    }
+    placed
 }
 
 /// Edits the content of a message: text by text where the parts stay, otherwise as one text. `empty` stands for no

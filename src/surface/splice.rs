@@ -3,7 +3,7 @@
 //! A body is never parsed into a value and written out again: that would change number texts, escapes, duplicate
 //! keys and lone surrogates. [`Node`] walks level by level over raw slices of the source; [`Splices`] replaces spans.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use bytes::Bytes;
 use serde::de::Deserialize;
@@ -179,27 +179,44 @@ pub fn encode_string(text: &str) -> String {
 
 /// Replacements of spans of one source, in any order.
 #[derive(Debug, Default, Clone)]
-pub struct Splices(Vec<(Range<usize>, String)>);
+pub struct Splices {
+    all: Vec<(Range<usize>, String)>,
+    /// The first replacement of each span, of as many as were [looked up](Self::place_of) so far.
+    places: HashMap<Range<usize>, usize>,
+    looked_up: usize,
+}
 
 impl Splices {
     /// Replaces a span.
     pub fn replace(&mut self, span: Range<usize>, with: impl Into<String>) {
-        self.0.push((span, with.into()));
+        self.all.push((span, with.into()));
     }
 
     /// Takes over the replacements of another set.
     pub fn append(&mut self, mut other: Splices) {
-        self.0.append(&mut other.0);
+        self.all.append(&mut other.all);
     }
 
     /// Whether nothing is to be replaced.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
-    /// Whether anything within a span is to be replaced.
-    pub fn touch(&self, span: &Range<usize>) -> bool {
-        self.0.iter().any(|(own, _)| own.start >= span.start && own.end <= span.end)
+    /// For each of these spans, whether anything within it is to be replaced.
+    pub fn touch(&self, spans: &[Range<usize>]) -> Vec<bool> {
+        let mut own: Vec<_> = self.all.iter().map(|(own, _)| (own.start, own.end)).collect();
+        own.sort_unstable();
+        let first_in = |span: &Range<usize>| own.get(own.partition_point(|(start, _)| *start < span.start));
+        spans.iter().map(|span| first_in(span).is_some_and(|(_, end)| *end <= span.end)).collect()
+    }
+
+    /// The number of the first replacement of just this span.
+    fn place_of(&mut self, span: &Range<usize>) -> Option<usize> {
+        for (number, (own, _)) in self.all.iter().enumerate().skip(self.looked_up) {
+            self.places.entry(own.clone()).or_insert(number);
+        }
+        self.looked_up = self.all.len();
+        self.places.get(span).copied()
     }
 
     /// Puts a member into an object, before its first one. What is no object, like a `null` that stands for an empty one,
@@ -208,8 +225,8 @@ impl Splices {
         let member = format!("{}:{value}", encode_string(key));
         let (span, is_object) = (object.span(), object.is_object());
         let place = if is_object { span.start + 1..span.start + 1 } else { span };
-        let inserted = self.0.iter_mut().find(|(own, text)| *own == place && (is_object || text.starts_with('{')));
-        match inserted {
+        let earlier = self.place_of(&place).and_then(|number| self.all.get_mut(number));
+        match earlier.filter(|(_, text)| is_object || text.starts_with('{')) {
             Some((_, earlier)) => earlier.insert_str(usize::from(!is_object), &format!("{member},")),
             None if !is_object => self.replace(place, format!("{{{member}}}")),
             None if object.members().is_empty() => self.replace(place, member),
@@ -225,10 +242,10 @@ impl Splices {
 
     /// A part of the source with everything replaced that lies in it. What lies in a replaced span goes with it.
     fn apply_within(mut self, source: &[u8], part: Range<usize>) -> Vec<u8> {
-        self.0.sort_by_key(|(span, _)| (span.start, span.end));
+        self.all.sort_by_key(|(span, _)| (span.start, span.end));
         let mut out = Vec::with_capacity(part.len() + 64);
         let mut at = part.start;
-        for (span, with) in &self.0 {
+        for (span, with) in &self.all {
             if span.start < at {
                 continue;
             }

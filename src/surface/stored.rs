@@ -53,13 +53,21 @@ impl Edited {
     ) -> Result<(), SurfaceError> {
         let reply = if streamed { surface.read_stream(told)? } else { surface.read_reply(told)? };
         let items = |reply: &[u8]| surface.kept(b"{}", reply, streamed).map(|kept| kept.replied).unwrap_or_default();
-        let (kept, mut told) = (items(kept), items(told));
+        let (kept, told) = (items(kept), items(told));
         let ids: Vec<String> = kept.iter().filter_map(|item| id_of(item)).collect();
+        let mut of_id: HashMap<String, Vec<String>> = ids.iter().map(|id| (id.clone(), Vec::new())).collect();
+        let mut added = Vec::new();
+        for item in told {
+            match id_of(&item).and_then(|id| of_id.get_mut(&id)) {
+                Some(of_id) => of_id.push(item),
+                None => added.push(item),
+            }
+        }
         for (at, id) in ids.iter().enumerate() {
-            let mut instead: Vec<String> = told.extract_if(.., |item| id_of(item).as_ref() == Some(id)).collect();
+            let mut instead = of_id.remove(id).unwrap_or_default();
             if at + 1 == ids.len() {
                 // What an edit added stands after the last item.
-                instead.append(&mut told);
+                instead.append(&mut added);
             }
             if instead.as_slice() != kept.get(at..=at).unwrap_or_default() {
                 self.items.insert(id.clone(), instead);

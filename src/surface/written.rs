@@ -1,6 +1,9 @@
 //! An edited body, read again before it leaves: it says what was meant, and nothing of the old answer is left in it.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use super::{
     Answer, Conversation, Message, Part, Reading, Reply, Surface, ToolCall, Unplaced,
@@ -14,6 +17,8 @@ use super::{
 const TELLING: usize = 8;
 /// Most pieces of the old answer that are looked for.
 const OLD_MAX: usize = 64;
+/// Most pieces of the old answer that are looked for in the new one, of those that are no whole text of it.
+const CHANGED_MAX: usize = 256;
 /// Members of a reply that say back what was asked.
 const ECHOES: &[&str] = &["input", "instructions", "metadata", "prompt", "text", "tool_choice", "tools"];
 
@@ -122,14 +127,18 @@ impl OldAnswer {
         };
         let pairs = || before.answers.iter().zip(&meant.answers).filter(|(old, new)| old.message != new.message);
         let new_texts: Vec<_> = meant.answers.iter().flat_map(|answer| texts(&answer.message)).collect();
-        let new_labels: Vec<_> = meant.answers.iter().flat_map(|answer| labels(&answer.message)).collect();
+        let new_labels: HashSet<_> = meant.answers.iter().flat_map(|answer| labels(&answer.message)).collect();
         let says_much = |text: &String| !matches!(text.as_str(), "" | "{}" | "[]" | "null");
         // Another agent of a team may say the same.
         let others = before.speaker.as_deref().map(|speaker| words_of_others(before, speaker)).unwrap_or_default();
         let other_texts: Vec<_> = others.iter().flat_map(|(_, message)| texts(message)).collect();
-        let kept = new_texts.iter().chain(&other_texts);
-        let is_gone = |old: &String| says_much(old) && !kept.clone().any(|new| new.contains(old.as_str()));
-        let old_texts = pairs().flat_map(|(old, _)| texts(&old.message));
+        let kept: HashSet<_> = new_texts.iter().chain(&other_texts).collect();
+        let is_gone = |old: &String| {
+            let within = |new: &&String| memchr::memmem::find(new.as_bytes(), old.as_bytes()).is_some();
+            !kept.iter().any(within)
+        };
+        let changed = |old: &String| says_much(old) && !kept.contains(old);
+        let old_texts = pairs().flat_map(|(old, _)| texts(&old.message)).filter(changed).take(CHANGED_MAX);
         let old_labels = pairs().flat_map(|(old, _)| labels(&old.message));
         Self {
             texts: old_texts.filter(is_gone).take(OLD_MAX).collect(),

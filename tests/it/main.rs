@@ -44,6 +44,7 @@ mod fuzz;
 mod frames;
 mod fuller;
 mod framing;
+mod growth;
 mod h2_peers;
 mod half_closed;
 mod hostile;

@@ -140,14 +140,19 @@ async fn a_request_selects_among_named_upstreams_and_keys_stay_apart() {
     let (default, keyed, open) = (says("default").await, says("keyed").await, says("open").await);
     let routes = vec![("^big-.*$", keyed.address, Some("route-key")), ("^small$", open.address, None)];
     let lab = Lab::before(default.address, Setup { routes, ..Setup::default() }).await;
-    let headers = "Authorization: Bearer client-key\r\napi-key: client-key-2\r\nx-api-key: client-key-3\r\nCookie: c=client-key-4\r\n";
+    let headers = "Authorization: Bearer client-key\r\napi-key: client-key-2\r\nx-api-key: client-key-3\r\nCookie: c=client-key-4\r\n\
+        x-goog-api-key: client-key-5\r\nOcp-Apim-Subscription-Key: client-key-6\r\nanthropic-api-key: client-key-7\r\n\
+        X-Amz-Security-Token: client-key-8\r\nHelicone-Auth: Bearer client-key-9\r\nX-Vault-Token: client-key-10\r\n";
     for (model, text) in [("other", "default"), ("big-one", "keyed"), ("small", "open"), ("big", "default")] {
-        let reply = lab.post_with("/v1/chat/completions", &for_model(model), headers).await;
+        let path = "/v1/chat/completions?key=client-key-11&v=1&api_key=client-key-12";
+        let reply = lab.post_with(path, &for_model(model), headers).await;
         assert_eq!(reply.json()["choices"][0]["message"]["content"], text, "{model}");
     }
     let [to_default, to_keyed, to_open] = [&default, &keyed, &open].map(|upstream| upstream.heads()[0].to_lowercase());
     assert!(to_default.contains("authorization: bearer client-key\r\n"), "{to_default}");
+    assert!(to_default.contains("?key=client-key-11&v=1&api_key=client-key-12 "), "{to_default}");
     assert!(to_keyed.contains("authorization: bearer route-key\r\n"), "{to_keyed}");
+    assert!(to_keyed.contains("/chat/completions?v=1 "), "{to_keyed}");
     for head in [to_keyed, to_open] {
         assert!(!head.contains("client-key"), "the client's key went elsewhere: {head}");
     }

@@ -18,7 +18,7 @@ use crate::{
         error::Interrupted,
         exchange::Proxy,
         gather::{gather, joined},
-        headers, inject,
+        headers, heavy, inject,
         limits::Limits,
         listen::socket::Link,
         lock::locked,
@@ -172,9 +172,9 @@ async fn restated(
         }
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
-    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
-    let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
-    let shown = plain.and_then(|plain| {
+    let restate = || {
+        let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
+        let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()))?;
         note_edited_requests(run, asked, &plain);
         let told = locked(&run.told);
         let edited = &told.edited;
@@ -184,8 +184,8 @@ async fn restated(
             edited.restate(surface, &plain, asked.newest_first)
         };
         shown.map_err(|error| error.to_string())
-    });
-    let shown = match shown {
+    };
+    let shown = match heavy::in_turn(raw.len(), restate).await {
         Ok(Some(shown)) => shown,
         unedited => {
             if let Err(why) = unedited {

@@ -20,7 +20,7 @@ use super::{
     tls,
     upload::SentBody,
 };
-use crate::proxy::headers::MARK;
+use crate::{proxy::headers::MARK, recording};
 
 /// The backend over HTTP.
 #[derive(Debug)]
@@ -79,24 +79,66 @@ impl HttpUpstream {
         }
         request.headers_mut().insert(header::HOST, host.clone());
         authorize(request.headers_mut(), origin, index == 0);
+        if (index > 0 || origin.authorization.is_some())
+            && let Some(plain) = without_keys(request.uri()).map_err(UpstreamError::unreachable)?
+        {
+            *request.uri_mut() = plain;
+        }
         // Boxed, because every future on its way to the connection holds it twice.
         Ok((Box::new(request), origin, pool))
     }
 }
 
+/// Headers with which a client proves itself to a provider.
+const CREDENTIALS: &[&str] = &[
+    "anthropic-api-key",
+    "api-key",
+    "authorization",
+    "ocp-apim-subscription-key",
+    "openai-api-key",
+    "x-api-key",
+    "x-goog-api-key",
+];
+
+/// Names under which a query holds a key.
+const KEYS_OF_QUERIES: &[&str] = &[
+    "access_token",
+    "api-key",
+    "api_key",
+    "apikey",
+    "key",
+    "sig",
+    "subscription-key",
+    "token",
+    "x-amz-security-token",
+];
+
 /// What a client proves itself with goes to the default origin only, and not even there where it has a key of its own.
 fn authorize(headers: &mut HeaderMap, origin: &UpstreamOrigin, default: bool) {
     if !default {
-        headers.remove(header::COOKIE);
-    }
-    if !default || origin.authorization.is_some() {
-        for name in ["authorization", "api-key", "x-api-key"] {
-            headers.remove(name);
-        }
+        let proves: Vec<_> = headers.keys().filter(|name| recording::is_credential(name.as_str())).cloned().collect();
+        proves.iter().for_each(|name| drop(headers.remove(name)));
+    } else if origin.authorization.is_some() {
+        CREDENTIALS.iter().for_each(|name| drop(headers.remove(*name)));
     }
     if let Some(key) = &origin.authorization {
         headers.insert(header::AUTHORIZATION, key.clone());
     }
+}
+
+/// The target without the keys in its query; `None` where it holds none.
+fn without_keys(target: &Uri) -> Result<Option<Uri>, hyper::http::Error> {
+    let Some(query) = target.query() else { return Ok(None) };
+    let is_key = |pair: &&str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        KEYS_OF_QUERIES.iter().any(|known| known.eq_ignore_ascii_case(name))
+    };
+    if !query.split('&').any(|pair| is_key(&pair)) {
+        return Ok(None);
+    }
+    let rest: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
+    let mark = if rest.is_empty() { "" } else { "?" };
+    Uri::builder().path_and_query(format!("{}{mark}{}", target.path(), rest.join("&"))).build().map(Some)
 }
 
 impl Upstream for HttpUpstream {

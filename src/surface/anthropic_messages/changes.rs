@@ -41,14 +41,13 @@ pub(super) struct MessageChanges {
 /// Compares two views of the answer that these blocks make.
 pub(super) fn of(blocks: &[Block], old: &Answer, new: &Answer) -> MessageChanges {
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
-    let mut calls = 0;
+    let (mut calls, placed) = (0, fields::by_origin(&new.message.tool_calls));
     let mut changes = MessageChanges::default();
     for block in blocks {
         changes.blocks.push(match block {
             Block::Call(_) => {
                 calls += 1;
-                let call = new.message.tool_calls.iter().find(|call| call.origin == Some(calls - 1));
-                match call {
+                match placed.get(&(calls - 1)).copied() {
                     None => BlockChange::Drop,
                     Some(call) if old.message.tool_calls.get(calls - 1) == Some(call) => BlockChange::Keep,
                     Some(call) => BlockChange::Call(call.clone()),

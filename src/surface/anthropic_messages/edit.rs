@@ -14,7 +14,7 @@ use crate::surface::{
     Conversation, Message, Part, Role, SurfaceError, Tool, ToolChoice,
     elements::{self, Element},
     fields::{self, string},
-    splice::{Member, Node, Splices, encode_string, member},
+    splice::{Listed, Member, Node, Splices, encode_string, member},
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
@@ -122,6 +122,7 @@ fn write_messages(
     let places = places(&nodes);
     let mut used = HashSet::new();
     let mut entries: Vec<EditedEntry> = Vec::new();
+    let (mut taken, mut opened) = (HashSet::new(), None::<(usize, Listed<'_>)>);
     for message in rest {
         let origin = message.origin.filter(|origin| used.insert(*origin));
         let place =
@@ -130,18 +131,24 @@ fn write_messages(
             add(&mut entries, message);
             continue;
         };
-        let Some(content) = nodes.get(element).and_then(|node| node.get("content")) else { continue };
-        if entries.last().is_none_or(|entry| entry.element != Some(element)) {
-            let taken = entries.iter().any(|entry| entry.element == Some(element));
-            if taken {
-                add(&mut entries, message);
-                continue;
-            }
+        let goes_on = entries.last().is_some_and(|entry| entry.element == Some(element));
+        if !goes_on && taken.contains(&element) {
+            add(&mut entries, message);
+            continue;
+        }
+        // One element may hold many messages, one after another.
+        if opened.as_ref().is_none_or(|(of, _)| *of != element) {
+            let content = nodes.get(element).and_then(|node| node.get("content"));
+            opened = content.map(|content| (element, content.listed()));
+        }
+        let Some((_, Listed { array: content, elements: blocks })) = &opened else { continue };
+        if !goes_on {
+            taken.insert(element);
             entries.push(EditedEntry { element: Some(element), role: message.role, blocks: Vec::new(), text: None });
         }
         let Some(entry) = entries.last_mut() else { continue };
         if content.is_array() {
-            entry.blocks.extend(edited(range, &content.elements(), old, message)?);
+            entry.blocks.extend(edited(range, blocks, old, message)?);
         } else if old.parts != message.parts {
             entry.text = Some(message.text());
         }
@@ -184,7 +191,7 @@ fn add(entries: &mut Vec<EditedEntry>, message: &Message) {
 /// The blocks of one message, edited. No text block is left empty beside others: the API refuses one.
 fn edited(range: Range<usize>, nodes: &[Node<'_>], old: &Message, new: &Message) -> Result<Vec<Element>, SurfaceError> {
     let mut texts = fields::new_texts(&old.parts, &new.parts).into_iter();
-    let (mut elements, mut calls) = (Vec::new(), 0);
+    let (mut elements, mut calls, placed) = (Vec::new(), 0, fields::by_origin(&new.tool_calls));
     let alone = range.len() == 1;
     for at in range {
         let Some(node) = nodes.get(at) else { continue };
@@ -192,7 +199,7 @@ fn edited(range: Range<usize>, nodes: &[Node<'_>], old: &Message, new: &Message)
         match block::read(node) {
             Block::Call(_) => {
                 calls += 1;
-                let Some(call) = new.tool_calls.iter().find(|call| call.origin == Some(calls - 1)) else { continue };
+                let Some(call) = placed.get(&(calls - 1)).copied() else { continue };
                 if old.tool_calls.get(calls - 1) != Some(call) {
                     changes::edit_call(node, call, &mut splices)?;
                 }

@@ -76,10 +76,7 @@ impl MessageRewrite<'_, '_> {
         }
         // Nothing was said so far: it is now, in one piece, before the block ends.
         let delta: Value = json!({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: text}});
-        let stop = |frame: &&super::stream::MessageFrame<'_>| {
-            frame.kind == "content_block_stop" && frame.index.is_some_and(|(of, _)| of == index)
-        };
-        if let Some(frame) = self.events.frames.iter().find(stop) {
+        if let Some(frame) = self.events.frames_of(index).find(|frame| frame.kind == "content_block_stop") {
             let at = frame.span.start;
             self.splices.replace(at..at, compose::frame(&delta));
         }
@@ -87,9 +84,9 @@ impl MessageRewrite<'_, '_> {
 
     /// Takes out the events about a block, those whose delta has such a type.
     fn drop_frames(&mut self, index: u64, such: impl Fn(&str) -> bool) {
-        for frame in &self.events.frames {
+        for frame in self.events.frames_of(index) {
             let kind = frame.delta.and_then(|delta| delta.get("type")?.string()).unwrap_or_default();
-            if frame.index.is_some_and(|(of, _)| of == index) && such(&kind) {
+            if such(&kind) {
                 self.splices.replace(frame.span.clone(), "");
             }
         }

@@ -1,6 +1,9 @@
 //! A streamed reply: assembling it from its events.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use super::{
     block::{self, Block},
@@ -50,6 +53,8 @@ pub(super) struct MessageEvents<'a> {
     pub(super) tracks: BTreeMap<u64, BlockTrack<'a>>,
     /// The block that each index stands for: some gateways give every block the same.
     open: BTreeMap<u64, u64>,
+    /// The numbers of the events that name each index.
+    about: HashMap<u64, Vec<usize>>,
     reply: Reply,
     stop_reason: Option<Piece>,
     usage: Option<Usage>,
@@ -74,6 +79,9 @@ pub(super) fn take_apart(source: &str) -> Result<MessageEvents<'_>, SurfaceError
         let kind = text(&members, "type");
         seen |= events.take(&kind, &members);
         let index = member(&members, "index").and_then(|node| Some((node.value()?, node)));
+        if let Some((index, _)) = index {
+            events.about.entry(index).or_default().push(events.frames.len());
+        }
         events.frames.push(MessageFrame { span: event.span, kind, index, delta: member(&members, "delta") });
     }
     if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
@@ -118,6 +126,12 @@ impl<'a> MessageEvents<'a> {
             _ => return false,
         }
         true
+    }
+
+    /// The events that name an index.
+    pub(super) fn frames_of(&self, index: u64) -> impl Iterator<Item = &MessageFrame<'a>> {
+        let numbers = self.about.get(&index).map(Vec::as_slice).unwrap_or_default();
+        numbers.iter().filter_map(|number| self.frames.get(*number))
     }
 
     /// The blocks, in order.

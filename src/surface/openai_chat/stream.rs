@@ -3,7 +3,7 @@
 //! No frame is added, dropped or moved, so ids, order and end marker stay as the upstream sent them. Edited
 //! text goes where the old text differed: frames that carry only unchanged text keep their bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
@@ -33,7 +33,35 @@ struct ChoiceTrack<'a> {
     deltas: Vec<FrameChoice<'a>>,
     content: Vec<Piece>,
     calls: Vec<CallTrack>,
+    numbers: CallNumbers,
     finish: Option<Piece>,
+}
+
+/// The number of the last call of each `index`, of each id, and of both.
+#[derive(Debug, Default)]
+struct CallNumbers {
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
+    both: HashMap<(u64, String), usize>,
+}
+
+impl CallNumbers {
+    /// A call has said its id.
+    fn named(&mut self, number: usize, index: Option<u64>, id: &str) {
+        let last = |earlier: &mut usize| *earlier = number.max(*earlier);
+        self.by_id.entry(id.to_owned()).and_modify(last).or_insert(number);
+        if let Some(index) = index {
+            self.both.entry((index, id.to_owned())).and_modify(last).or_insert(number);
+        }
+    }
+
+    /// The last call of this id, and of this `index` where one is stated.
+    fn find(&self, index: Option<u64>, id: &str) -> Option<usize> {
+        match index {
+            Some(index) => self.both.get(&(index, id.to_owned())).copied(),
+            None => self.by_id.get(id).copied(),
+        }
+    }
 }
 
 /// All that the frames say of one tool call.
@@ -71,7 +99,9 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         }
         let track =
             frames.tracks.get(&old.index).ok_or_else(|| SurfaceError::NoPlace(format!("no choice {}", old.index)))?;
-        track.write(source, old, new, &mut splices)?;
+        let mut own = Splices::default();
+        track.write(source, old, new, &mut own)?;
+        splices.append(own);
     }
     Ok(splices.apply(body))
 }
@@ -121,8 +151,10 @@ impl<'a> ChoiceTrack<'a> {
             let number = self.call_of(&fields, (elements.len() > 1).then_some(position));
             calls.push(number);
             let Some(track) = self.calls.get_mut(number) else { continue };
-            if let Some(id) = member(&fields, "id").and_then(|node| piece(&node)).filter(|id| !id.text.is_empty()) {
-                track.id.get_or_insert(id);
+            let id = member(&fields, "id").and_then(|node| piece(&node)).filter(|id| !id.text.is_empty());
+            if let (None, Some(id)) = (&track.id, id) {
+                self.numbers.named(number, track.index, &id.text);
+                track.id = Some(id);
             }
             // Custom tools carry `custom.input` where functions carry `function.arguments`.
             let function = member(&fields, "function").or_else(|| member(&fields, "custom"));
@@ -152,20 +184,19 @@ impl<'a> ChoiceTrack<'a> {
             (Some(_), None) => track.name.is_empty() || !is_named,
         };
         let known = match (index, position) {
-            (Some(index), _) => self.calls.iter().rposition(|track| track.index == Some(index)),
+            (Some(index), _) => self.numbers.by_index.get(&index).copied(),
             (None, Some(position)) if id.is_none() => (position < self.calls.len()).then_some(position),
             (None, _) => self.calls.len().checked_sub(1),
         };
         let known = known.filter(|number| self.calls.get(*number).is_some_and(continued));
-        let by_id = || {
-            let id = id.as_ref()?;
-            let same = |track: &CallTrack| track.id.as_ref().is_some_and(|known| known.text == *id);
-            self.calls.iter().rposition(|track| same(track) && (index.is_none() || track.index == index))
-        };
-        let known = known.or_else(by_id);
+        let known = known.or_else(|| self.numbers.find(index, id.as_ref()?));
         known.unwrap_or_else(|| {
+            let number = self.calls.len();
             self.calls.push(CallTrack { index, ..CallTrack::default() });
-            self.calls.len() - 1
+            if let Some(index) = index {
+                self.numbers.by_index.insert(index, number);
+            }
+            number
         })
     }
 
@@ -207,8 +238,8 @@ impl<'a> ChoiceTrack<'a> {
         }
         if old.message != new.message {
             // Frames that say what they said keep what describes it.
-            let touched: Vec<_> = self.deltas.iter().filter(|delta| splices.touch(&delta.choice.span())).collect();
-            for delta in touched {
+            let spans: Vec<_> = self.deltas.iter().map(|delta| delta.choice.span()).collect();
+            for (delta, _) in self.deltas.iter().zip(splices.touch(&spans)).filter(|(_, touched)| *touched) {
                 reply::drop_token_fields(&delta.choice.members(), splices);
             }
         }
@@ -233,7 +264,11 @@ impl<'a> ChoiceTrack<'a> {
         splices: &mut Splices,
     ) -> Result<(), SurfaceError> {
         // Old call → its new number; the first new call that came from it keeps its frames.
-        let place_of = |origin: usize| after.iter().position(|call| call.origin == Some(origin));
+        let mut places = HashMap::new();
+        for (place, origin) in after.iter().enumerate().filter_map(|(place, call)| Some((place, call.origin?))) {
+            places.entry(origin).or_insert(place);
+        }
+        let place_of = |origin: usize| places.get(&origin).copied();
         let added: Vec<_> =
             after.iter().enumerate().filter(|(i, call)| call.origin.and_then(place_of) != Some(*i)).collect();
         for (origin, (track, old)) in self.calls.iter().zip(before).enumerate() {

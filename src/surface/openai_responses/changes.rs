@@ -60,7 +60,7 @@ impl ResponseEnd {
 pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, reply: &Reply) -> ResponseChanges {
     let speaker = reply.speaker.as_deref();
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
-    let mut calls = 0;
+    let (mut calls, placed) = (0, fields::by_origin(&new.message.tool_calls));
     let mut changes = ResponseChanges { text: joined(&new.message.parts), ..ResponseChanges::default() };
     for item in items {
         let mut edit = ItemEdit::default();
@@ -75,8 +75,8 @@ pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, reply: &Reply) -> R
                 edit.texts = fresh.filter_map(|(at, text)| Some((at, text?))).collect::<BTreeMap<_, _>>();
             }
             ItemKind::Call { .. } => {
-                let call = new.message.tool_calls.iter().find(|call| call.origin == Some(calls));
-                edit.call = call.filter(|call| old.message.tool_calls.get(calls) != Some(call)).cloned();
+                let call = placed.get(&calls).copied();
+                edit.call = call.filter(|call| old.message.tool_calls.get(calls) != Some(*call)).cloned();
                 stays = call.is_some();
                 calls += 1;
             }

@@ -120,14 +120,14 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
     let mut elements = Vec::new();
     // Calls so far; whether an item says the text; whether anything but reasoning stays.
     let (mut calls, mut said, mut words) = (0, false, false);
+    let placed = fields::by_origin(&new.tool_calls);
     for at in group {
         let (Some(node), Some(item)) = (nodes.get(at), items.get(at)) else { continue };
         let mut splices = Splices::default();
         match &item.kind {
             ItemKind::Call { .. } => {
-                let origin = Some(calls);
                 calls += 1;
-                let Some(call) = new.tool_calls.iter().find(|call| call.origin == origin) else { continue };
+                let Some(call) = placed.get(&(calls - 1)).copied() else { continue };
                 if old.tool_calls.get(calls - 1) != Some(call) {
                     item::edit(node, &item::ItemEdit::of_call(call), &mut splices);
                 }

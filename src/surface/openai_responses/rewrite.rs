@@ -3,7 +3,10 @@
 //! A text changes in all five places that say it. Items that go take their events along, new ones bring theirs; the
 //! events are then numbered again, without gaps. No other byte moves.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -31,7 +34,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let items = events.items();
     let changes = changes::of(&items, old, new, before);
     let mut rewrite =
-        ResponseRewrite { source, splices: Splices::default(), dropped: Vec::new(), inserted: Vec::new() };
+        ResponseRewrite { source, splices: Splices::default(), dropped: HashSet::new(), inserted: BTreeMap::new() };
     rewrite.items(&events, &changes);
     rewrite.ended(&events, &changes, &items);
     rewrite.number(&events.frames);
@@ -43,9 +46,9 @@ struct ResponseRewrite<'a> {
     source: &'a str,
     splices: Splices,
     /// Numbers of the frames that go.
-    dropped: Vec<usize>,
-    /// New events, each before the frame of that number.
-    inserted: Vec<(usize, Value)>,
+    dropped: HashSet<usize>,
+    /// New events, before the frame of each number.
+    inserted: BTreeMap<usize, Vec<Value>>,
 }
 
 impl ResponseRewrite<'_> {
@@ -77,7 +80,7 @@ impl ResponseRewrite<'_> {
         }
         let at = events.ended.as_ref().map_or(events.frames.len(), |(number, _)| *number);
         for (added, item) in changes.added.iter().enumerate() {
-            self.inserted.extend(compose::item_events(places.len() + added, item).into_iter().map(|event| (at, event)));
+            self.inserted.entry(at).or_default().extend(compose::item_events(places.len() + added, item));
         }
     }
 
@@ -102,8 +105,8 @@ impl ResponseRewrite<'_> {
             );
         }
         for number in events.frames_of(index) {
-            if let Some(frame) = events.frames.get(number) {
-                self.edit_frame(number, frame, edit);
+            if let Some(frame) = events.frames.get(*number) {
+                self.edit_frame(*number, frame, edit);
             }
         }
     }
@@ -116,7 +119,9 @@ impl ResponseRewrite<'_> {
         if spoken.deltas.is_empty() {
             // Nothing was said so far: it is now, in one piece, before the event that ends it.
             let at = spoken.done.as_ref().map(|(number, _)| *number).filter(|_| !text.is_empty());
-            self.inserted.extend(at.map(|at| (at, delta(text))));
+            if let Some(at) = at {
+                self.inserted.entry(at).or_default().push(delta(text));
+            }
         } else {
             spread(&spoken.deltas, text, &mut self.splices);
         }
@@ -131,7 +136,9 @@ impl ResponseRewrite<'_> {
         let part = number(&members, "content_index").and_then(|part| usize::try_from(part).ok()).unwrap_or_default();
         let text = edit.texts.get(&part);
         match (frame.kind.as_str(), text, &edit.call) {
-            ("response.output_text.annotation.added", Some(_), _) => self.dropped.push(at),
+            ("response.output_text.annotation.added", Some(_), _) => {
+                self.dropped.insert(at);
+            }
             ("response.content_part.done", Some(text), _) => {
                 if let Some(part) = member(&members, "part") {
                     item::edit_part(&part, text, &mut self.splices);
@@ -196,7 +203,7 @@ impl ResponseRewrite<'_> {
 
     fn insert_before(&mut self, frame: usize, place: usize, next: &mut Option<u64>) {
         let mut text = String::new();
-        for (_, event) in self.inserted.iter().filter(|(at, _)| *at == frame) {
+        for event in self.inserted.get(&frame).into_iter().flatten() {
             text += &compose::frame(event.clone(), *next);
             *next = next.map(|next| next + 1);
         }

@@ -3,7 +3,11 @@
 //! An event says the same text up to five times: in deltas, when the text, the part and the item are done, and in the
 //! response that ends the stream.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
+};
 
 use super::{
     item::{self, Item, ItemKind},
@@ -58,6 +62,8 @@ pub(super) struct ItemTrack<'a> {
     pub(super) parts: BTreeMap<u64, SpokenText>,
     /// Its arguments.
     pub(super) arguments: SpokenText,
+    /// Its id, as far as it is known.
+    known_as: Option<String>,
 }
 
 /// The events of a stream, taken apart.
@@ -67,6 +73,10 @@ pub(super) struct ResponseEvents<'a> {
     pub(super) frames: Vec<ResponseFrame<'a>>,
     /// Items by `output_index`.
     pub(super) tracks: BTreeMap<u64, ItemTrack<'a>>,
+    /// The numbers of the events about each item.
+    about: HashMap<u64, Vec<usize>>,
+    /// The items of each id.
+    ids: HashMap<String, BTreeSet<u64>>,
     began: Option<Node<'a>>,
     /// The response as the stream ended, and the number of the event that says it.
     pub(super) ended: Option<(usize, Node<'a>)>,
@@ -101,6 +111,9 @@ pub(super) fn take_apart(source: &str) -> Result<ResponseEvents<'_>, SurfaceErro
         let index = index_place.and_then(|node| node.value()).or_else(|| events.index_of(&kind, &members));
         let sequence = member(&members, "sequence_number");
         events.take(&kind, index, &members);
+        if let Some(index) = index {
+            events.about.entry(index).or_default().push(events.frames.len());
+        }
         events.frames.push(ResponseFrame { span: event.span, root, kind, index, index_place, sequence });
     }
     if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
@@ -118,7 +131,15 @@ impl<'a> ResponseEvents<'a> {
             "error" => self.failed = true,
             _ => {
                 if let Some(index) = index {
-                    self.tracks.entry(index).or_default().take(kind, number, members);
+                    let track = self.tracks.entry(index).or_default();
+                    track.take(kind, number, members);
+                    if track.known_as.is_none() || kind.starts_with("response.output_item.") {
+                        let id = track.id();
+                        if let Some(former) = track.known_as.replace(id.clone()) {
+                            self.ids.entry(former).or_default().remove(&index);
+                        }
+                        self.ids.entry(id).or_default().insert(index);
+                    }
                 }
             }
         }
@@ -135,8 +156,7 @@ impl<'a> ResponseEvents<'a> {
         }
         let item = member(members, "item");
         let id = string(members, "item_id").or_else(|| Some(item?.get("id")?.string()?.into_owned()));
-        let of_id =
-            |id: &String| self.tracks.iter().rev().find(|(_, track)| track.id() == *id).map(|(index, _)| *index);
+        let of_id = |id: &String| self.ids.get(id)?.last().copied();
         let last = self.tracks.iter().next_back();
         let next = || last.map_or(0, |(index, _)| index + 1);
         let known = id.as_ref().and_then(of_id);
@@ -168,9 +188,8 @@ impl<'a> ResponseEvents<'a> {
     }
 
     /// The numbers of the events about an item.
-    pub(super) fn frames_of(&self, index: u64) -> impl Iterator<Item = usize> {
-        let about = move |frame: &ResponseFrame<'_>| frame.index == Some(index);
-        self.frames.iter().enumerate().filter(move |(_, frame)| about(frame)).map(|(number, _)| number)
+    pub(super) fn frames_of(&self, index: u64) -> &[usize] {
+        self.about.get(&index).map(Vec::as_slice).unwrap_or_default()
     }
 }
 

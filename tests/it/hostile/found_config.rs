@@ -17,6 +17,9 @@ async fn a_config_that_was_found_sends_no_call_and_no_key() {
         ("[upstream] ca_file", "[upstream]\nca_file = \"theirs.pem\"\n".to_owned()),
         ("[[route]]", format!("[[route]]\nmodel = \"*\"\nurl = \"http://{}\"\n", thief.address)),
         ("[manipulator] url", format!("[manipulator]\nurl = \"http://{}\"\nmodel = \"m\"\n", thief.address)),
+        ("log_dir", "log_dir = \"/tmp/theirs\"\n".to_owned()),
+        ("[manipulator] templates", "[manipulator]\ntemplates = \"theirs.toml\"\n".to_owned()),
+        ("[hints] key", "[hints]\nkey = \"sk-proj-(?<agent>.*)\"\n".to_owned()),
         ("allowed_origins", "allowed_origins = [\"http://evil.example\"]\n".to_owned()),
         ("allowed_hosts", "allowed_hosts = [\"evil.example\"]\n".to_owned()),
     ] {

@@ -1,6 +1,7 @@
 //! Attacked from outside: each test does what an attacker would do, and looks at what the attacker wants.
 
 mod found_config;
+mod imports;
 mod listeners;
 mod lost_seal;
 mod pages;
