@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{
     dataset::{BENIGN_FILE, FILE},
-    recording::RunFile,
+    recording::{RunFile, link_plain},
 };
 
 /// Where the earlier data set and its benign rows are kept.
@@ -65,7 +65,7 @@ impl RowsBefore {
             let kept = root.join(kept);
             match fs::remove_file(&kept) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => fs::hard_link(root.join(name), &kept).or_else(|_| fs::copy(root.join(name), &kept).map(drop))?,
+                _ => link_plain(&root.join(name), &kept)?,
             }
         }
         let (gone, all, [(_, kept), _]) = (self.left.len(), self.all, KEPT);

@@ -12,7 +12,7 @@ use super::{Exit, Failure, escape, typed::TypedLine};
 use crate::{
     execution::{Judge, Program},
     launch::shell_word,
-    recording::{self, Launched},
+    recording::{self, Launched, MachineKey},
 };
 
 /// The option of verbs that execute a recorded run's command.
@@ -59,6 +59,11 @@ impl HowStarted {
     /// Refuses what somebody else recorded.
     fn require_made_here(&self, verb: &str) -> Result<(), Failure> {
         let Some(launched) = self.launched.as_ref().filter(|_| !self.made_here) else { return Ok(()) };
+        if MachineKey::of_user().is_none() {
+            let error = "nothing tells which recordings are yours: `aegis/machine.key` can be neither read nor made";
+            let hint = "set XDG_CONFIG_HOME to a directory of yours, and record the run anew";
+            return Err(Failure::new(Exit::Usage, error).hint(hint));
+        }
         let run = self.run_dir.display();
         let error = format!(
             "`{run}` was not recorded by you on this machine: `--again` would execute `{}`",

@@ -3,7 +3,10 @@
 //! It is done [apart]: what else the thread has to do goes on elsewhere. As many such pieces of work as there are processors are
 //! done at a time, where whoever has one to do can wait for its [turn]. What ends a reply cannot wait.
 
-use std::{sync::LazyLock, thread};
+use std::{
+    sync::{Condvar, LazyLock, Mutex, PoisonError},
+    thread,
+};
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
@@ -20,6 +23,40 @@ static TURNS: LazyLock<Semaphore> =
 pub(super) fn apart<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_others = || Handle::try_current().is_ok_and(|own| own.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes >= HEAVY && has_others() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// As [`apart`], for what cannot wait for a turn because it ends a reply: its thread waits until few do such work. Many clients
+/// may be cut off at once, and each end holds all that was said.
+pub(super) fn at_end<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    apart(bytes, || {
+        let _place = (bytes >= HEAVY).then(EndPlace::take);
+        work()
+    })
+}
+
+/// How many ends are written.
+static ENDING: Mutex<usize> = Mutex::new(0);
+/// One of them is.
+static ENDED: Condvar = Condvar::new();
+
+/// The place of one end among those that are written at a time. Given back when dropped.
+struct EndPlace;
+
+impl EndPlace {
+    fn take() -> Self {
+        let most = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ending = ENDED.wait_while(ending, |ending| *ending >= most).unwrap_or_else(PoisonError::into_inner);
+        *ending += 1;
+        Self
+    }
+}
+
+impl Drop for EndPlace {
+    fn drop(&mut self) {
+        *ENDING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ENDED.notify_one();
+    }
 }
 
 /// As [`apart`], in its turn.

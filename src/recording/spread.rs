@@ -60,10 +60,9 @@ struct SpreadTexts<'a> {
     last_event: Range<usize>,
 }
 
-/// One text, put together.
+/// One text, by its pieces: it is put together when it is looked through, and no two are at a time.
 #[derive(Default)]
 struct SpreadText {
-    bytes: Vec<u8>,
     pieces: Vec<TextPiece>,
     /// Whether its pieces differ: what each event says again is no text.
     varies: bool,
@@ -73,10 +72,10 @@ struct SpreadText {
 
 /// A piece of a text.
 struct TextPiece {
-    /// Where it begins in the text.
-    offset: usize,
-    /// Where it stands in the stream: as many bytes, or one number for one byte.
+    /// Where it stands in the stream.
     written: Range<usize>,
+    /// The byte that it stands for, where it is a number.
+    octet: Option<u8>,
 }
 
 /// A string of an event.
@@ -238,8 +237,7 @@ impl<'a> SpreadTexts<'a> {
         if let Some(first) = text.pieces.first() {
             text.varies |= stream.get(first.written.clone()) != Some(content);
         }
-        text.pieces.push(TextPiece { offset: text.bytes.len(), written });
-        text.bytes.extend_from_slice(content);
+        text.pieces.push(TextPiece { written, octet: None });
     }
 
     /// Takes the bytes of a text that is written as numbers, as log-probabilities have it.
@@ -247,11 +245,10 @@ impl<'a> SpreadTexts<'a> {
         for text in self.texts_at(place) {
             let Some(text) = self.texts.get_mut(text) else { continue };
             text.varies = true;
-            for octet in octets {
-                let written = start + octet.written.start..start + octet.written.end;
-                text.pieces.push(TextPiece { offset: text.bytes.len(), written });
-                text.bytes.push(octet.value);
-            }
+            text.pieces.extend(octets.iter().map(|octet| TextPiece {
+                written: start + octet.written.start..start + octet.written.end,
+                octet: Some(octet.value),
+            }));
         }
     }
 
@@ -289,31 +286,37 @@ impl<'a> SpreadTexts<'a> {
         let pieces = |number: usize| self.texts.get(number).map(|text| text.pieces.len());
         let is_new = |text: &&SpreadText| text.same_as.and_then(pieces) != Some(text.pieces.len());
         for text in self.texts.iter().filter(|text| text.varies && text.pieces.len() > 1).filter(is_new) {
-            for secret in redactor.find(&text.bytes, 0..text.bytes.len()) {
-                text.written(&secret, &mut spans);
-            }
+            text.secrets(self.stream, redactor, &mut spans);
         }
         spans
     }
 }
 
 impl SpreadText {
-    /// Where a span of the text stands in the stream.
-    fn written(&self, span: &Range<usize>, spans: &mut Vec<Range<usize>>) {
-        let first = self.pieces.partition_point(|piece| piece.offset <= span.start).saturating_sub(1);
-        let rest = self.pieces.get(first..).unwrap_or_default();
-        for (number, piece) in rest.iter().enumerate().take_while(|(_, piece)| piece.offset < span.end) {
-            let end = rest.get(number + 1).map_or(self.bytes.len(), |next| next.offset);
-            let (from, to) = (span.start.max(piece.offset), span.end.min(end));
-            if from >= to {
-                continue;
+    /// Adds where its secrets stand in the stream.
+    fn secrets(&self, stream: &[u8], redactor: &Redactor, spans: &mut Vec<Range<usize>>) {
+        let mut text = Vec::new();
+        // Where each piece ends in the text.
+        let mut ends = Vec::with_capacity(self.pieces.len());
+        for piece in &self.pieces {
+            match piece.octet {
+                Some(octet) => text.push(octet),
+                None => text.extend_from_slice(stream.get(piece.written.clone()).unwrap_or_default()),
             }
-            let is_number = end - piece.offset == 1 && piece.written.len() > 1;
-            spans.push(if is_number || end - piece.offset != piece.written.len() {
-                piece.written.clone()
-            } else {
-                piece.written.start + from - piece.offset..piece.written.start + to - piece.offset
-            });
+            ends.push(text.len());
+        }
+        for secret in redactor.find(&text, 0..text.len()) {
+            let first = ends.partition_point(|end| *end <= secret.start);
+            let mut start = first.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or_default();
+            for (piece, end) in self.pieces.iter().zip(&ends).skip(first) {
+                if start >= secret.end {
+                    break;
+                }
+                let (from, to) = (secret.start.max(start) - start, secret.end.min(*end) - start);
+                let at = piece.written.start;
+                spans.push(if piece.octet.is_some() { piece.written.clone() } else { at + from..at + to });
+                start = *end;
+            }
         }
     }
 }

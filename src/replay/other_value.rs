@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::reading::surface_of;
 use crate::{
     equality::{MaskedValue, Rules},
-    surface::{Role, door},
+    surface::{Message, Role, door},
     trajectory::{Step, StepIndex},
 };
 
@@ -39,6 +39,9 @@ impl fmt::Display for OtherValue {
     }
 }
 
+/// Rules of what a tool makes anew at each call: ids, and times to the second. A date alone may be what was asked for.
+const MADE_BY_TOOLS: &[&str] = &["uuid", "hex", "instant", "stamp", "clock", "epoch"];
+
 /// The first value that differs and that nothing shows to be the clock or the like of each run. `step`: this run's.
 pub(super) fn other_value(
     step: StepIndex,
@@ -48,17 +51,23 @@ pub(super) fn other_value(
     rules: &Rules,
 ) -> Option<OtherValue> {
     let (before, now) = (values(recorded, was, rules)?, values(recorded, is, rules)?);
-    let mut pairs = before.into_iter().zip(now).filter(|(was, is)| was.rule == is.rule && was.value != is.value);
-    let (was, is) = pairs.find(|(was, _)| !is_clock(was, recorded))?;
-    let made_anew = !matches!(was.rule.as_str(), "uuid" | "hex") && !was.is_time;
+    let pairs = before.into_iter().zip(now);
+    let mut pairs = pairs.filter(|((_, was), (_, is))| was.rule == is.rule && was.value != is.value);
+    let ((role, was), (_, is)) = pairs.find(|((_, was), _)| !is_clock(was, recorded))?;
+    let of_tool = role == Role::Tool && MADE_BY_TOOLS.contains(&was.rule.as_str());
+    let made_anew = of_tool || (!matches!(was.rule.as_str(), "uuid" | "hex") && !was.is_time);
     Some(OtherValue { step, recorded: recorded.step, rule: was.rule, was: was.value, is: is.value, made_anew })
 }
 
-/// The values that rules mask in what users and tools say, in order.
-fn values(recorded: &Step, body: &[u8], rules: &Rules) -> Option<Vec<MaskedValue>> {
+/// The values that rules mask in what users and tools say, in order, with who says each.
+fn values(recorded: &Step, body: &[u8], rules: &Rules) -> Option<Vec<(Role, MaskedValue)>> {
     let conversation = door::request(surface_of(recorded)?, body).ok()?;
     let said = conversation.messages.iter().filter(|message| matches!(message.role, Role::User | Role::Tool));
-    Some(said.flat_map(|message| rules.masked_values(&message.text())).collect())
+    let of = |message: &Message| {
+        let role = message.role;
+        rules.masked_values(&message.text()).into_iter().map(move |value| (role, value))
+    };
+    Some(said.flat_map(of).collect())
 }
 
 /// Whether a time is the one at which the recorded call was made: what read a clock reads another one later.

@@ -2,6 +2,7 @@
 //! rooms see nothing outside.
 
 mod field_names;
+mod files;
 mod labels;
 mod map;
 mod names;
