@@ -13,7 +13,7 @@ fn read(format: &str, bytes: &str, names: &[&str]) -> (Vec<ForeignRun>, Vec<Stri
     let (mut reader, mut wrong) = (format.reader(&given), Vec::new());
     documents::each(bytes.as_bytes(), format.records(), &mut |line, document| {
         let place = TracePlace { file: "chat.json", number: 0, line, beside: None };
-        wrong.extend(document.and_then(|document| reader.take(&document, &place)).err());
+        wrong.extend(document.and_then(|document| reader.take(document, &place)).err());
     });
     (reader.finish(Grouping::Trace), wrong)
 }

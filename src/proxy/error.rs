@@ -215,7 +215,7 @@ impl ProxyError {
         headers.insert(MARK, header::HeaderValue::from_static(code));
         match self {
             ProxyError::Busy { .. } | ProxyError::Memory { .. } => {
-                drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")))
+                drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")));
             }
             // A retry would meet the same refusal, and must not count as the agent's patience.
             ProxyError::Stopping

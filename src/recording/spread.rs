@@ -209,7 +209,9 @@ impl<'a> SpreadTexts<'a> {
     /// Takes a string into its texts.
     fn string(&mut self, content: Range<usize>, place: JsonPlace) {
         let texts = self.texts_at(place);
-        texts.iter().for_each(|text| self.add(*text, content.clone()));
+        for text in texts {
+            self.add(text, content.clone());
+        }
         self.last.push(StringPlace { content, texts, is_kind: place.is_kind });
     }
 
@@ -265,7 +267,9 @@ impl<'a> SpreadTexts<'a> {
         if start > end || end_of_string(stream, start) != end {
             return false;
         }
-        changed.texts.iter().for_each(|text| self.add(*text, start..end));
+        for text in changed.texts {
+            self.add(text, start..end);
+        }
         let from_start = |at: usize| event.start + (at - before.start);
         let from_end = |at: usize| event.end - (before.end - at);
         for (other, place) in self.last.iter_mut().enumerate() {

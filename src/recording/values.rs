@@ -51,7 +51,7 @@ fn forms(value: &str) -> Vec<String> {
 
 /// What is always the same of a value in base64, in both alphabets, where so many bytes of a group of three stand before it.
 fn in_base64(value: &str, before: usize) -> [String; 2] {
-    let text = [&[0; 3][..before], value.as_bytes()].concat();
+    let text = [vec![0; before].as_slice(), value.as_bytes()].concat();
     // Of a group that holds a neighbour's bits, no character is sure.
     let first = if before == 0 { 0 } else { before + 1 };
     let last = text.len() / 3 * 4;

@@ -134,7 +134,7 @@ fn growth(injection: &Injection, grown: &Grown, edit: Edit) -> Option<f64> {
         for (least, body) in least.iter_mut().zip(&bodies) {
             let start = worked();
             let outcome = edit(injection, grown, body)?;
-            *least = (*least).min(worked() - start);
+            *least = (*least).min(worked().saturating_sub(start));
             assert_eq!(outcome, Ok(()), "{} of {} by {}", grown.what, grown.surface.name(), injection.name);
         }
         if least[1].as_secs_f64() / least[0].as_secs_f64() <= WORK_MAX {

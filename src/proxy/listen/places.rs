@@ -42,13 +42,12 @@ impl ConnectionPlaces {
 
     /// Waits for a connection and a place for it.
     pub(super) async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-        let place = match Arc::clone(&self.free).try_acquire_owned() {
-            Ok(place) => place,
-            Err(_) => {
-                // The next client waits in the system's queue; whoever is idle makes room for it.
-                self.make_room();
-                Arc::clone(&self.free).acquire_owned().await.ok()?
-            }
+        let place = if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
+            place
+        } else {
+            // The next client waits in the system's queue; whoever is idle makes room for it.
+            self.make_room();
+            Arc::clone(&self.free).acquire_owned().await.ok()?
         };
         match listener.accept().await {
             Ok((stream, _)) => {

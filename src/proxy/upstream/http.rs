@@ -117,9 +117,13 @@ const KEYS_OF_QUERIES: &[&str] = &[
 fn authorize(headers: &mut HeaderMap, origin: &UpstreamOrigin, default: bool) {
     if !default {
         let proves: Vec<_> = headers.keys().filter(|name| recording::is_credential(name.as_str())).cloned().collect();
-        proves.iter().for_each(|name| drop(headers.remove(name)));
+        for name in &proves {
+            headers.remove(name);
+        }
     } else if origin.authorization.is_some() {
-        CREDENTIALS.iter().for_each(|name| drop(headers.remove(*name)));
+        for name in CREDENTIALS {
+            headers.remove(*name);
+        }
     }
     if let Some(key) = &origin.authorization {
         headers.insert(header::AUTHORIZATION, key.clone());
