@@ -40,7 +40,7 @@ impl fmt::Display for OtherValue {
 }
 
 /// Rules of what a tool makes anew at each call: ids, and times to the second. A date alone may be what was asked for.
-const MADE_BY_TOOLS: &[&str] = &["uuid", "hex", "instant", "stamp", "clock", "epoch"];
+const MADE_BY_TOOLS: &[&str] = &["uuid", "hex", "clock", "epoch"];
 
 /// The first value that differs and that nothing shows to be the clock or the like of each run. `step`: this run's.
 pub(super) fn other_value(
@@ -54,7 +54,8 @@ pub(super) fn other_value(
     let pairs = before.into_iter().zip(now);
     let mut pairs = pairs.filter(|((_, was), (_, is))| was.rule == is.rule && was.value != is.value);
     let ((role, was), (_, is)) = pairs.find(|((_, was), _)| !is_clock(was, recorded))?;
-    let of_tool = role == Role::Tool && MADE_BY_TOOLS.contains(&was.rule.as_str());
+    let to_the_second = was.is_time && was.value.matches(':').count() >= 2;
+    let of_tool = role == Role::Tool && (to_the_second || MADE_BY_TOOLS.contains(&was.rule.as_str()));
     let made_anew = of_tool || (!matches!(was.rule.as_str(), "uuid" | "hex") && !was.is_time);
     Some(OtherValue { step, recorded: recorded.step, rule: was.rule, was: was.value, is: is.value, made_anew })
 }
