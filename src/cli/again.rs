@@ -11,7 +11,7 @@ use clap::Args;
 use super::{Exit, Failure, escape, typed::TypedLine};
 use crate::{
     execution::{Judge, Program},
-    launch::shell_word,
+    launch::{shell_line, shell_word},
     recording::{self, Launched, MachineKey},
 };
 
@@ -46,9 +46,9 @@ impl HowStarted {
     /// Says what `--again` executes, before anything of it is.
     pub(super) fn say(&self, again: AgainArgs, quiet: bool) {
         let Some(launched) = self.launched.as_ref().filter(|_| again.again && !quiet) else { return };
-        let words: Vec<_> = launched.command.iter().map(|word| shell_word(word)).collect();
+        let command = shell_line(&launched.command);
         let place = launched.directory.as_ref().map(|directory| format!("  in {directory}")).unwrap_or_default();
-        eprintln!("{}", escape(&format!("executes {}{place}", words.join(" "))));
+        eprintln!("{}", escape(&format!("executes {command}{place}")));
     }
 
     /// Whether the live calls of an execution may go where the recorded ones went.
@@ -65,10 +65,8 @@ impl HowStarted {
             return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
         let run = self.run_dir.display();
-        let error = format!(
-            "`{run}` was not recorded by you on this machine: `--again` would execute `{}`",
-            launched.command.join(" ")
-        );
+        let command = shell_line(&launched.command);
+        let error = format!("`{run}` was not recorded by you on this machine: `--again` would execute `{command}`");
         let line = self.line(verb, &self.said(verb)).unwrap_or_default();
         Err(Failure::new(Exit::Usage, error).hint(format!("if that is what you want, name the command: {line}")))
     }

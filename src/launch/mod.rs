@@ -23,7 +23,7 @@ use tokio::{
     process::{Child, Command},
     time::timeout,
 };
-pub use word::shell_word;
+pub use word::{shell_line, shell_word};
 
 use self::{guard::Guard, terminal::Terminal};
 

@@ -10,6 +10,11 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// A command line of these words.
+pub fn shell_line(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

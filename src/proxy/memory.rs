@@ -27,13 +27,13 @@ pub struct BodyMemory {
 impl Default for BodyMemory {
     /// A quarter of the machine's memory, and 2 GiB at most.
     fn default() -> Self {
-        Self::of(machine().map_or(MOST, |bytes| (bytes / 4).min(MOST)))
+        Self::with_bytes(machine().map_or(MOST, |bytes| (bytes / 4).min(MOST)))
     }
 }
 
 impl BodyMemory {
     /// So many bytes.
-    pub fn of(bytes: usize) -> Self {
+    pub fn with_bytes(bytes: usize) -> Self {
         let units = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS);
         Self { free: Arc::new(Semaphore::new(units)), bytes, wait: WAIT }
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_last_waits_and_is_told() {
-        let memory = BodyMemory { wait: Duration::ZERO, ..BodyMemory::of(1 << 20) };
+        let memory = BodyMemory { wait: Duration::ZERO, ..BodyMemory::with_bytes(1 << 20) };
         let first = hold(&memory, 900 << 10).await.expect("there is room");
         assert!(hold(&memory, SMALL).await.is_ok(), "a small body is not counted");
         assert!(matches!(hold(&memory, 200 << 10).await, Err(ProxyError::Memory { limit }) if limit == 1 << 20));

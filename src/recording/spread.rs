@@ -20,7 +20,7 @@ const KIND: &[u8] = b"type";
 
 /// Spans of a stream that hold secrets whose pieces came in several events.
 pub(super) fn in_stream(stream: &[u8], frames: &[Frame], redactor: &Redactor) -> Vec<Range<usize>> {
-    let mut texts = SpreadTexts::of(stream);
+    let mut texts = SpreadTexts::new(stream);
     for frame in frames {
         if !texts.changed_string(frame) {
             texts.event(frame.range());
@@ -39,7 +39,7 @@ pub(super) fn in_reply(reply: &[u8], redactor: &Redactor) -> Vec<Range<usize>> {
     if !is_several && memchr::memmem::find(text, b"logprob").is_none() {
         return Vec::new();
     }
-    let mut texts = SpreadTexts::of(reply);
+    let mut texts = SpreadTexts::new(reply);
     let mut at = reply.len() - text.len();
     while let Some(rest) = reply.get(at..).filter(|rest| matches!(rest.first(), Some(b'{' | b'['))) {
         let Some((_, after)) = scan::skip(rest) else { break };
@@ -139,7 +139,7 @@ fn mixed(hash: u64, bytes: &[u8]) -> u64 {
 }
 
 impl<'a> SpreadTexts<'a> {
-    fn of(stream: &'a [u8]) -> Self {
+    fn new(stream: &'a [u8]) -> Self {
         Self { stream, texts: Vec::new(), places: HashMap::default(), last: Vec::new(), last_event: 0..0 }
     }
 

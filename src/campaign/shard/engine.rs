@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::launch::shell_word;
+use crate::launch::{shell_line, shell_word};
 
 /// An engine that runs many processes on many machines.
 #[derive(Debug, Clone, Copy)]
@@ -82,13 +82,13 @@ impl EngineScript {
 
     fn fill(&self, template: &str, file: &str) -> String {
         let json = |words: &[String]| serde_json::to_string(words).unwrap_or_default().replace("\",\"", "\", \"");
-        let merge = line(&self.merge);
+        let merge = shell_line(&self.merge);
         let mut text = template.to_owned();
         for (place, value) in [
             ("@COMMAND_JSON@", json(&self.command)),
             ("@MERGE_JSON@", json(&self.merge)),
             ("@MERGE_WORD@", shell_word(&merge)),
-            ("@COMMAND@", line(&self.command)),
+            ("@COMMAND@", shell_line(&self.command)),
             ("@MERGE@", merge),
             ("@SHARDS@", self.shards.to_string()),
             ("@LAST@", self.shards.saturating_sub(1).to_string()),
@@ -101,10 +101,6 @@ impl EngineScript {
         }
         text
     }
-}
-
-fn line(words: &[String]) -> String {
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as YAML takes it: JSON strings are YAML.

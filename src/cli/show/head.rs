@@ -13,7 +13,7 @@ use crate::{
         screen::{Colour, Screen},
         watch,
     },
-    launch::shell_word,
+    launch::shell_line,
     mode,
     recording::{Recording, RunFact, RunOrigin},
     ruling,
@@ -88,9 +88,8 @@ fn what_it_is(recording: &Recording, screen: Screen) -> Vec<HeadLine> {
     };
     lines.extend(made_for.map(|words| ("origin", words.to_owned())));
     lines.extend(manifest.launched.as_ref().map(|launched| {
-        let words: Vec<_> = launched.command.iter().map(|word| shell_word(word)).collect();
         let unproven = if manifest.is_made_here() { "" } else { "  (not recorded by you on this machine)" };
-        ("program", format!("{}{unproven}", words.join(" ")))
+        ("program", format!("{}{unproven}", shell_line(&launched.command)))
     }));
     lines.extend(manifest.task.as_ref().map(|task| ("task", first_words(task, screen.width.saturating_sub(9)))));
     lines.push(("outcome", outcome_text(&manifest.outcome)));
