@@ -120,7 +120,11 @@ class Suite:
 
     def linted(self, out):
         linted = self.aegis.call("lint", out)
-        self.check("lint finds nothing", linted.code == 0, linted.stdout[-1500:])
+        said = linted.stdout[-1500:] + linted.stderr[-500:]
+        if rows(out):
+            return self.check("lint finds nothing", linted.code == 0, said)
+        # A set without a sample is no clean set: `aegis lint` says so, and exits with 1.
+        return self.check("lint says that there is nothing to check", linted.code == 1 and "no sample" in said, said)
 
     def command(self, question):
         return [str(self.interpreter), "main.py", question, "0"]
