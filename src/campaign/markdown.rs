@@ -229,8 +229,8 @@ fn cells(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     more(page, &report.cells)
 }
 
-/// A text as it may stand in a table.
+/// A text as it may stand in a table. What a program says must not make a reader fetch an image.
 fn cell(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    line.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`")
+    line.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`").replace("![", "!\\[")
 }

@@ -26,7 +26,7 @@ use crate::{
         self, Beside, Campaign, CampaignBudget, CampaignEquality, CampaignError, CampaignOptions, CampaignReport,
         Concluded, Earlier, KeptCampaign, NotedFiles,
     },
-    proxy::{Proxy, upstream::Upstream},
+    proxy::{Proxy, ProxyError, upstream::Upstream},
     verify,
 };
 
@@ -315,7 +315,7 @@ fn judge(campaign: &Campaign, ca_file: Option<&PathBuf>) -> Result<Option<Arc<dy
 pub(super) fn failure(error: CampaignError, out: &Path) -> Failure {
     let out = out.display();
     match error {
-        CampaignError::Recording(error) => error.into(),
+        CampaignError::Recording(error) | CampaignError::Proxy(ProxyError::Recording(error)) => error.into(),
         CampaignError::Damaged { .. } | CampaignError::Unwritten { .. } | CampaignError::Dataset(_) => {
             Failure::new(Exit::Recording, error)
         }

@@ -146,7 +146,9 @@ impl Program {
 impl System for Program {
     fn execute<'a>(&'a self, place: ExecutionPlace<'a>) -> Executing<'a> {
         let Console { reads, echo, errors } = &self.console;
-        let mut variables = environment(place.origin, place.run, place.run_header);
+        let here = std::env::current_dir().unwrap_or_default();
+        let directory = self.directory.as_deref().map_or_else(|| here.clone(), |below| here.join(below));
+        let mut variables = environment(place.origin, place.run, place.run_header, &directory);
         variables.extend(self.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
         let launch = Launch {
             environment: variables,

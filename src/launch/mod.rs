@@ -1,6 +1,7 @@
 //! Child processes: their own process group, the terminal if they read it, the environment that points them at the proxy,
 //! a time limit, no orphans.
 
+mod environment;
 mod guard;
 mod terminal;
 mod word;
@@ -14,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+pub use environment::environment;
 use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
@@ -27,7 +29,7 @@ pub use word::{shell_line, shell_word};
 
 use self::{guard::Guard, terminal::Terminal};
 
-use crate::trajectory::{ProgramEnd, RunId};
+use crate::trajectory::ProgramEnd;
 
 /// How long a child may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,9 +38,6 @@ const GRACE: Duration = Duration::from_secs(5);
 const OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// The end of a child's output that is kept for checks, in bytes.
 const OUTPUT_MAX: usize = 4 << 20;
-/// A key for programs that refuse to start without one; it never leaves this machine.
-const DUMMY_KEY: &str = "sk-aegis-no-key";
-
 /// What to start.
 #[derive(Debug, Clone)]
 pub struct Launch {
@@ -224,35 +223,6 @@ impl Launch {
     }
 }
 
-/// The variables that point a program of any framework at the proxy (`origin` is `http://host:port`).
-pub fn environment(origin: &str, run: &RunId, run_header: &str) -> Vec<(String, String)> {
-    let base = format!("{origin}/r/{run}");
-    let inherited = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let mut variables = vec![
-        ("OPENAI_BASE_URL".to_owned(), format!("{base}/v1")),
-        ("OPENAI_API_BASE".to_owned(), format!("{base}/v1")),
-        ("OPENAI_API_BASE_URL".to_owned(), format!("{base}/v1")),
-        ("ANTHROPIC_BASE_URL".to_owned(), base),
-    ];
-    for name in ["NO_PROXY", "no_proxy"] {
-        let ours = "127.0.0.1,localhost".to_owned();
-        variables.push((name.to_owned(), inherited(name).map_or(ours.clone(), |theirs| format!("{theirs},{ours}"))));
-    }
-    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
-        if inherited(name).is_none() {
-            variables.push((name.to_owned(), DUMMY_KEY.to_owned()));
-        }
-    }
-    // A program that puts a set into a prompt asks something else in each run where Python draws its hash seed anew.
-    if inherited("PYTHONHASHSEED").is_none() {
-        variables.push(("PYTHONHASHSEED".to_owned(), "0".to_owned()));
-    }
-    let hint = format!("{run_header}: {run}");
-    let headers = inherited("OPENAI_CUSTOM_HEADERS").map_or(hint.clone(), |theirs| format!("{theirs}\n{hint}"));
-    variables.push(("OPENAI_CUSTOM_HEADERS".to_owned(), headers));
-    variables
-}
-
 /// An ending in words.
 pub fn describe(ending: Ending) -> String {
     match ending {
@@ -272,13 +242,17 @@ fn ending_of(status: ExitStatus) -> Ending {
     }
 }
 
-/// Asks a child to end, and sees to it.
+/// Asks a child to end, and sees to it: at once where the user asks a second time.
 async fn end(child: &mut Child, group: Option<Pid>, asked: Signal) {
     for sent in [asked, Signal::SIGTERM] {
         signal(group, sent);
         // One that was stopped must go on to end.
         signal(group, Signal::SIGCONT);
-        if timeout(GRACE, child.wait()).await.is_ok() {
+        let ended = tokio::select! {
+            ended = timeout(GRACE, child.wait()) => ended.is_ok(),
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        if ended {
             return;
         }
         if asked == Signal::SIGTERM {
@@ -374,18 +348,5 @@ mod tests {
     async fn a_missing_program_is_named() {
         let error = Launch::of(vec!["/no/such/program".into()]).run(std::future::pending()).await.expect_err("missing");
         assert_eq!(error.to_string(), "cannot start `/no/such/program`");
-    }
-
-    #[test]
-    fn variables_point_at_the_run() {
-        let run = RunId::parse("r1").expect("an id");
-        let variables = environment("http://127.0.0.1:9", &run, "x-aegis-run");
-        let get = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
-        assert_eq!(get("OPENAI_BASE_URL"), Some("http://127.0.0.1:9/r/r1/v1"));
-        assert_eq!(get("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:9/r/r1"));
-        assert!(get("NO_PROXY").expect("set").ends_with("127.0.0.1,localhost"));
-        assert!(get("OPENAI_CUSTOM_HEADERS").expect("set").ends_with("x-aegis-run: r1"));
-        // Where this process has a seed of its own, the child inherits that.
-        assert_eq!(get("PYTHONHASHSEED").is_none(), std::env::var_os("PYTHONHASHSEED").is_some());
     }
 }

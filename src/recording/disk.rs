@@ -5,7 +5,7 @@ use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use nix::libc;
@@ -56,6 +56,10 @@ impl Disk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => make(true).map(|()| false),
             made => made.map(|()| true),
         })?;
+        if self.synced {
+            // The name of a run stands in the log directory, whose own may be as new.
+            path.ancestors().take(2).try_for_each(|named| self.sync_dir_of(named))?;
+        }
         if is_new {
             return Ok(true);
         }
@@ -149,8 +153,9 @@ impl Disk {
 
     /// Forces the names in a file's directory to the device.
     pub(super) fn sync_dir_of(&self, path: &Path) -> Result<(), RecordingError> {
-        let dir = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        self.call("sync", &dir, || File::open(&dir)?.sync_all())
+        let Some(dir) = path.parent() else { return Ok(()) };
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        self.call("sync", dir, || File::open(dir)?.sync_all())
     }
 
     /// Removes a file; one that is not there is no error.

@@ -66,7 +66,7 @@ pub use amended::{
 };
 pub use amendment::{Amendment, GivenRoster, Giver, amend};
 pub use assemble::{ExchangeDetail, Recording};
-pub use credentials::{is_credential, keys_of_environment};
+pub use credentials::{is_credential, is_secret_query, keys_of_environment};
 pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open, StreamedRequest};

