@@ -6,15 +6,16 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser};
 
+use super::settings::one_of;
 use crate::example::{ApiClient, Example, ExampleError};
 
 /// Runs a small multi-agent program as a client of `OPENAI_BASE_URL`.
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
     /// Which program
-    #[arg(value_enum)]
+    #[arg(value_parser = one_of(Example::ALL, Example::name))]
     pub name: Example,
     /// How to run it
     #[command(flatten)]
@@ -68,14 +69,4 @@ fn start(example: Example, options: &ExampleOptions) -> Result<(), ExampleError>
         let client = ApiClient::from_env(options.stream)?;
         example.run(&client, task.trim(), &mut stdout(), &mut stderr()).await
     })
-}
-
-impl ValueEnum for Example {
-    fn value_variants<'a>() -> &'a [Self] {
-        Example::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.name()))
-    }
 }

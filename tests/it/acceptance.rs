@@ -26,7 +26,7 @@ const POINTS: &[Point] = &[
         "edited JSON differs inside the edited spans only",
         &[
             ("tests/it/plans.rs", "an_edit_leaves_every_other_byte"),
-            ("src/surface/splice/tests.rs", "an_edit_moves_nothing_else"),
+            ("crates/conversation/src/surface/splice/tests.rs", "an_edit_moves_nothing_else"),
             ("tests/it/fuzz/mod.rs", "the_corpus_of_each_target_is_replayed"),
         ],
     ),
@@ -35,7 +35,7 @@ const POINTS: &[Point] = &[
         &[
             ("tests/it/plans.rs", "an_edited_stream_says_what_the_edited_whole_reply_says"),
             ("tests/it/surfaces.rs", "a_plan_edits_every_surface_whole_and_streamed"),
-            ("src/surface/tests.rs", "every_edit_says_the_same_whole_and_streamed"),
+            ("crates/conversation/src/surface/tests.rs", "every_edit_says_the_same_whole_and_streamed"),
         ],
     ),
     (
@@ -45,13 +45,16 @@ const POINTS: &[Point] = &[
     (
         "responses: five places agree, ids stay, numbers without gap, an end",
         &[
-            ("src/surface/openai_responses/tests.rs", "five_places_say_the_edited_text"),
-            ("src/surface/openai_responses/tests.rs", "items_come_and_go_and_the_numbers_close_up"),
+            ("crates/conversation/src/surface/openai_responses/tests.rs", "five_places_say_the_edited_text"),
+            ("crates/conversation/src/surface/openai_responses/tests.rs", "items_come_and_go_and_the_numbers_close_up"),
         ],
     ),
     (
         "messages: event lines stay, signed thinking is not touched",
-        &[("src/surface/anthropic_messages/tests.rs", "streams_are_edited_and_signed_thinking_is_not")],
+        &[(
+            "crates/conversation/src/surface/anthropic_messages/tests.rs",
+            "streams_are_edited_and_signed_thinking_is_not",
+        )],
     ),
     (
         "retries meet the decision of the first attempt, and are its attempts",

@@ -8,7 +8,11 @@ mod map;
 mod names;
 mod paths;
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 pub use paths::walk;
 use paths::{Named, Source, named, sources};
@@ -245,13 +249,22 @@ const ASKS: &[&str] = &[
 fn crates() -> BTreeSet<String> {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("a manifest");
     let manifest: toml::Table = manifest.parse().expect("TOML");
-    let tables = ["dependencies", "dev-dependencies"].map(|name| manifest[name].as_table().expect("a table").clone());
+    let named = manifest["workspace"]["dependencies"].as_table().expect("a table").clone();
     let own = ["std", "core", "alloc"].map(str::to_owned);
-    own.into_iter().chain(tables.into_iter().flatten().map(|(name, _)| name.replace('-', "_"))).collect()
+    own.into_iter().chain(named.into_iter().map(|(name, _)| name.replace('-', "_"))).collect()
+}
+
+/// The sources of each crate: of the binary, and of those below it.
+pub fn roots() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let below = fs::read_dir(root.join("crates")).expect("crates").map(|entry| entry.expect("a crate").path());
+    let mut roots: Vec<PathBuf> = below.chain([root.to_owned()]).map(|place| place.join("src")).collect();
+    roots.sort();
+    roots
 }
 
 fn all() -> Vec<Source> {
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"))
+    roots().iter().flat_map(|root| sources(&root.join("lib.rs"))).collect()
 }
 
 /// The room above its own that a name reaches into, or the whole crate.

@@ -23,7 +23,7 @@ fn the_container_file_builds_what_this_repository_is() {
     let of =
         |word: &str| file.iter().filter(|(known, _)| known == word).map(|(_, rest)| rest.as_str()).collect::<Vec<_>>();
     let manifest: toml::Value = toml::from_str(&read("Cargo.toml")).expect("a manifest");
-    let package = &manifest["package"];
+    let package = &manifest["workspace"]["package"];
 
     let [build, ships] = of("FROM")[..] else { panic!("two stages: {file:?}") };
     let rust = package["rust-version"].as_str().expect("a version");

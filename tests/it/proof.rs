@@ -1,6 +1,6 @@
 //! Trace by real executions, on systems whose decisive steps are known: that what is executed is what the rules ask for, that
 //! it finds them, what each order pays, and that nothing is said where the upstream fails. How often the rules err is proven
-//! beside them, where an execution costs nothing (`src/proof/decisive/tests.rs`). `scripts/measure-trace` prints both.
+//! beside them, where an execution costs nothing (`crates/statistics/src/proof/decisive/tests.rs`). `scripts/measure-trace` prints both.
 
 mod priors;
 mod sources;

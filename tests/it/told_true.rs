@@ -7,10 +7,10 @@ const SURVIVAL: &str = "tests/it/survival.rs";
 const MISTAKES: (&str, &str) = ("tests/it/mistakes.rs", "each_is_answered_with_what_where_why_and_what_to_type");
 const RESUME: &str = "tests/it/campaign/resume.rs";
 const BUDGET: (&str, &str) = ("tests/it/campaign/budget.rs", "a_dry_run_does_nothing_and_says_the_most_it_could_cost");
-const TRACER: &str = "src/dataset/formats/tracer_tests.rs";
-const TOLD: &str = "src/dataset/formats/told_tests.rs";
+const TRACER: &str = "crates/dataset/src/dataset/formats/tracer_tests.rs";
+const TOLD: &str = "crates/dataset/src/dataset/formats/told_tests.rs";
 const FORMATS: &str = "tests/it/formats.rs";
-const DATASET: &str = "src/dataset/tests.rs";
+const DATASET: &str = "crates/dataset/src/dataset/tests.rs";
 const ROWS: &str = "tests/it/rows.rs";
 const PLAN: (&str, &str) =
     ("src/cli/plan.rs", "a_plan_without_tests_is_no_failure_and_an_explanation_is_json_where_that_is_asked_for");
@@ -39,7 +39,7 @@ const RUNS: &[Point] = &[
         &[
             (RUN, "a_junit_file_is_red_exactly_where_the_exit_code_is"),
             (SURVIVAL, "each_end_has_its_result_its_exit_code_and_its_colour"),
-            ("src/verdict/tests.rs", "a_fault_that_never_came_is_inconclusive"),
+            ("crates/recording/src/verdict/tests.rs", "a_fault_that_never_came_is_inconclusive"),
         ],
     ),
     (
@@ -83,7 +83,7 @@ const CAMPAIGNS: &[Point] = &[
     ("a plan without tests is no failure; an explanation is JSON where asked for", &[PLAN]),
     (
         "a misspelt agent is named with the nearest, by `plan check` and by the run",
-        &[MISTAKES, ("src/plan/against.rs", "names_the_steps_or_what_came_nearest")],
+        &[MISTAKES, ("crates/injection/src/plan/against.rs", "names_the_steps_or_what_came_nearest")],
     ),
     (
         "why a task is left out stands on the console, in the report and in the JUnit file",
@@ -136,13 +136,13 @@ const DATA: &[Point] = &[
     ),
     (
         "exported traces have the role that public ones have",
-        &[("src/dataset/formats/formats_tests.rs", "the_rows_that_trainers_take")],
+        &[("crates/dataset/src/dataset/formats/formats_tests.rs", "the_rows_that_trainers_take")],
     ),
     (
         "a card counts samples",
-        &[("src/dataset/formats/kept_tests.rs", "a_folder_says_what_each_of_its_formats_leaves_out")],
+        &[("crates/dataset/src/dataset/formats/kept_tests.rs", "a_folder_says_what_each_of_its_formats_leaves_out")],
     ),
-    ("rewards read what Python reads", &[("src/score/reward/hierarchical_tests.rs", "texts")]),
+    ("rewards read what Python reads", &[("crates/statistics/src/score/reward/hierarchical_tests.rs", "texts")]),
     ("a recording goes out without a data set", &[(FORMATS, "one_recorded_run_goes_out_where_nothing_is_claimed")]),
 ];
 
@@ -164,7 +164,7 @@ const RUN_FACTS: &[Point] = &[
     ),
     (
         "the calls of a traced run were live, and those of its executions recorded as far as they were",
-        &[ORIGIN, ("src/viewer/tests.rs", "executions_of_a_trace_say_which_steps_a_record_answered")],
+        &[ORIGIN, ("crates/viewer/src/viewer/tests.rs", "executions_of_a_trace_say_which_steps_a_record_answered")],
     ),
     ("altered bytes that are given again are not called live", &[ORIGIN]),
     (
@@ -176,14 +176,17 @@ const RUN_FACTS: &[Point] = &[
         "executions of a trace are not nothing",
         &[("src/cli/show/evidence.rs", "each_thing_that_was_executed_has_a_line")],
     ),
-    ("ready-made plans are taken by name", &[("src/campaign/read_tests.rs", "ready_made_plans_are_taken_by_name")]),
+    (
+        "ready-made plans are taken by name",
+        &[("crates/campaign/src/campaign/read_tests.rs", "ready_made_plans_are_taken_by_name")],
+    ),
     (
         "a dry run refuses what the line itself is refused for",
         &[("tests/it/campaign/rewriting.rs", "a_dry_run_counts_what_models_are_asked"), BUDGET],
     ),
     (
         "a tool without a schema takes any arguments",
-        &[("src/surface/schema_tests.rs", "rules_of_items_members_and_bounds")],
+        &[("crates/conversation/src/surface/schema_tests.rs", "rules_of_items_members_and_bounds")],
     ),
     (
         "agents of a recorded run can be named later, and its outcome given",

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{dataset::DatasetArgs, prior::PriorArgs};
 use crate::{
     attribution::{LabelRule, order_name},
-    cli::{Exit, Failure, matching::MatchArgs, trial::ExecuteArgs},
+    cli::{Exit, Failure, matching::MatchArgs, settings::one_of, trial::ExecuteArgs},
     proof::{Order, Terms},
     surface::ParameterSetting,
 };
@@ -39,7 +39,7 @@ pub(in crate::cli) struct TraceArgs {
     #[arg(long)]
     pub(super) agents: bool,
     /// The rule whose step becomes the run's label. Where it names none, a step whose own effect is shown is a flip.
-    #[arg(long, value_enum, default_value_t = LabelRule::EarliestFlip, value_name = "RULE")]
+    #[arg(long, value_parser = one_of(LabelRule::ALL, LabelRule::name), default_value = LabelRule::EarliestFlip.name(), value_name = "RULE")]
     pub(super) label: LabelRule,
     /// Say what the trace would cost, and execute nothing.
     #[arg(long)]
@@ -136,15 +136,5 @@ impl ValueEnum for OrderArg {
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         Some(clap::builder::PossibleValue::new(order_name(self.0)))
-    }
-}
-
-impl ValueEnum for LabelRule {
-    fn value_variants<'a>() -> &'a [Self] {
-        LabelRule::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.name()))
     }
 }

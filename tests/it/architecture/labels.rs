@@ -13,16 +13,17 @@ use super::{
 const GUARDED: &[(&str, &[&str])] = &[
     ("ruled", &[]),
     // A label is read back from its own file, and from that of a campaign's cell.
-    ("read_back", &["src/recording/manifest.rs", "src/campaign/ended.rs"]),
+    ("read_back", &["crates/recording/src/recording/manifest.rs", "crates/campaign/src/campaign/ended.rs"]),
     // And told under the names and the outcome that became known later, when it is read.
-    ("named_later", &["src/recording/amended.rs"]),
-    ("with_outcome", &["src/recording/amended.rs"]),
-    ("under_names_of", &["src/recording/renamed.rs"]),
-    ("LABEL_FILE", &["src/recording/manifest.rs", "src/recording/mod.rs"]),
+    ("named_later", &["crates/recording/src/recording/amended.rs"]),
+    ("with_outcome", &["crates/recording/src/recording/amended.rs"]),
+    ("under_names_of", &["crates/recording/src/recording/renamed.rs"]),
+    ("LABEL_FILE", &["crates/recording/src/recording/manifest.rs", "crates/recording/src/recording/mod.rs"]),
 ];
 
 /// The files of a label; the first is named where it is read.
-const FILES: &[(&str, &[&str])] = &[("label.json", &["src/recording/manifest.rs"]), ("label.former.json", &[])];
+const FILES: &[(&str, &[&str])] =
+    &[("label.json", &["crates/recording/src/recording/manifest.rs"]), ("label.former.json", &[])];
 
 /// Labels are made and written by `ruling` alone. Their fields are private, they are not `Deserialize`, and what makes one and what
 /// names its file has one name each.
@@ -36,7 +37,8 @@ fn only_ruling_makes_and_writes_labels() {
     }
     assert!(broken.is_empty(), "a label is made or written outside `ruling`:\n{}", broken.join("\n"));
     let text =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/trajectory/label.rs")).expect("a source");
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/conversation/src/trajectory/label.rs"))
+            .expect("a source");
     let made = text.lines().filter(|line| ["Self(", "Label("].iter().any(|made| line.trim_start().starts_with(made)));
     assert_eq!(made.count(), 2, "`ruled` and `read_back` alone fill the private field");
     let before = text.split_once("pub struct Label(").expect("the type").0;
@@ -109,14 +111,14 @@ fn the_guard_of_labels_sees_what_goes_round_it() {
         "fn f(dir: &Path) { dir.join(format!(\"{}/label.json\", 1)) }",
         "fn f(dir: &Path) { dir.join(\"label.former.json\") }",
     ] {
-        assert!(lines("src/campaign/emit.rs", round).contains(&1), "{round}");
+        assert!(lines("crates/campaign/src/campaign/emit.rs", round).contains(&1), "{round}");
     }
     for fine in [
         "/// Reads `label.json`.\nfn f(dir: &Path) { crate::recording::read_label(dir) }",
         "#[cfg(test)] mod tests { fn f(c: C) { Label::ruled(c) } }",
         "#[cfg(test)] mod tests { fn f(dir: &Path) { dir.join(\"label.json\") } }",
     ] {
-        assert!(lines("src/campaign/emit.rs", fine).is_empty(), "{fine}");
+        assert!(lines("crates/campaign/src/campaign/emit.rs", fine).is_empty(), "{fine}");
     }
-    assert!(lines("src/campaign/ended.rs", "fn f(c: C) { Label::read_back(c) }").is_empty());
+    assert!(lines("crates/campaign/src/campaign/ended.rs", "fn f(c: C) { Label::read_back(c) }").is_empty());
 }

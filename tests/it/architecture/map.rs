@@ -74,11 +74,11 @@ fn one_place_to_add_is_as_small_as_the_map_says() {
     let format = |text: &str, stem: &str| text.contains(&format!("    &{stem}::"));
     let verb = |text: &str, stem: &str| text.contains(&format!("({stem}::"));
     let kinds: [(&str, &str, IsOne<'_>); 6] = [
-        ("manipulator", "src/manipulator/mod.rs", &in_list),
-        ("fault", "src/fault/mod.rs", &in_list),
-        ("surface", "src/surface/mod.rs", &exported),
-        ("checker", "src/verify/mod.rs", &in_list),
-        ("export format", "src/dataset/formats/mod.rs", &format),
+        ("manipulator", "crates/injection/src/manipulator/mod.rs", &in_list),
+        ("fault", "crates/injection/src/fault/mod.rs", &in_list),
+        ("surface", "crates/conversation/src/surface/mod.rs", &exported),
+        ("checker", "crates/execution/src/verify/mod.rs", &in_list),
+        ("export format", "crates/dataset/src/dataset/formats/mod.rs", &format),
         ("verb", "src/cli/mod.rs", &verb),
     ];
     for (kind, file, is_one) in kinds {
@@ -93,6 +93,21 @@ fn one_place_to_add_is_as_small_as_the_map_says() {
             let fixed = named.split('<').next().expect("a beginning");
             let is_path = fixed.contains('/') && !fixed.contains("::");
             assert!(!is_path || root().join(fixed).exists(), "{}: there is no {named}", row[0]);
+        }
+    }
+}
+
+#[test]
+fn the_readme_of_a_crate_names_its_rooms_and_places_that_are_there() {
+    for place in super::roots().iter().filter(|place| **place != root().join("src")) {
+        let dir = place.parent().expect("a crate");
+        let page = fs::read_to_string(dir.join("README.md")).expect("a README");
+        for entry in fs::read_dir(place).expect("sources").flatten().filter(|entry| entry.path().is_dir()) {
+            let room = entry.file_name().to_string_lossy().into_owned();
+            assert!(page.contains(&format!("`{room}`")), "{}: nothing is said of `{room}`", dir.display());
+        }
+        for named in page.split('`').skip(1).step_by(2).filter(|named| named.starts_with("src/")) {
+            assert!(dir.join(named).exists(), "{}: there is no {named}", dir.display());
         }
     }
 }

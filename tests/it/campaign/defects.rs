@@ -10,11 +10,11 @@ const RESUME: &str = "tests/it/campaign/resume.rs";
 const BUDGET: &str = "tests/it/campaign/budget.rs";
 const REWRITING: &str = "tests/it/rewriting.rs";
 const HOSTILE: &str = "tests/it/rewriting_hostile.rs";
-const QUESTION: &str = "src/manipulator/rewrite_with_model/tests.rs";
-const TEMPLATES: &str = "src/manipulator/rewrite_with_model/template.rs";
+const QUESTION: &str = "crates/injection/src/manipulator/rewrite_with_model/tests.rs";
+const TEMPLATES: &str = "crates/injection/src/manipulator/rewrite_with_model/template.rs";
 const INVARIANTS: &str = "tests/it/invariants.rs";
-const LINT: &str = "src/dataset/lint/tests.rs";
-const SAMPLER: &str = "src/campaign/sample_tests.rs";
+const LINT: &str = "crates/dataset/src/dataset/lint/tests.rs";
+const SAMPLER: &str = "crates/campaign/src/campaign/sample_tests.rs";
 const SEEDED: &str = "every_seeded_defect_is_caught_by_its_rule_alone";
 
 /// Labels and their proof.
@@ -29,7 +29,10 @@ const LABELS: &[Point] = &[
     ),
     (
         "a right answer in other words is graded wrong",
-        &[("src/verify/numeric.rs", "hard_cases"), ("src/verify/choice.rs", "hard_cases")],
+        &[
+            ("crates/execution/src/verify/numeric.rs", "hard_cases"),
+            ("crates/execution/src/verify/choice.rs", "hard_cases"),
+        ],
     ),
     (
         "a run is kept if the clean answer was wrong already",
@@ -70,7 +73,10 @@ const INJECTIONS: &[Point] = &[
     ("a role that nobody has is hit by nothing, and labelled", &[(CLASSES, "plans_that_prove_nothing")]),
     (
         "every call of the target is hit, whatever the plan wants",
-        &[("src/plan/decide_tests.rs", "each_condition_alone"), (SAMPLER, "positions_are_calls_of_the_reference")],
+        &[
+            ("crates/injection/src/plan/decide_tests.rs", "each_condition_alone"),
+            (SAMPLER, "positions_are_calls_of_the_reference"),
+        ],
     ),
     (
         "a call is edited twice",
@@ -95,8 +101,8 @@ const INJECTIONS: &[Point] = &[
     (
         "unknown keys of a plan are ignored, missing ones guessed",
         &[
-            ("src/plan/plan_tests.rs", "every_problem_of_a_file_is_reported_at_once"),
-            ("src/plan/plan_tests.rs", "types_and_names"),
+            ("crates/injection/src/plan/plan_tests.rs", "every_problem_of_a_file_is_reported_at_once"),
+            ("crates/injection/src/plan/plan_tests.rs", "types_and_names"),
         ],
     ),
     (
@@ -106,7 +112,7 @@ const INJECTIONS: &[Point] = &[
             (SAMPLER, "the_seed_and_the_place_decide_and_nothing_else"),
         ],
     ),
-    ("draws without a seed", &[("src/plan/decide_tests.rs", "draws_are_fixed_for_ever")]),
+    ("draws without a seed", &[("crates/injection/src/plan/decide_tests.rs", "draws_are_fixed_for_ever")]),
     (
         "runs at the same time share their state",
         &[("tests/it/identity.rs", "sixteen_interleaved_runs_hold_no_foreign_exchange")],
@@ -118,8 +124,8 @@ const INJECTIONS: &[Point] = &[
     (
         "steps stand in another order than that of time",
         &[
-            ("src/dataset/tests.rs", "overlapping_steps_stand_in_one_order_and_the_label_follows"),
-            ("src/dataset/tests.rs", "a_step_that_waited_stays_after_what_it_waited_for"),
+            ("crates/dataset/src/dataset/tests.rs", "overlapping_steps_stand_in_one_order_and_the_label_follows"),
+            ("crates/dataset/src/dataset/tests.rs", "a_step_that_waited_stays_after_what_it_waited_for"),
         ],
     ),
 ];
@@ -144,30 +150,33 @@ const MANIPULATOR: &[Point] = &[
     ),
     (
         "the kind of a task is guessed wrong",
-        &[("src/manipulator/rewrite_with_model/kind.rs", "kinds_are_told_from_tasks")],
+        &[("crates/injection/src/manipulator/rewrite_with_model/kind.rs", "kinds_are_told_from_tasks")],
     ),
     (
         "every template orders a wrong answer",
         &[
             (TEMPLATES, "no_template_orders_to_be_wrong"),
-            ("src/plan/catalogue_tests.rs", "default_texts_do_not_speak_of_injection"),
+            ("crates/injection/src/plan/catalogue_tests.rs", "default_texts_do_not_speak_of_injection"),
         ],
     ),
     ("two sides or kinds share a template", &[(TEMPLATES, "templates_differ_by_kind_and_side")]),
     (
         "modes are missing on a side",
         &[
-            ("src/plan/shipped_tests.rs", "mast_is_whole"),
+            ("crates/injection/src/plan/shipped_tests.rs", "mast_is_whole"),
             (REWRITING, "every_mode_is_planted_on_both_sides_whole_and_streamed"),
         ],
     ),
     (
         "three lists of modes disagree",
-        &[("src/trajectory/failure_mode.rs", "fourteen_modes_with_distinct_codes_and_names"), (LINT, SEEDED)],
+        &[
+            ("crates/conversation/src/trajectory/failure_mode.rs", "fourteen_modes_with_distinct_codes_and_names"),
+            (LINT, SEEDED),
+        ],
     ),
     (
         "injected words give themselves away",
-        &[("src/dataset/statistics/tests.rs", "the_probe_finds_tells_and_only_those")],
+        &[("crates/dataset/src/dataset/statistics/tests.rs", "the_probe_finds_tells_and_only_those")],
     ),
 ];
 
@@ -203,7 +212,7 @@ const NEEDS: &[Point] = &[
         "the budget holds whatever runs side by side",
         &[
             (BUDGET, "bounds_hold_and_a_larger_budget_goes_on_where_it_ended"),
-            ("src/budget/ledger.rs", "never_more_than_the_bound_whatever_runs_side_by_side"),
+            ("crates/wire/src/budget/ledger.rs", "never_more_than_the_bound_whatever_runs_side_by_side"),
             (HOSTILE, "a_budget_holds_for_calls_at_the_same_time"),
         ],
     ),
@@ -217,7 +226,10 @@ const NEEDS: &[Point] = &[
     ("an SDK's retries are attempts of one step", &[("tests/it/identity.rs", "retries_are_attempts_of_one_step")]),
     (
         "a plan that never fired is a finding, with the nearest miss",
-        &[(CLASSES, "plans_that_prove_nothing"), ("src/plan/against.rs", "names_the_steps_or_what_came_nearest")],
+        &[
+            (CLASSES, "plans_that_prove_nothing"),
+            ("crates/injection/src/plan/against.rs", "names_the_steps_or_what_came_nearest"),
+        ],
     ),
     (
         "the same seed, the same data",
@@ -229,7 +241,7 @@ const NEEDS: &[Point] = &[
     (
         "rates have intervals, and what wavers is left out",
         &[
-            ("src/trajectory/evidence.rs", "intervals_are_wilsons"),
+            ("crates/conversation/src/trajectory/evidence.rs", "intervals_are_wilsons"),
             (CLASSES, "tasks_whose_clean_runs_do_not_pass_are_left_out"),
         ],
     ),
@@ -237,7 +249,7 @@ const NEEDS: &[Point] = &[
     ("ids collide, parts share tasks", &[(LINT, SEEDED)]),
     (
         "a prompt cut to size loses what is to be found in it",
-        &[("src/dataset/formats/prompt_tests.rs", "cutting_keeps_every_labelled_step_and_the_budget")],
+        &[("crates/dataset/src/dataset/formats/prompt_tests.rs", "cutting_keeps_every_labelled_step_and_the_budget")],
     ),
 ];
 

@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(
+    test,
+    allow(clippy::pedantic, clippy::string_slice, reason = "tests are read for what they check, not for style")
+)]
+
+use aegis_conversation::{equality, surface, trajectory};
+use aegis_execution::verify;
+use aegis_identity::identity;
+use aegis_injection::{manipulator, mode};
+use aegis_recording::{recording, ruling};
+use aegis_statistics::{proof, score};
+
+pub mod dataset;
+pub mod foreign;

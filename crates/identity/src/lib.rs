@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(
+    test,
+    allow(clippy::pedantic, clippy::string_slice, reason = "tests are read for what they check, not for style")
+)]
+
+use aegis_conversation::{equality, surface, trajectory};
+
+pub mod identity;

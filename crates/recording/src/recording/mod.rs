@@ -1,0 +1,89 @@
+//! What is on disk of a run: writer, reader, recovery, seal.
+//!
+//! A run is a directory (`run.json`, `log.jsonl`, `blobs/`, `label.json`, `seal.json`, `facts.jsonl`). Records are appended by the
+//! exchange itself: serialised and hashed outside the run's lock, one write inside it. A growing conversation is
+//! stored once ([`encode`]); a long log is compressed while it grows ([`roll`], [`head`]); keys are masked before the first write ([`redact`]); the first failed write ends the
+//! recording for good. Reading never changes a file. The proxy writes, every verb that looks at a run reads.
+
+mod amended;
+mod amendment;
+mod assemble;
+mod content_hash;
+mod credentials;
+mod decode;
+mod disk;
+mod encode;
+mod ended;
+mod error;
+mod escaped;
+mod facts;
+mod frames;
+mod head;
+mod injected;
+mod heard;
+mod identity;
+mod imported;
+mod known;
+mod launched;
+mod line;
+mod lock;
+mod log;
+mod machine;
+mod manifest;
+mod manipulated;
+mod of_process;
+mod overlap;
+mod read;
+mod recent;
+mod record;
+mod recorder;
+mod recover;
+mod requests;
+mod redact;
+mod renamed;
+mod repair;
+mod roll;
+mod run_file;
+mod scan;
+mod seal;
+mod segment;
+mod settings;
+mod shapes;
+mod share;
+mod spread;
+mod strings;
+mod threads;
+mod turns;
+mod unplaced;
+mod values;
+mod write;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use amended::{
+    FACTS_FILE, FactContent, FactSource, LaterRoster, NamedSteps, RunFact, mode_verdicts, read_facts, read_under,
+};
+pub use amendment::{Amendment, GivenRoster, Giver, amend};
+pub use assemble::{ExchangeDetail, Recording};
+pub use credentials::{is_credential, is_secret_query, keys_of_environment};
+pub use disk::{create_private, make_private_dir};
+pub use error::RecordingError;
+pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open, StreamedRequest};
+pub use identity::write_identity;
+pub use imported::ImportedFrom;
+pub use launched::{Launched, RecordedCheck};
+pub use log::Queued;
+pub use machine::MachineKey;
+pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, label_bytes, read_label, write_beside};
+pub use manipulated::{ManipulatorFailure, ManipulatorQuestion};
+pub use read::{read, read_apart, read_manifest, read_recorded, read_seal};
+pub use recorder::Recorder;
+pub use redact::{Redactor, Secrets, first_key};
+pub use repair::{Repaired, discard, repair, seal_left};
+pub use requests::Requests;
+pub use run_file::{RunFile, link_plain, link_plain_tree};
+pub use settings::{Clock, Durability, Settings};
+pub use threads::each_in_threads;

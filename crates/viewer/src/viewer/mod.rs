@@ -1,0 +1,53 @@
+//! To see a run: what the terminal and the page show of recordings, and the page's server.
+//!
+//! The same functions make the data of `show`, `diff` and `runs` in JSON and of the page, so that both say the same.
+//! [`ViewerLibrary`] answers one path with one piece of data; [`Viewer`] puts it on a listener, [`bundle`] into one file. The
+//! page ([`page`]) is hand-written modules without a build step; it gets a run's skeleton at once and bodies on demand.
+
+mod accounts;
+mod annotation;
+mod blind;
+mod bundle;
+mod change;
+mod compare;
+mod data;
+mod fresh;
+mod library;
+mod listing;
+mod live;
+mod mode_form;
+mod opened;
+mod origin;
+pub mod page;
+mod planted;
+mod report;
+mod sample;
+mod search;
+mod server;
+mod skeleton;
+mod step;
+mod suspected;
+mod told;
+mod traced;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod recorded;
+#[cfg(test)]
+mod tests;
+
+pub use annotation::{AnnotatedStep, Annotation, AnnotationError, annotate, annotations, annotator_named};
+pub use bundle::{Bundle, BundleError, BundleExtent, bundle, dataset_bundle};
+pub use change::{ChangePair, KeptWords, Pieces, ShownChange, changes, pairs_text, pieces, side_by_side, words};
+pub use compare::compared;
+pub use data::{shown, step_of, word};
+pub use fresh::{SeenMessages, before, fresh, since};
+pub use library::{LibraryAnswer, NoAnswer, ViewerLibrary};
+pub use listing::{KnownEntry, LabelRow, LabelledStep, Listing, ListingPlace, RunRow, outcomes};
+pub use opened::OpenedRun;
+pub use origin::ReplyOrigins;
+pub use planted::{PlantedAt, planted};
+pub use report::campaign_bundle;
+pub use server::Viewer;
+pub use suspected::{ATTRIBUTION_FILE, Suspected, same_question};
+pub use told::{ToldBlock, ToldMessage, first_words};
+pub use traced::Traced;
