@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Parser};
 
-use super::settings::one_of;
+use super::choice::one_of;
 use crate::example::{ApiClient, Example, ExampleError};
 
 /// Runs a small multi-agent program as a client of `OPENAI_BASE_URL`.

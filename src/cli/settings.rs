@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{
-    Args,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use clap::Args;
 
 use super::{
     Exit, Failure,
@@ -29,16 +26,6 @@ use crate::{
 
 /// The public API, used when nothing else is named.
 const PUBLIC_API: &str = "https://api.openai.com/v1";
-
-/// Reads one of these values, by its name.
-pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
-    all: &'static [T],
-    name: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(all.iter().map(move |one| name(*one))).try_map(move |text| {
-        all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| format!("there is no `{text}`"))
-    })
-}
 
 /// Options of every verb that runs a proxy.
 #[derive(Debug, Clone, Default, Args)]

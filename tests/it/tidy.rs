@@ -48,7 +48,9 @@ fn every_file_is_one_room_and_says_what_it_is() {
 #[test]
 fn modules_have_names_of_the_field() {
     let mut files = Vec::new();
-    roots().iter().for_each(|root| walk(root, &mut files));
+    for root in &roots() {
+        walk(root, &mut files);
+    }
     for path in files {
         let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
         for banned in ["util", "helper", "common", "manager", "misc"] {

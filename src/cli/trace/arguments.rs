@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{dataset::DatasetArgs, prior::PriorArgs};
 use crate::{
     attribution::{LabelRule, order_name},
-    cli::{Exit, Failure, matching::MatchArgs, settings::one_of, trial::ExecuteArgs},
+    cli::{Exit, Failure, choice::one_of, matching::MatchArgs, trial::ExecuteArgs},
     proof::{Order, Terms},
     surface::ParameterSetting,
 };

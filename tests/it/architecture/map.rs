@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ARROWS, PURE};
+use super::{PURE, rooms};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -16,7 +16,7 @@ fn map() -> String {
 }
 
 /// The cells of the table's rows whose head begins with these words.
-fn rows(map: &str, head: &str) -> Vec<Vec<String>> {
+fn rows_of(map: &str, head: &str) -> Vec<Vec<String>> {
     let lines = map.lines().skip_while(|line| !line.starts_with(head)).skip(2).take_while(|line| line.starts_with('|'));
     lines.map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
 }
@@ -25,9 +25,8 @@ fn rows(map: &str, head: &str) -> Vec<Vec<String>> {
 fn the_map_lists_the_rooms_and_the_pure_ones() {
     let map = map();
     let listed: Vec<String> =
-        rows(&map, "| room |").iter().map(|row| row[0].trim_matches(['[', '`', ']']).to_owned()).collect();
-    let (mut sorted, mut known) =
-        (listed.clone(), ARROWS.iter().map(|(room, _)| (*room).to_owned()).collect::<Vec<_>>());
+        rows_of(&map, "| room |").iter().map(|row| row[0].trim_matches(['[', '`', ']']).to_owned()).collect();
+    let (mut sorted, mut known) = (listed.clone(), rooms().map(|(room, _)| (*room).to_owned()).collect::<Vec<_>>());
     sorted.sort();
     known.sort();
     assert_eq!(sorted, known, "the rooms of the map, and those that there are");
@@ -65,7 +64,7 @@ fn least(file: &str, is_one: impl Fn(&str, &str) -> bool) -> (usize, String) {
 #[test]
 fn one_place_to_add_is_as_small_as_the_map_says() {
     let map = map();
-    let rows = rows(&map, "| what | create |");
+    let rows = rows_of(&map, "| what | create |");
     let in_list = |text: &str, stem: &str| {
         let item = format!("{stem}::");
         text.lines().any(|line| line.starts_with("    ") && line.trim_start().starts_with(&item))

@@ -1,5 +1,5 @@
 //! Labelled steps for tests, of this crate and of those above.
-#![allow(clippy::expect_used, reason = "only tests compile it")]
+#![allow(clippy::expect_used, clippy::missing_panics_doc, reason = "only tests compile it")]
 
 use bytes::Bytes;
 

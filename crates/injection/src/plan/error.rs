@@ -26,6 +26,7 @@ impl Problem {
     }
 
     /// The same with a hint.
+    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -1,5 +1,5 @@
 //! Exchanges for tests, of this crate and of those above: short ways to record one.
-#![allow(clippy::expect_used, clippy::missing_errors_doc, reason = "only tests compile it")]
+#![allow(clippy::expect_used, clippy::missing_errors_doc, clippy::missing_panics_doc, reason = "only tests compile it")]
 
 use bytes::Bytes;
 use jiff::Timestamp;
