@@ -101,12 +101,12 @@ pub struct Executed {
     /// Whether runs of the task fail too often after neutral changes alone: then none of its errors is shown, whatever they came to.
     #[serde(default, skip_serializing_if = "is_false")]
     pub chaotic: bool,
-    /// Whether each execution got [neutral changes](crate::proof::Perturbation) of its own. Without them, as earlier versions
+    /// Whether each execution got neutral changes of its own. Without them, as earlier versions
     /// executed, it is shown that bytes decide, and not that these do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub perturbed: bool,
     /// Of runs without the treatment that failed, in order: what their own neutral change came to when it was executed again as the
-    /// treatment is. Where one [fails each time](crate::proof::is_fragile), the claim amounts to nothing.
+    /// treatment is. Where one fails each time, the claim amounts to nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shams: Vec<Executions>,
 }
