@@ -65,9 +65,7 @@ pub use said::SaidMessage;
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
 pub use stored::{Edited, is_list};
-pub use unread::{
-    UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_page, unread_usage, unread_what,
-};
+pub use unread::{UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_usage, unread_what};
 pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 
 /// Every surface that can be read and edited.
