@@ -18,7 +18,7 @@ use crate::{
 /// The option of verbs that execute a recorded run's command.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct AgainArgs {
-    /// Run the recorded command, in the directory that it was recorded in.
+    /// Execute the recorded command in its recorded directory.
     #[arg(long, conflicts_with = "command")]
     pub(super) again: bool,
 }

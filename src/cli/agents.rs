@@ -32,16 +32,16 @@ use crate::{
 /// Options of `agents`.
 #[derive(Debug, Args)]
 pub(super) struct AgentsArgs {
-    /// The run's directory; several runs of one program tell more.
+    /// Directories of runs. Several runs of one program give more evidence.
     #[arg(value_name = "RUN_DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// Show what each step's decision rests on.
+    /// Show the evidence of each step's agent.
     #[arg(long)]
     evidence: bool,
-    /// Write a roster to edit and keep: TOML, for aegis.toml.
+    /// Print a roster for aegis.toml.
     #[arg(long, conflicts_with_all = ["check", "evidence"])]
     suggest: bool,
-    /// Say what this roster (an aegis.toml) would make of the runs.
+    /// Report the effect of this roster (an aegis.toml) on the runs.
     #[arg(long, value_name = "FILE", conflicts_with = "evidence")]
     check: Option<PathBuf>,
 }

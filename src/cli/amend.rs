@@ -24,26 +24,25 @@ const TASK_MAX: u64 = 1 << 20;
 /// Options of `amend`.
 #[derive(Debug, Args)]
 pub(super) struct AmendArgs {
-    /// The runs' directories.
+    /// Directories of the runs.
     #[arg(value_name = "RUN_DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// Name the agents by the `[[agent]]` rules of this file (an aegis.toml), as if it had been there when the runs were
-    /// recorded. It takes the place of a roster that was given so before.
+    /// Name the agents by the `[[agent]]` rules of this aegis.toml. Replaces a roster that was added earlier.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["outcome", "task"])]
     roster: Option<PathBuf>,
-    /// What the runs achieved.
+    /// Outcome of the runs.
     #[arg(long, value_enum, value_name = "VERDICT")]
     outcome: Option<GivenVerdict>,
-    /// What shows that they achieved it, in words.
+    /// Evidence of the outcome, as text.
     #[arg(long, value_name = "TEXT", requires = "outcome", default_value = "")]
     evidence: String,
-    /// A file with the text of the task that the runs were given.
+    /// File with the task's text.
     #[arg(long, value_name = "FILE")]
     task: Option<PathBuf>,
-    /// Who says so: kept with each fact.
+    /// Author of the facts, recorded with each.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// The configuration that says what is masked in recordings; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -55,7 +54,7 @@ enum GivenVerdict {
     Success,
     /// The task was not solved.
     Failure,
-    /// Nobody can tell.
+    /// It cannot be told.
     Unknown,
 }
 

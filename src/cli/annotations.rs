@@ -30,19 +30,19 @@ const LISTED: usize = 40;
 /// Options of `annotations`.
 #[derive(Debug, Args)]
 pub(super) struct AnnotationsArgs {
-    /// Runs, or directories that hold some.
+    /// Runs, or directories of runs.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dirs: Vec<PathBuf>,
-    /// Write them as files of Who&When: OUT/NAME/RUN.json. Who saw no error has no place in that format.
+    /// Write the annotations as Who&When files, OUT/NAME/RUN.json. Those that name no error are omitted.
     #[arg(long, value_name = "OUT", conflicts_with = "import")]
     export: Option<PathBuf>,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long, requires = "export")]
     overwrite: bool,
-    /// Read files of Who&When, each named by its run: RUN.json; or one such file.
+    /// Read Who&When files, each named after its run (RUN.json), or one such file.
     #[arg(long, value_name = "PATH", requires = "annotator")]
     import: Option<PathBuf>,
-    /// Whose words the imported files are.
+    /// Annotator of the imported files.
     #[arg(long, value_name = "NAME", requires = "import")]
     annotator: Option<String>,
 }

@@ -18,15 +18,13 @@ use crate::{
 #[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::struct_field_names, reason = "a field is the name of its option")]
 pub(super) struct AskingArgs {
-    /// Where the model is that `rewrite_with_model` asks: http://…, https://… or `simulator`.
-    /// Without it: [manipulator] of aegis.toml.
+    /// Upstream of the model for `rewrite_with_model`. Default: [manipulator] of aegis.toml.
     #[arg(long, env = "AEGIS_MANIPULATOR_UPSTREAM", value_name = "URL")]
     manipulator_upstream: Option<String>,
-    /// Its name.
+    /// Model for `rewrite_with_model`.
     #[arg(long, env = "AEGIS_MANIPULATOR_MODEL", value_name = "NAME")]
     manipulator_model: Option<String>,
-    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
-    /// What its upstream refuses is left out or exchanged by itself.
+    /// Request parameter of that model; VALUE `none` omits it; repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     manipulator_parameter: Vec<ParameterSetting>,
 }
@@ -35,33 +33,34 @@ pub(super) struct AskingArgs {
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ManipulatorConfig {
-    /// `http://…`, `https://…` or `simulator`; it speaks chat completions.
+    /// `http://…`, `https://…` or `simulator`; must serve chat completions.
     pub url: Option<String>,
-    /// The model's name.
+    /// Name of the model.
     pub model: Option<String>,
     /// Environment variable with its key.
     pub key_env: Option<String>,
-    /// Its temperature; 0.7 when left out.
+    /// Temperature; 0.7 if not given.
     pub temperature: Option<f64>,
-    /// Parameters of its requests that are set by hand, each `"NAME=VALUE"`; `"seed=none"` leaves one out. What its upstream refuses
-    /// is left out or exchanged by itself.
+    /// Request parameters, each `"NAME=VALUE"`; `"seed=none"` omits one. Parameters that the upstream refuses are
+    /// omitted or replaced.
     #[schemars(with = "Vec<String>")]
     pub parameters: Vec<ParameterSetting>,
-    /// How it is asked to answer in JSON: by schema, as an object, or in words.
+    /// How JSON answers are requested: by schema, as an object, or in words.
     pub answers: AnswersConfig,
-    /// Longest wait for all answers of one edit, in seconds; 20 when left out. A client's own patience shortens it.
+    /// Time limit for all answers of one edit, in seconds; 20 if not given. A shorter timeout of the client limits it
+    /// further.
     pub deadline_s: Option<f64>,
-    /// File of templates that take the place of shipped ones.
+    /// File of templates that replace shipped ones.
     pub templates: Option<PathBuf>,
-    /// Most calls, all runs together.
+    /// Maximum calls over all runs.
     pub max_calls: Option<u64>,
-    /// Most tokens, both ways, all runs together.
+    /// Maximum tokens over all runs, input and output.
     pub max_tokens: Option<u64>,
-    /// Most money, in the unit of the prices, all runs together.
+    /// Maximum cost over all runs, in the unit of the prices.
     pub max_cost: Option<f64>,
-    /// What a million tokens of questions cost.
+    /// Price of a million input tokens.
     pub price_input: f64,
-    /// What a million tokens of answers cost.
+    /// Price of a million output tokens.
     pub price_output: f64,
 }
 

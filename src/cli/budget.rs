@@ -26,11 +26,11 @@ enum Never {}
 /// What a verb may spend.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(super) struct BudgetArgs {
-    /// Most that live model calls may come to: calls=N, tokens=N, money=X (at --price), separated by commas. A call that could
-    /// exceed it is refused before it is made. Verbs that search take runs=N, too: executions of the command.
+    /// Limits of live model calls: calls=N,tokens=N,money=X (with --price). Calls beyond them are refused. `trace` and
+    /// `retry` also take runs=N, executions.
     #[arg(long, value_name = "LIMITS")]
     budget: Option<BudgetLimits>,
-    /// What a million tokens cost, of questions and of answers.
+    /// Price of a million input tokens and of a million output tokens.
     #[arg(long, value_name = "IN,OUT", value_parser = price)]
     pub(super) price: Option<Price>,
     #[arg(long, hide = true, value_parser = former_runs)]

@@ -40,48 +40,48 @@ mod shard;
 pub(super) struct CampaignArgs {
     #[command(subcommand)]
     action: Option<CampaignAction>,
-    /// The campaign: tasks, systems, plans, verification, budget.
+    /// Campaign file: tasks, systems, plans, verification, budget.
     #[arg(value_name = "FILE", required = true)]
     file: Option<PathBuf>,
-    /// Where logs, dataset and report go; the campaign's name with `-run` if not said.
+    /// Directory for logs, data set and report. Default: the campaign's name with `-run`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with what the directory holds: finished cells are not run again, and nothing is paid for twice.
+    /// Continue the campaign in the directory; finished cells are kept.
     #[arg(long)]
     resume: bool,
-    /// With `--resume` or `--shard`: go on although the finished runs there are of another campaign, or asked another upstream.
-    /// What is not there is made, and paid for, anew, and the data set is replaced.
+    /// With `--resume` or `--shard`: continue although campaign or upstream changed. Missing runs are made at new cost,
+    /// and the data set is replaced.
     #[arg(long)]
     changed: bool,
-    /// Cells at once; one a core if not said.
+    /// Cells in parallel. Default: one per core.
     #[arg(long, value_name = "N")]
     jobs: Option<std::num::NonZeroUsize>,
-    /// Only these tasks: TASK or SYSTEM/TASK, `*` for any text; may be repeated.
+    /// Only these tasks: TASK or SYSTEM/TASK, with `*` for any text; repeatable.
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// Make one part of the campaign, into a directory of its own below `--out`, and go on with what lies there: I of N, I
-    /// from 0 to N-1, or what the engine says that started this process (`auto`). `aegis shard merge` puts the parts together.
+    /// Make or continue part I of N (from 0) below `--out`; `auto`: the part that the engine assigns. `aegis shard
+    /// merge` combines parts.
     #[arg(long, value_name = "I/N|auto", conflicts_with_all = ["only", "junit", "dry_run"])]
     shard: Option<String>,
-    /// Where requests go, instead of what the file says.
+    /// Upstream, instead of the file's.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     upstream: Option<String>,
-    /// Say what would be run, what it is expected to cost by the runs that were made already, and what at most, and do nothing.
+    /// Print what would run, its expected cost and its maximum cost; execute nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Bounds instead of the file's: calls=N, tokens=N, money=X, separated by commas. Never exceeded.
+    /// Limits instead of the file's: calls=N,tokens=N,money=X. Never exceeded.
     #[arg(long, value_name = "LIMITS")]
     budget: Option<BudgetLimits>,
-    /// Write a `JUnit` file: a case a cell. An earlier one is replaced.
+    /// Write a `JUnit` report, one case per cell.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Open the report in the browser when it is written.
+    /// Open the finished report in the browser.
     #[arg(long)]
     open: bool,
-    /// Let tasks bring commands of their own (`check.command`), which run as you do; as `verify.allow_task_commands`.
+    /// Allow commands in task files (`check.command`), which run with your rights.
     #[arg(long)]
     allow_task_commands: bool,
-    /// PEM file of certificates to trust beside the system's.
+    /// PEM file of additional certificates to trust.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     #[command(flatten)]

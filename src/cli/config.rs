@@ -26,39 +26,39 @@ const LOCAL: &str = "aegis.toml";
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Format of the file; 1.
+    /// Format of the file: 1.
     pub format: Option<u32>,
-    /// Where to listen, for example `127.0.0.1:8484`.
+    /// Address to listen on.
     pub listen: Option<String>,
-    /// Where recordings go.
+    /// Directory for recordings.
     pub log_dir: Option<PathBuf>,
-    /// The upstream.
+    /// Upstream.
     pub upstream: UpstreamConfig,
-    /// The model that manipulators may ask.
+    /// Model for manipulators.
     pub manipulator: ManipulatorConfig,
-    /// Further upstreams, chosen by model.
+    /// Further upstreams, selected by model.
     pub route: Vec<RouteConfig>,
-    /// Names of headers and fields that carry hints.
+    /// Headers and fields that name runs and agents.
     pub hints: Hints,
-    /// What tells agents apart without being told.
+    /// Built-in recognition of agents.
     pub identity: IdentityConfig,
-    /// What tells agents apart.
+    /// Roster: rules that identify agents.
     pub agent: Vec<RosterRule>,
-    /// Bounds.
+    /// Limits.
     pub limits: LimitsConfig,
-    /// What a record survives.
+    /// What recordings survive.
     pub durability: Option<DurabilityConfig>,
-    /// Host names that the proxy answers for, beside addresses and loopback names.
+    /// Host names that the proxy answers to, besides addresses and loopback names.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may ask, for example `http://localhost:3000`.
+    /// Allowed origins of web pages, for example `http://localhost:3000`.
     pub allowed_origins: Vec<String>,
-    /// Environment variable with the token that clients must show.
+    /// Environment variable with the token that clients must send.
     pub token_env: Option<String>,
-    /// What is masked in recordings, beside what looks like a key.
+    /// What is masked in recordings, besides what looks like a key.
     pub secrets: SecretsConfig,
-    /// The collector that gets a span of each call.
+    /// OpenTelemetry collector that gets a span per call.
     pub otlp: Option<OtlpConfig>,
-    /// What `aegis test` holds against a program.
+    /// Settings of `aegis test`.
     pub test: TestConfig,
     /// The file that this was read from.
     #[serde(skip)]
@@ -69,7 +69,7 @@ pub struct Config {
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdentityConfig {
-    /// Names of the built-in patterns of names on the wire that are not to be used.
+    /// Built-in patterns of agent names to disable, by name.
     pub dialects_off: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct IdentityConfig {
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TestConfig {
-    /// Rules of which a finding is no defect, for example `crashed`.
+    /// Rules whose findings are accepted, for example `crashed`.
     pub allow: Vec<String>,
 }
 
@@ -87,35 +87,35 @@ pub struct TestConfig {
 pub struct UpstreamConfig {
     /// `http://…`, `https://…` or `simulator`.
     pub url: Option<String>,
-    /// Environment variable with the key that takes the place of the client's.
+    /// Environment variable with the key to use instead of the client's.
     pub key_env: Option<String>,
-    /// PEM file of certificates to trust beside the system's.
+    /// PEM file of additional certificates to trust.
     pub ca_file: Option<PathBuf>,
 }
 
-/// `[secrets]`: what is masked in recordings, beside the keys in use and everything that looks like a key.
+/// `[secrets]`: what is masked in recordings, besides the keys in use and everything that looks like a key.
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
     /// Environment variables whose values are masked.
     pub env: Vec<String>,
-    /// Values that are masked, of 4 bytes and more.
+    /// Values that are masked, at least 4 bytes long.
     pub values: Vec<String>,
     /// Regular expressions of what is masked.
     pub patterns: Vec<String>,
-    /// Regular expressions of what is never masked though it looks like a key; each must match it whole.
+    /// Regular expressions of what is never masked; each must match the whole.
     pub keep: Vec<String>,
 }
 
-/// `[otlp]`: each call is told to a collector of OpenTelemetry, over HTTP, as it ends.
+/// `[otlp]`: each call is sent to an OpenTelemetry collector over HTTP when it ends.
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OtlpConfig {
-    /// The collector, for example `http://127.0.0.1:4318`; spans go to `/v1/traces` below it.
+    /// Collector, for example `http://127.0.0.1:4318`; spans go to `/v1/traces` below it.
     pub endpoint: String,
-    /// Environment variable with the key that the collector wants, sent as `Authorization: Bearer`.
+    /// Environment variable with the collector's key, sent as `Authorization: Bearer`.
     pub key_env: Option<String>,
-    /// Whether spans hold what was asked and answered, keys masked; else they say who, when, how long and how many.
+    /// Whether spans include content, with keys masked.
     #[serde(default)]
     pub content: bool,
 }
@@ -124,11 +124,11 @@ pub struct OtlpConfig {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// The model's name; `*` stands for any text.
+    /// Name of the model; `*` stands for any text.
     pub model: String,
     /// `http://…` or `https://…`.
     pub url: String,
-    /// Environment variable with its key. The client's own key is never sent there.
+    /// Environment variable with its key. The client's key is never sent there.
     pub key_env: Option<String>,
 }
 
@@ -136,31 +136,31 @@ pub struct RouteConfig {
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Largest request body, in bytes.
+    /// Maximum request body in bytes.
     pub max_body_bytes: Option<usize>,
-    /// What the bodies of requests may take together, in bytes; default: a quarter of the machine's memory, 2 GiB at most.
+    /// Maximum memory of request bodies in bytes. Default: a quarter of the machine's, at most 2 GiB.
     pub memory: Option<usize>,
-    /// Connections at once.
+    /// Maximum parallel connections.
     pub max_connections: Option<usize>,
-    /// Exchanges at once.
+    /// Maximum parallel exchanges.
     pub max_streams: Option<usize>,
-    /// Longest wait for a request head.
+    /// Timeout of a request head.
     pub head_timeout_s: Option<f64>,
-    /// Longest wait for a request body.
+    /// Timeout of a request body.
     pub body_timeout_s: Option<f64>,
-    /// Longest wait for the head of a reply, and longest silence within one.
+    /// Timeout of a reply's head, and of silence within it.
     pub upstream_timeout_s: Option<f64>,
-    /// Longest wait for a client that does not read.
+    /// Timeout of a client that does not read.
     pub write_timeout_s: Option<f64>,
-    /// `WebSocket`s at once.
+    /// Maximum parallel `WebSocket`s.
     pub max_tunnels: Option<usize>,
-    /// Longest silence of both sides of a `WebSocket`.
+    /// Timeout of silence on both sides of a `WebSocket`.
     pub tunnel_idle_s: Option<f64>,
-    /// Longest wait for exchanges under way at shutdown.
+    /// Timeout of open exchanges at shutdown.
     pub drain_s: Option<f64>,
 }
 
-/// What a record survives.
+/// What a recording survives.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DurabilityConfig {

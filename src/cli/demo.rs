@@ -19,7 +19,7 @@ use crate::{
 /// Options of `demo`.
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {
-    /// Where logs/, dataset.jsonl and report.json go.
+    /// Directory for logs/, dataset.jsonl and report.json.
     #[arg(long, default_value = "demo-run", value_name = "DIR")]
     dir: PathBuf,
 }

@@ -16,16 +16,16 @@ use clap::Args;
 /// Options of `diff`.
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// A run's directory.
+    /// Directory of the first run.
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// Another run's directory.
+    /// Directory of the second run.
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// TOML file of what may differ without being a difference; dates, ids and temporary paths always may.
+    /// TOML file of what may differ between runs, besides dates, ids and temporary paths.
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Show every pair that differs word by word, not only the first.
+    /// Show every differing pair word by word, not only the first.
     #[arg(long)]
     all: bool,
 }

@@ -51,12 +51,12 @@ impl Exit {
     /// When a verb ends so.
     pub(super) fn meaning(self) -> &'static str {
         match self {
-            Exit::Ok => "all is well",
+            Exit::Ok => "success",
             Exit::Finding => {
-                "something was found: a check that failed or cannot tell, a failed client verdict, a difference, an \
-                 injection that was never delivered, a lint finding, a time-out"
+                "a finding: a check that failed or cannot tell, a failed client verdict, a difference, an injection that \
+                 was never delivered, a lint finding, a timeout"
             }
-            Exit::Usage => "wrong usage, file or version, or a check that cannot be run",
+            Exit::Usage => "invalid usage, file or version, or a check that cannot be run",
             Exit::Infrastructure => "the upstream cannot be reached, or the command made no model call",
             Exit::Budget => "the budget did not hold",
             Exit::Recording => "the recording failed or is corrupt",

@@ -14,7 +14,7 @@ use crate::example::{ApiClient, Example, ExampleError};
 /// Runs a small multi-agent program as a client of `OPENAI_BASE_URL`.
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
-    /// Which program
+    /// Program.
     #[arg(value_parser = one_of(Example::ALL, Example::name))]
     pub name: Example,
     /// How to run it
@@ -25,10 +25,10 @@ pub struct Arguments {
 /// How an example program is run.
 #[derive(Debug, Clone, Args)]
 pub struct ExampleOptions {
-    /// The word problem; read from standard input if left out
+    /// Word problem. Default: standard input.
     #[arg(long, value_name = "TEXT")]
     pub task: Option<String>,
-    /// Ask for streamed replies
+    /// Request streamed replies.
     #[arg(long)]
     pub stream: bool,
 }

@@ -27,79 +27,78 @@ const FILES_SHOWN: usize = 20;
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The dataset: a directory with `dataset.jsonl`, or one JSONL file. Or one recorded run, as `har`, `otlp`, `inspect` or `atif`.
+    /// Data set: a directory with `dataset.jsonl` or a JSONL file; for `har`, `otlp`, `inspect` and `atif` also one
+    /// run.
     #[arg(value_name = "DATASET", required_unless_present_any = ["list", "schema"])]
     dataset: Option<PathBuf>,
-    /// The format. Formats of rows become Parquet where the file is named `….parquet`.
+    /// Format. Formats of rows become Parquet in a file named `….parquet`.
     #[arg(long, value_name = "FORMAT", required_unless_present_any = ["list", "schema"])]
     to: Option<String>,
-    /// The file or directory to write; its manifest lies beside it. Formats that are trained on get a file a part:
-    /// `NAME-train.jsonl`, `NAME-validation.jsonl`, `NAME-test.jsonl` of `NAME.jsonl`.
+    /// File or directory to write, with its manifest. Training formats write one file per split: `NAME-train.jsonl`,
+    /// `NAME-validation.jsonl`, `NAME-test.jsonl`.
     #[arg(long, value_name = "PATH", required_unless_present_any = ["list", "schema"])]
     out: Option<PathBuf>,
-    /// Only this part of the dataset, in one file named as said.
+    /// Only this split, in one file of the given name.
     #[arg(long, value_enum)]
     split: Option<DatasetPart>,
-    /// All parts of the dataset in one file, also where it is to be trained on; rows say their part.
+    /// Write all splits into one file; rows name their split.
     #[arg(long, conflicts_with = "split")]
     one_file: bool,
-    /// Which clean runs formats take that are trained on: of each part as many as it has failures (their twins first), only
-    /// the twins, all, or none.
+    /// Clean runs in training formats: per split as many as failures (twins first), only twins, all, or none.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = CleanRuns::Balanced)]
     clean: CleanRuns,
-    /// The share of wrong failures that is allowed in the mean, over all claims that were begun: the weakest are left out.
+    /// Maximum expected share of wrong failures; the weakest are left out.
     #[arg(long, value_name = "A", default_value_t = ALPHA, value_parser = alpha)]
     alpha: f64,
-    /// Also labels that were verified under a former rule: before pairs of runs, or without neutral changes in them.
+    /// Include labels verified under an earlier rule.
     #[arg(long)]
     former: bool,
-    /// Also labels that were delivered and are not proven.
+    /// Include labels of delivered, unproven errors.
     #[arg(long)]
     unverified: bool,
-    /// Also planted errors that give themselves away: by words, by how a reply is set, or by what stands beside it.
+    /// Include planted errors that reveal themselves by words, formatting or context.
     #[arg(long)]
     obvious: bool,
-    /// Also errors whose failure mode nothing but their plan supports (`declared`, or `refuted`), in formats that name modes.
+    /// Include failure modes that only the plan supports (`declared`, `refuted`).
     #[arg(long)]
     declared_modes: bool,
-    /// The kind of claim that failures make, as `definition` of their labels says it: what was planted (`injected`), what a trace found
-    /// (`earliest_flip`, `commitment`, `coupled`, `flip`), people's words (`human`), or `all`; may be said several times. Without it
-    /// the labels must be of one kind.
+    /// Kind of claim (`definition` of the label): planted (`injected`), traced (`earliest_flip`, `commitment`,
+    /// `coupled`, `flip`), annotated (`human`) or `all`; repeatable. Default: the labels must be of one kind.
     #[arg(long, value_name = "KIND", value_parser = KINDS)]
     kind: Vec<String>,
-    /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`, `{answer_form}`.
+    /// Your attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`,
+    /// `{answer_form}`.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// Tell the right answer in the prompt.
+    /// Include the right answer in the prompt.
     #[arg(long)]
     gold_answer: bool,
-    /// What steps show of what their agents were given: nothing, what was new to them, or all. Prompts and `prm` show what was
-    /// new, the other formats nothing, unless this is said.
+    /// Inputs that steps show. Default: `new` in prompts and `prm`, else `none`.
     #[arg(long, value_enum, value_name = "WHICH")]
     inputs: Option<GivenExport>,
-    /// Cut prompts to so many tokens (estimated), or characters: `32000chars`. Inputs go first; labelled steps stay, and are
-    /// cut like all others.
+    /// Maximum prompt length in tokens (estimated) or characters (`32000chars`). Inputs are cut first; labelled steps
+    /// stay, shortened like others.
     #[arg(long, visible_alias = "max-tokens", value_name = "N", value_parser = budget)]
     budget: Option<PromptBudget>,
-    /// Export although lint found this; may be said several times.
+    /// Export despite findings of this lint rule; repeatable.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// `sft`: answer by calling a tool; rows have `tools` then.
+    /// `sft`: answer by a tool call; rows then have `tools`.
     #[arg(long)]
     answer_by_call: bool,
-    /// `huggingface`: a format of the folder; may be said several times.
+    /// `huggingface`: format to include; repeatable.
     #[arg(long, value_name = "FORMAT")]
     config: Vec<String>,
-    /// `huggingface`: rows as JSON lines instead of Parquet.
+    /// `huggingface`: write JSON lines instead of Parquet.
     #[arg(long)]
     lines: bool,
-    /// `huggingface`: the licence in the card, by the hub's short name.
+    /// `huggingface`: licence for the card, by the hub's short name.
     #[arg(long, value_name = "NAME")]
     license: Option<String>,
     /// List the formats.
     #[arg(long)]
     list: bool,
-    /// Print the JSON Schema of a format, or of `dataset`: our own samples.
+    /// Print the JSON schema of a format, or of data sets (`dataset`).
     #[arg(long, value_name = "FORMAT", conflicts_with = "list")]
     schema: Option<String>,
 }
@@ -107,11 +106,11 @@ pub(super) struct ExportArgs {
 /// A part of a dataset.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DatasetPart {
-    /// To learn from.
+    /// For training.
     Train,
-    /// To choose by.
+    /// For selection.
     Validation,
-    /// To measure on.
+    /// For measurement.
     Test,
 }
 
@@ -123,9 +122,9 @@ const ALL_KINDS: &str = "all";
 /// Which clean runs.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum CleanRuns {
-    /// Of each part as many as it has failures.
+    /// Per split as many as there are failures.
     Balanced,
-    /// The twins of the failures.
+    /// Clean twins of the failures.
     Twins,
     /// All.
     All,
@@ -136,11 +135,11 @@ enum CleanRuns {
 /// What steps show of their inputs.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum GivenExport {
-    /// Nothing.
+    /// No inputs.
     None,
-    /// What is new since the agent's last call.
+    /// Inputs that are new since the agent's last call.
     New,
-    /// All.
+    /// All inputs.
     All,
 }
 

@@ -34,26 +34,25 @@ use crate::{
 /// Options of `fork`.
 #[derive(Debug, Args)]
 pub(super) struct ForkArgs {
-    /// The recorded run's directory.
+    /// Directory of the recorded run.
     #[arg(value_name = "RUN_DIR")]
     dir: PathBuf,
-    /// The step at which the run leaves its record. Without it: the first that the plan, or the recorded injection,
-    /// applies to.
+    /// Step at which the run leaves its recording. Default: where the plan or the recorded injection first applies.
     #[arg(long, value_name = "STEP", required_unless_present_any = ["plan", "drop_injection"])]
     at: Option<StepIndex>,
-    /// Give the step the text of this file as its reply; or a whole reply, if the file holds one (JSON).
+    /// Replace the step's reply by this file: its text, or a whole reply (JSON).
     #[arg(long, value_name = "FILE", group = "edit")]
     replace: Option<PathBuf>,
-    /// Give the step an empty reply.
+    /// Replace the step's reply by an empty one.
     #[arg(long, group = "edit")]
     empty: bool,
-    /// Give the step what the upstream said before an injection edited it; ask anew, if its request was edited.
+    /// Restore the upstream's reply, before the injection edited it. Asks again if the request was edited.
     #[arg(long, group = "edit")]
     drop_injection: bool,
-    /// Give the step its recorded reply, and ask anew only after it: what chance alone does.
+    /// Keep the step's recorded reply and ask again after it, to show the effect of chance.
     #[arg(long, group = "edit")]
     keep: bool,
-    /// How many times.
+    /// Number of executions.
     #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
     #[command(flatten)]

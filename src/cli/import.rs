@@ -20,31 +20,29 @@ const SHOWN: usize = 5;
 /// Options of `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// Whose files they are: `whowhen`, `aegis`, `agentracer` and `mast` are labelled files, for a dataset; `otlp`,
-    /// `inspect`, `atif`, `langfuse` and `log` are traces, for runs.
+    /// Format of the files. Labelled files become a data set: `whowhen`, `aegis`, `agentracer`, `mast`. Traces become
+    /// runs: `otlp`, `inspect`, `atif`, `langfuse`, `log`.
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()))]
     from: String,
-    /// Files, or directories of files; labelled files are one of either.
+    /// Files or directories; one for labelled files.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Of labelled files, where the dataset goes: `dataset.jsonl`, `dataset.json`, and the defects in `import.json`.
+    /// Labelled files: directory for the data set and its defects (`import.json`).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Of traces, where recordings go; a directory a run.
+    /// Traces: directory for recordings.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
     log_dir: Option<PathBuf>,
-    /// Of OTLP, what is one run.
+    /// OTLP: what makes one run.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Group::Trace)]
     run_by: Group,
-    /// Of a plain log, what it calls a field: `agent`, `content`, `time`, `inputs`, `error`, `model` or `run`. May be given
-    /// several times.
+    /// Plain logs: name of the field for `agent`, `content`, `time`, `inputs`, `error`, `model` or `run`; repeatable.
     #[arg(long, value_name = "FIELD=NAME")]
     map: Vec<String>,
-    /// Of traces, the configuration that says what is masked in recordings and, by its `[[agent]]` rules, who the agents are;
-    /// ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Replace the dataset or campaign's dataset that lies there, or the runs that were imported before.
+    /// Replace the existing data set or runs.
     #[arg(long)]
     overwrite: bool,
 }

@@ -28,13 +28,14 @@ const NEXT: &str = "`aegis trace BAD --twin GOOD --check CMD --dataset DIR --tas
 /// Options of `learn`.
 #[derive(Debug, Args)]
 pub(super) struct LearnArgs {
-    /// Datasets of traced failures (`aegis trace … --dataset DIR`): steps that were blamed, and steps that were cleared.
+    /// Data sets of traced failures (`aegis trace … --dataset DIR`).
     #[arg(value_name = "DATASET", required = true)]
     datasets: Vec<PathBuf>,
-    /// Where the ranker is written, if anything was learned: `trace --prior` and `attribute --method learned --prior` read it.
+    /// File for the ranker, for `trace --prior` and `attribute --method learned --prior`. Not written if nothing was
+    /// learned.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Replace what is at FILE.
+    /// Replace an existing FILE.
     #[arg(long)]
     overwrite: bool,
 }

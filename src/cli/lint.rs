@@ -17,16 +17,16 @@ use crate::dataset::{
 /// Options of `lint`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 1 says that something was found. `aegis export` refuses a set with findings, except shortcuts and findings that an honest set can have."
+    after_help = "Exit code 1: there are findings. `aegis export` refuses a data set with findings, except shortcuts and findings that a sound data set can have."
 )]
 pub(super) struct LintArgs {
-    /// A directory with dataset.jsonl, or a JSONL file of samples.
+    /// Data set: a directory with dataset.jsonl, or a JSONL file.
     #[arg(value_name = "DATASET", required_unless_present = "rules")]
     dataset: Option<PathBuf>,
-    /// Show the rules and what they mean.
+    /// List the rules and their meaning.
     #[arg(long)]
     rules: bool,
-    /// How many findings of each rule are shown; 0 shows all.
+    /// Maximum findings shown per rule; 0 for all.
     #[arg(long, default_value_t = 20, value_name = "N")]
     show: usize,
 }

@@ -13,14 +13,14 @@ use crate::replay::{Cassette, Rules, ToolResults};
 /// What may differ in a request that is still the same one.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct MatchArgs {
-    /// TOML file of what may differ from run to run; dates, ids and temporary paths always may.
+    /// TOML file of what may differ between runs, besides dates, ids and temporary paths.
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// How far results of tools, which run again, may differ: not at all, in words that hold a digit (durations, counts,
-    /// hashes), or in everything. A campaign learns it from its clean runs unless it is said.
+    /// How far tool results may differ: not at all, in words with a digit (durations, counts, hashes), or in
+    /// everything. Default: `exact`; campaigns learn it from clean runs.
     #[arg(long, value_name = "HOW")]
     tool_results: Option<ToolResultsChoice>,
-    /// The same as `--tool-results any`.
+    /// Same as `--tool-results any`.
     #[arg(long, conflicts_with = "tool_results")]
     any_tool_results: bool,
 }

@@ -83,13 +83,13 @@ pub struct Cli {
 /// Options of every verb.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// Form of the output.
+    /// Output format.
     #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text, env = "AEGIS_FORMAT", help_heading = "Everywhere")]
     format: OutputFormat,
-    /// Say only what went wrong, and the result.
+    /// Print only errors and the result.
     #[arg(short, long, global = true, help_heading = "Everywhere")]
     quiet: bool,
-    /// Say more; twice for traces.
+    /// Print more; given twice, trace messages too.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet", help_heading = "Everywhere")]
     verbose: u8,
     /// When to use colour.

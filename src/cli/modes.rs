@@ -29,16 +29,16 @@ const NONE: &str = "none";
 /// Options of `modes`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "With --upstream, a model is shown each change whose mode can be there, with three modes to choose among; what enough \
-        of its answers say is kept in facts.jsonl beside the run, and read with its label. Without, nothing is asked or written."
+    after_help = "With --upstream, a model is shown each change whose mode is possible, and chooses among three modes. An answer with \
+        enough votes is written to facts.jsonl beside the run, and read with its label. Without --upstream, nothing is asked or written."
 )]
 pub(super) struct ModesArgs {
-    /// Runs, campaigns, or directories that hold some.
+    /// Runs, campaigns, or directories of them.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dirs: Vec<PathBuf>,
     #[command(flatten)]
     judge: JudgeArgs,
-    /// K/N: of N answers to a change, K must say the same. It is asked no more than it takes.
+    /// Votes on a change: K of at most N answers must agree.
     #[arg(long, value_name = "K/N", default_value = "2/3", requires = "upstream")]
     votes: GivenVotes,
 }

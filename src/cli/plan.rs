@@ -26,37 +26,37 @@ pub(super) struct PlanArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum PlanAction {
-    /// Check plans and run their own tests.
+    /// Check plans and run their tests.
     Check {
         /// Plan files.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Say which steps of this recorded run each injection would meet.
+        /// Show which steps of this recorded run each injection meets.
         #[arg(long, value_name = "RUN_DIR")]
         against: Option<PathBuf>,
-        /// Configuration whose `[[agent]]` names the plans' are compared with; ./aegis.toml if there is one.
+        /// Configuration file. Default: ./aegis.toml.
         #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Say in plain words what a plan does.
+    /// Explain a plan in words.
     Explain {
         /// Plan file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// List the ready-made plans, which verbs and campaign files take by name; with a name, print that plan, to be copied and changed.
+    /// List the ready-made plans, or print one to copy.
     Ready {
-        /// A plan's name, or a folder's.
+        /// Name of a plan or folder.
         name: Option<String>,
     },
-    /// List the manipulators and faults with their parameters.
+    /// List manipulators and faults with their parameters.
     List {
-        /// Only those whose name contains this.
+        /// Part of the name.
         name: Option<String>,
     },
     /// Print the catalogue page of a folder of plans.
     Catalogue {
-        /// The folder; those inside it too, but for `templates`.
+        /// Folder of plans, with subfolders except `templates`.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },

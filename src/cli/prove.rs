@@ -41,14 +41,15 @@ const KEPT: &str = "proof.json";
 /// Options of `prove`.
 #[derive(Debug, Args)]
 pub(super) struct ProveArgs {
-    /// A labelled run's directory; or a dataset whose recordings lie in `logs/` beside it: then each failure whose label
-    /// is of a former rule, or not verified, is proven, and `{question}` and `{answer}` in command and check are its task's.
+    /// Labelled run's directory, or a data set with recordings in `logs/` beside it. In a data set, failures that are
+    /// unverified, or verified under an earlier rule, are proven; `{question}` and `{answer}` in command and check
+    /// stand for the task's.
     #[arg(value_name = "RUN|DATASET")]
     path: PathBuf,
-    /// The share of wrong rows that a dataset may hold in the mean.
+    /// Maximum expected share of wrong rows in a data set.
     #[arg(long, value_name = "A", default_value_t = 0.01)]
     alpha: f64,
-    /// Most pairs of executions for a claim.
+    /// Maximum pairs per claim.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pairs: u32,
     #[command(flatten)]

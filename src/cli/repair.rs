@@ -16,16 +16,16 @@ use crate::{
 /// Options of `repair`.
 #[derive(Debug, Args)]
 pub(super) struct RepairArgs {
-    /// The run's directory.
+    /// Directory of the run.
     #[arg(value_name = "RUN_DIR")]
     dir: PathBuf,
-    /// Copy every record that is whole into a new run directory; the damaged one stays as it is.
+    /// Copy all intact records into a new run directory.
     #[arg(long)]
     salvage: bool,
-    /// End a run whose writer was killed: seal it, and derive its label.
+    /// Seal a run whose writer was killed, and derive its label.
     #[arg(long, conflicts_with = "salvage")]
     seal: bool,
-    /// The new directory.
+    /// New run directory.
     #[arg(long, value_name = "DIR", requires = "salvage", default_value = None)]
     out: Option<PathBuf>,
 }

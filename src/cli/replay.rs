@@ -27,37 +27,38 @@ use crate::{
 /// Options of `replay`.
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// The recorded run's directory.
+    /// Directory of the recorded run.
     #[arg(value_name = "RUN_DIR")]
     dir: PathBuf,
-    /// Where to listen. Port 0 takes a free one and prints it as a JSON line. With a command: 127.0.0.1:0.
+    /// Address to listen on. Port 0 selects a free port and prints it as a JSON line. Default with a command:
+    /// 127.0.0.1:0.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
-    /// How fast recorded replies come.
+    /// Speed of recorded replies.
     #[arg(long, value_enum, default_value_t = ReplayPace::Fast)]
     timing: ReplayPace,
-    /// Say how each request was found, and the canonical form of those that were not.
+    /// Print how each request was matched, and the canonical form of unmatched ones.
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
     matching: MatchArgs,
-    /// Where the replay itself is recorded; a directory a run.
+    /// Directory for the replay's recording.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
     log_dir: Option<PathBuf>,
-    /// Configuration; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The name of the run that the replay makes; made if none.
+    /// Name of the new run. Default: generated.
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Seconds after which the command is ended.
+    /// Timeout of the command in seconds.
     #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
     #[command(flatten)]
     again: AgainArgs,
-    /// The command; without one a server runs until it is told to stop.
+    /// Command to execute. Default: serve until stopped.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -65,9 +66,9 @@ pub(super) struct ReplayArgs {
 /// How fast recorded replies come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReplayPace {
-    /// As fast as they can be read.
+    /// As fast as possible.
     Fast,
-    /// Each byte when it came then.
+    /// At the recorded times.
     Recorded,
 }
 

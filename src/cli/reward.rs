@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Options of `reward`.
 #[derive(Debug, Args)]
 pub(super) struct RewardArgs {
-    /// Where to listen. Port 0 takes a free one and prints it as a JSON line.
+    /// Address to listen on. Port 0 selects a free port and prints it as a JSON line.
     #[arg(long, env = "AEGIS_REWARD_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8485")]
     listen: String,
 }

@@ -45,43 +45,41 @@ pub(super) struct RunArgs {
     proxy: ProxyArgs,
     #[command(flatten)]
     planned: PlannedArgs,
-    /// The run's name; made if none.
+    /// Name of the run. Default: generated.
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Replace the recording of that name, if there is one.
+    /// Replace an existing recording of that name.
     #[arg(long, requires = "run")]
     overwrite: bool,
-    /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
-    /// Exit code 0 is success, 1 failure, anything else unknown, which is no success. A check that cannot be run (126, 127) is a usage error.
+    /// Command that judges the outcome, run by `sh -c` with the program's output on standard input and `AEGIS_RUN_DIR`
+    /// set. Exit code 0: success; 1: failure; other: unknown.
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
-    /// Seconds after which the command is ended.
+    /// Timeout of the command in seconds.
     #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
-    /// Write a `JUnit` file: how the program met the plan's faults, a case a call; red exactly where the exit code is not 0.
-    /// An earlier one is replaced.
+    /// Write a `JUnit` report on how the program met the plan's faults, one case per call. Red if and only if the exit
+    /// code is not 0.
     #[arg(long, value_name = "FILE")]
     junit: Option<std::path::PathBuf>,
-    /// As soon as the check fails, tell from the log who failed and when, by this method (`aegis attribute --list`), of several
-    /// by all. The judge is the run's own upstream.
+    /// If the check fails, attribute the failure by these methods (`aegis attribute --list`). Judges use the run's
+    /// upstream.
     #[arg(long, value_name = "METHOD", value_delimiter = ',', requires = "check")]
     attribute: Vec<String>,
-    /// The judge's model, where it is not the one that the run asked first.
+    /// Model of the judge. Default: the first model that the run asked.
     #[arg(long, value_name = "NAME", requires = "attribute")]
     attribute_model: Option<String>,
-    /// Set a parameter of that judge's requests by hand: temperature=1, or temperature=none to leave it out; may be said several
-    /// times. What its upstream refuses is left out or exchanged by itself.
+    /// Request parameter of the judge; VALUE `none` omits it; repeatable.
     #[arg(long, value_name = "NAME=VALUE", requires = "attribute")]
     attribute_parameter: Vec<ParameterSetting>,
-    /// Ask the upstream how likely its tokens are (`logprobs`), where a request does not. The recording keeps it, for
-    /// `attribute --method confidence`; the program sees what it would have seen without.
+    /// Also request `logprobs`; they are recorded for `attribute --method confidence` and hidden from the program.
     #[arg(long)]
     ask_logprobs: bool,
     #[command(flatten)]
     budget: BudgetArgs,
     #[command(flatten)]
     watch: WatchArgs,
-    /// The command.
+    /// Command to execute.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }

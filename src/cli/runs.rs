@@ -27,20 +27,20 @@ const SHRUNK: usize = 8;
 /// Options of `runs`.
 #[derive(Debug, Args)]
 pub(super) struct RunsArgs {
-    /// Where to look, at any depth.
+    /// Directory to search, at any depth.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dir: PathBuf,
-    /// List the runs of traces too.
+    /// Include the runs of traces.
     #[arg(long)]
     trials: bool,
-    /// Instead of the list: how often runs fail and each rule sees something, by agent, before this moment and from it on. A run (when it
-    /// began), a date, a time, or so long ago (`7d`).
+    /// Compare failure rates and signs by agent before and after this moment: start of a run, date, time, or age
+    /// (`7d`).
     #[arg(long, value_name = "WHEN|RUN")]
     since: Option<String>,
-    /// The rules that look at the runs, or `all` (docs/watch.md). Without it: those that are on by themselves.
+    /// Rules to apply, or `all` (docs/watch.md). Default: all but `other-result` and `new-number`.
     #[arg(long, value_name = "RULE", value_delimiter = ',', requires = "since")]
     watch_rules: Vec<String>,
-    /// The roster that says who verifies, for the rule `no-verifier`; ./aegis.toml if there is one.
+    /// Configuration file with the roster. Default: ./aegis.toml.
     #[arg(long, value_name = "FILE", requires = "since")]
     config: Option<PathBuf>,
 }

@@ -19,22 +19,22 @@ use crate::{
 /// Options of `score`.
 #[derive(Debug, Args)]
 pub(super) struct ScoreArgs {
-    /// JSON rows, one a line (or one array), or a Who&When inference log; `-` is standard input.
+    /// Predictions: JSON rows or a Who&When inference log; `-` is standard input.
     #[arg(value_name = "PREDICTIONS")]
     predictions: PathBuf,
-    /// The labelled dataset: ours, or one that `aegis import` wrote.
+    /// Data set with the labels.
     #[arg(long, value_name = "DATASET")]
     gold: Option<PathBuf>,
-    /// Whose rules hold: strict, aegis, aegis-fork, whowhen or agentracer. The strict figures are always said too.
+    /// Scoring rules: strict, aegis, aegis-fork, whowhen or agentracer. Strict figures are always included.
     #[arg(long, value_name = "PROFILE", default_value = "strict")]
     profile: Profile,
-    /// The number that the predictions give the first step.
+    /// Number of the first step in the predictions.
     #[arg(long, value_name = "0|1", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=1))]
     base: i64,
-    /// Of a file that holds rows of several methods, as `attribute` writes it, the one that is scored.
+    /// Method to score, in a file with several.
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
-    /// Print a training reward for every row instead: one JSON object a line.
+    /// Print a training reward per row instead.
     #[arg(long, value_enum, value_name = "REWARD")]
     reward: Option<Reward>,
 }
@@ -43,13 +43,13 @@ pub(super) struct ScoreArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reward {
-    /// Agent, step and mode; a near step is paid less than the step.
+    /// Agent, step and mode; a near step counts for less than the step.
     Step,
     /// Aegis' hierarchical reward of agents and modes; the right answer is worth 1.
     Aegis,
-    /// The same with its two defects mended.
+    /// The same without its two defects.
     AegisStrict,
-    /// Aegis' reward to the digit of its authors' function, for comparison.
+    /// Aegis' reward exactly as in its authors' function, for comparison.
     AegisPublished,
     /// AgenTracer's gated reward.
     Agentracer,

@@ -42,23 +42,23 @@ pub(super) struct ServeArgs {
     proxy: ProxyArgs,
     #[command(flatten)]
     planned: PlannedArgs,
-    /// Where to listen. Port 0 takes a free one and prints it as a JSON line.
+    /// Address to listen on. Port 0 selects a free port and prints it as a JSON line.
     #[arg(long, env = "AEGIS_LISTEN", value_name = "ADDR")]
     listen: Option<String>,
-    /// The run of requests that name none.
+    /// Run of requests that name none.
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// How many proxies stand behind one address, this one included. With more than one, requests must name their run.
+    /// Number of proxies behind one address. With more than one, requests must name their run.
     #[arg(long, env = "AEGIS_INSTANCES", default_value_t = 1, value_name = "N")]
     instances: u32,
-    /// Seconds without traffic after which a run is sealed.
+    /// Seal a run after this many seconds without traffic.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
-    /// Listen here for outcomes (POST /outcome) and what becomes known later (POST /roster, /task), and tell Prometheus the counts (GET /metrics); the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
+    /// Control address: outcomes (POST /outcome), later facts (POST /roster, /task), Prometheus metrics (GET /metrics).
+    /// Its token is read from `AEGIS_CONTROL_TOKEN`, or generated and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
-    /// Ask the upstream how likely its tokens are (`logprobs`), where a request does not. The recording keeps it, for
-    /// `attribute --method confidence`; the program sees what it would have seen without.
+    /// Also request `logprobs`; they are recorded for `attribute --method confidence` and hidden from the program.
     #[arg(long)]
     ask_logprobs: bool,
     #[command(flatten)]
@@ -70,11 +70,11 @@ pub(super) struct ServeArgs {
 /// What clients must show.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct TokenArgs {
-    /// Token that clients must show: in their base URL, http://HOST:PORT/t/TOKEN/v1, or as header `x-aegis-token`.
-    /// Without it: `token_env` of aegis.toml names the variable that holds it.
+    /// Token that clients must send, in the base URL (http://HOST:PORT/t/TOKEN/v1) or as header `x-aegis-token`.
+    /// Default: the variable that `token_env` of aegis.toml names.
     #[arg(long, env = "AEGIS_TOKEN", hide_env_values = true, value_name = "TOKEN", conflicts_with = "no_token")]
     token: Option<String>,
-    /// Listen beyond this machine without a token: whoever reaches the port may ask, and spend the upstream's key.
+    /// Listen beyond this machine without a token: anyone who reaches the port can use the upstream's key.
     #[arg(long)]
     no_token: bool,
 }

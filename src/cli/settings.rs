@@ -30,20 +30,20 @@ const PUBLIC_API: &str = "https://api.openai.com/v1";
 /// Options of every verb that runs a proxy.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ProxyArgs {
-    /// Where requests go: http://…, https://… or `simulator` (the embedded scripted model).
-    /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
+    /// Upstream: http://…, https://… or `simulator`. Default: [upstream] of aegis.toml, `OPENAI_BASE_URL`, the public
+    /// API.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     pub upstream: Option<String>,
-    /// Where recordings go; a directory a run.
+    /// Directory for recordings.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
     pub log_dir: Option<PathBuf>,
-    /// Configuration; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Seed of the simulator.
     #[arg(long, default_value_t = 7, value_name = "N")]
     pub simulator_seed: u64,
-    /// PEM file of certificates to trust beside the system's.
+    /// PEM file of additional certificates to trust.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// The plan; verbs that apply one take [`PlannedArgs`].
@@ -63,7 +63,7 @@ pub(super) struct ProxyArgs {
 /// Options of the verbs that apply a plan, beside those of the proxy: elsewhere nobody would look at them.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct PlannedArgs {
-    /// Plan of injections: a file, or the name of a ready-made one (`aegis plan ready`).
+    /// Injection plan: a file, or the name of a ready-made plan (`aegis plan ready`).
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub(super) enum SetupVerb {
 /// Options of `completions`.
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// The shell.
+    /// Shell.
     #[arg(value_enum)]
     shell: clap_complete::Shell,
 }
@@ -44,7 +44,7 @@ pub(super) struct CompletionsArgs {
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// Where to; made if it is not there. Pages of an earlier version are replaced. `man -l DIR/aegis.1` reads them.
+    /// Directory for the pages, made if missing; `man -l DIR/aegis.1` shows them.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

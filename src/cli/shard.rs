@@ -23,56 +23,56 @@ pub(super) struct ShardArgs {
 
 #[derive(Debug, Subcommand)]
 enum ShardWhat {
-    /// Put parts together into the data set, report and bill that one machine would have made. No model is asked.
+    /// Combine parts into the data set, report and bill of the whole campaign. No model is asked.
     Merge(MergeArgs),
-    /// Print the file that has an engine make the parts; nothing is started.
+    /// Print the file with which an engine makes the parts. Nothing is started.
     Emit(EmitArgs),
 }
 
 #[derive(Debug, Args)]
 struct MergeArgs {
-    /// Directories of shards, or directories that hold some; of any division, also overlapping ones.
+    /// Directories of parts, at any depth. Divisions may differ and overlap.
     #[arg(value_name = "DIR", required = true)]
     from: Vec<PathBuf>,
-    /// Where logs, data set and report go.
+    /// Directory for logs, data set and report.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Make a data set although chains (a task of a system each) are missing or unfinished; `dataset.json` says how many.
+    /// Allow missing or unfinished chains (one task in one system); `dataset.json` counts them.
     #[arg(long)]
     allow_missing: bool,
-    /// Replace what an earlier merge put there, with all that was added to it since.
+    /// Replace an earlier merge and all that was added to it.
     #[arg(long)]
     overwrite: bool,
-    /// Conclude every chain from its recordings, and say where its part had concluded something else. Without it a recording
-    /// is read only where a part left no conclusion that fits its runs.
+    /// Conclude every chain from its recordings and report differences. Default: only where a part left no matching
+    /// conclusion.
     #[arg(long)]
     reread: bool,
-    /// Write the page `report.html`, too, which shows at most 300 runs. `aegis view DIR` shows all of them.
+    /// Also write `report.html`, with at most 300 runs.
     #[arg(long)]
     page: bool,
 }
 
 #[derive(Debug, Args)]
 struct EmitArgs {
-    /// The engine.
+    /// Engine.
     #[arg(value_name = "ENGINE", value_parser = PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.name)))]
     engine: String,
-    /// The campaign.
+    /// Campaign file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How many parts.
+    /// Number of parts.
     #[arg(long, value_name = "N")]
     shards: NonZeroU64,
-    /// Where the parts go, on a disk that all machines see; the campaign's name with `-run` if not said.
+    /// Directory for the parts, on a disk that all machines share. Default: the campaign's name with `-run`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Cells at once in a part, and cores that it is given.
+    /// Cells in parallel per part, and cores for it.
     #[arg(long, value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
-    /// `k8s`: the container image that holds aegis, the programs under test and the campaign.
+    /// `k8s`: container image with aegis, the programs under test and the campaign.
     #[arg(long, value_name = "IMAGE", default_value = "registry.example/aegis:latest")]
     image: String,
-    /// Further options of `aegis campaign`, for example `-- --upstream URL --budget calls=10000`.
+    /// Further options of `aegis campaign`.
     #[arg(last = true, value_name = "OPTION")]
     further: Vec<String>,
 }

@@ -27,34 +27,35 @@ use crate::{
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// The run's directory.
+    /// Directory of the run.
     #[arg(value_name = "RUN_DIR")]
     dir: PathBuf,
-    /// Show this step, or these, at length: messages, reply, attempts, injections.
+    /// Show this step or range in full.
     #[arg(long, value_name = "N|A-B")]
     step: Option<Steps>,
-    /// Show what is new since the agent's call before; of all steps where none is named.
+    /// Show what is new since the agent's previous call. Default: of all steps.
     #[arg(long, conflicts_with = "all")]
     new: bool,
-    /// Show requests whole.
+    /// Show whole requests.
     #[arg(long)]
     all: bool,
-    /// Only the steps of this agent; `NAME#1` for the second of that name.
+    /// Only steps of this agent; `NAME#1` selects the second instance.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Show what injections changed, word by word.
+    /// Show changes by injections word by word.
     #[arg(long)]
     before_after: bool,
-    /// Show how the program met faults: what each try met, what the client did, and whether that was well.
+    /// Show the client verdict: faults per attempt, the client's reactions, and whether they were right.
     #[arg(long, conflicts_with_all = ["step", "before_after"])]
     verdict: bool,
-    /// Ask the rules that watch runs (docs/watch.md) of the record: those that are on by themselves, the ones named here, or `all`.
+    /// Apply these watch rules to the recording (docs/watch.md), or `all`. Default: all but `other-result` and
+    /// `new-number`.
     #[arg(long, value_name = "RULE", value_delimiter = ',', num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["step", "before_after", "verdict"])]
     watch: Option<Vec<String>>,
-    /// The roster that says who the agents are, and who verifies for the rule `no-verifier`; ./aegis.toml if there is one.
+    /// Configuration file with the roster. Default: ./aegis.toml.
     #[arg(long, value_name = "FILE", requires = "watch")]
     config: Option<PathBuf>,
-    /// Write the same as a `JUnit` file: a case a call. An earlier one is replaced.
+    /// Write the verdict as a `JUnit` report, one case per call.
     #[arg(long, value_name = "FILE", requires = "verdict")]
     junit: Option<PathBuf>,
 }

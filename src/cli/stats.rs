@@ -23,13 +23,13 @@ use crate::{
 /// Options of `stats`.
 #[derive(Debug, Args)]
 pub(super) struct StatsArgs {
-    /// A directory with dataset.jsonl, or a JSONL file of samples.
+    /// Data set: a directory with dataset.jsonl, or a JSONL file.
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
-    /// Also write the page of `aegis view` for this dataset as one file: counts, findings, samples.
+    /// Also write the page of `aegis view` as one file: counts, findings, samples.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Replace what is at FILE.
+    /// Replace an existing FILE.
     #[arg(long, requires = "html")]
     overwrite: bool,
     /// Open that page in the browser.

@@ -16,26 +16,26 @@ pub(super) struct TasksArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Read a public task set as its authors publish it: JSON lines, JSON, CSV or Parquet.
+    /// Read a public task set in its published format: JSON lines, JSON, CSV or Parquet.
     Import(TasksImportArgs),
 }
 
 /// Options of `tasks import`.
 #[derive(Debug, Args)]
 struct TasksImportArgs {
-    /// Which set it is.
+    /// Task set.
     #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(task_sets::ALL.iter().map(|set| set.name())))]
     from: String,
-    /// Its file, or a directory of its files. Nothing is fetched.
+    /// File or directory of the task set. Nothing is downloaded.
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// The task file to write; its manifest lies beside it.
+    /// Task file to write, with its manifest beside it.
     #[arg(long, value_name = "TASKS.jsonl")]
     out: PathBuf,
-    /// `gaia`: also tasks about a file, for programs that fetch it by its name themselves.
+    /// `gaia`: include tasks about a file, for programs that fetch it themselves.
     #[arg(long)]
     with_files: bool,
-    /// Replace a file that lies there.
+    /// Replace an existing file.
     #[arg(long)]
     overwrite: bool,
 }

@@ -46,74 +46,74 @@ use crate::{
 /// Options of `test`.
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
-    /// Plans: files, names of ready-made ones (`rate-limit`), or folders of either (`faults`). `aegis plan ready` lists them.
+    /// Plans: files, ready-made plans (`rate-limit`) or folders of plans (`faults`).
     #[arg(required = true, value_name = "PLAN")]
     plans: Vec<String>,
-    /// The test's name. Every draw depends on it, the plan's name and the number of the run, and on nothing else: a red
-    /// run is red again. Recordings go below a directory of that name.
+    /// Name of the test and of its directory of recordings. Draws depend only on it, the plan's name and the run's
+    /// number: a red run stays red.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Runs of each plan, with draws of their own.
+    /// Runs per plan, each with its own draws.
     #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Command that judges each run: run by `sh -c`, the program's output on its standard input, `AEGIS_RUN_DIR` set.
-    /// Exit code 0 is success, 1 failure. Without it an exit code
-    /// of the program other than 0 is failure, and what a program achieved that ended with 0 stays unknown.
+    /// Command that judges the outcome, run by `sh -c` with the program's output on standard input and `AEGIS_RUN_DIR`
+    /// set. Exit code 0: success; 1: failure; other: unknown. Default: the program's exit code; 0: unknown; other:
+    /// failure.
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
-    /// Seconds after which a run of the command is ended, and failed.
+    /// Timeout of a run in seconds; the run then fails.
     #[arg(long, default_value_t = 300.0, value_name = "S", value_parser = super::settings::seconds)]
     timeout: f64,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Replace recordings of a test of this name.
+    /// Replace existing recordings of a test of this name.
     #[arg(long)]
     overwrite: bool,
-    /// A rule of which a finding is no defect here, for example `crashed`; repeatable. `[test] allow` in aegis.toml adds to it.
+    /// Accept findings of this rule, for example `crashed`; repeatable. Adds to `[test] allow` of aegis.toml.
     #[arg(long = "allow", value_name = "RULE", value_parser = defect_rule)]
     allow: Vec<String>,
-    /// A run of which nothing is known is no reason to be red.
+    /// Accept inconclusive runs.
     #[arg(long)]
     allow_inconclusive: bool,
-    /// A plan that does not apply to the program (no tools, no streams, too few calls) is a reason to be red.
+    /// Fail if a plan does not apply to the program (no tools, no streams, too few calls).
     #[arg(long)]
     strict: bool,
-    /// Runs at once. Draws do not depend on it; programs may get into each other's way.
+    /// Runs in parallel. Draws do not depend on it; programs may interfere with each other.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: u32,
-    /// Do not execute the program without a plan first. That costs a run, and tells retries from calls that ask the same.
+    /// Skip the run without a plan, which distinguishes retries from repeated questions.
     #[arg(long)]
     no_baseline: bool,
-    /// Write a `JUnit` file: red exactly where the exit code is not 0. An earlier one is replaced.
+    /// Write a `JUnit` report. Red if and only if the exit code is not 0.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the page of `aegis view` with all runs of the test as one file. An earlier one is replaced.
+    /// Write the page of `aegis view` for all runs as one file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Say what was found as annotations of a GitHub workflow (`::error …`); by itself where `GITHUB_ACTIONS` is `true`.
+    /// Print findings as GitHub annotations (`::error …`). Default if `GITHUB_ACTIONS` is `true`.
     #[arg(long)]
     github: bool,
-    /// Where requests go: http://…, https://… or `simulator` (the embedded scripted model).
-    /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
+    /// Upstream: http://…, https://… or `simulator`. Default: [upstream] of aegis.toml, `OPENAI_BASE_URL`, the public
+    /// API.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     upstream: Option<String>,
-    /// Where recordings go, in a directory of the test's name.
+    /// Directory for recordings, in a subdirectory for the test.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
     log_dir: Option<PathBuf>,
-    /// Configuration; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Seed of the simulator.
     #[arg(long, default_value_t = 7, value_name = "N")]
     simulator_seed: u64,
-    /// PEM file of certificates to trust beside the system's.
+    /// PEM file of additional certificates to trust.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     #[command(flatten)]
     matching: MatchArgs,
     #[command(flatten)]
     asking: AskingArgs,
-    /// The command.
+    /// Command to execute.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }

@@ -31,7 +31,7 @@ pub(super) struct ExecuteArgs {
     pub(super) budget: BudgetArgs,
     #[command(flatten)]
     pub(super) again: AgainArgs,
-    /// The command.
+    /// Command to execute.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
 }
@@ -87,14 +87,14 @@ impl SaidExecution {
 /// How a command is executed again and judged.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrialArgs {
-    /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
-    /// Exit code 0 is success, 1 failure, anything else unknown.
+    /// Command that judges the outcome, run by `sh -c` with the program's output on standard input and `AEGIS_RUN_DIR`
+    /// set. Exit code 0: success; 1: failure; other: unknown.
     #[arg(long, value_name = "CMD")]
     pub(super) check: Option<String>,
-    /// Seconds after which the command is ended.
+    /// Timeout of the command in seconds.
     #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
-    /// Executions at once. More than 1 only for programs that do not get into each other's way.
+    /// Executions in parallel. Above 1, parallel executions must not interfere.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(super) jobs: u32,
 }

@@ -21,37 +21,37 @@ use crate::viewer::{BundleError, BundleExtent, Viewer, ViewerLibrary, bundle};
 /// Options of `view`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The printed address holds a token; who has it can read all that lies below DIR, and change nothing but what \
+    after_help = "The printed address contains a token. Whoever has it can read everything below DIR, and change only what \
         --annotate writes: annotations/NAME.jsonl beside the runs, with --modes facts.jsonl in them."
 )]
 pub(super) struct ViewArgs {
-    /// Runs, campaigns, datasets, or directories that hold some; files of rows that `aegis attribute --out` wrote.
+    /// Runs, campaigns, data sets, directories of them, or rows of `aegis attribute --out`.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dirs: Vec<PathBuf>,
-    /// Where to listen, on this machine. Port 0 takes a free one.
+    /// Address on this machine to listen on. Port 0 selects a free port.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: String,
     /// Open the page in the browser.
     #[arg(long)]
     open: bool,
-    /// Say of each run who made the error that decided it, at which step and why. Labels, traces, injections and the words
-    /// of others are hidden; `aegis annotations` compares them.
+    /// Annotate runs: the agent and step of the decisive error, and why. Labels, traces, injections and other
+    /// annotations are hidden; `aegis annotations` compares them.
     #[arg(long, value_name = "NAME")]
     annotate: Option<String>,
-    /// Say instead of each planted change which failure mode it shows, of three: the change is shown, and not what its plan calls
-    /// it. `aegis modes` compares the answers; labels are read with them.
+    /// Annotate planted changes instead: which of three failure modes each shows. `aegis modes` compares the answers,
+    /// and labels use them.
     #[arg(long, requires = "annotate")]
     modes: bool,
-    /// Configuration: it says what is masked in what is written; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write the page and all that it shows as one file, and end.
+    /// Write the page and its contents as one file, and exit.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open", "annotate"])]
     bundle: Option<PathBuf>,
-    /// Replace what is at OUT.html.
+    /// Replace an existing OUT.html.
     #[arg(long, requires = "bundle")]
     overwrite: bool,
-    /// Put into that file what annotators said, with their names: not for people who are yet to say, blind, what they think.
+    /// Include annotations with their authors' names in the file. Not for annotators who have yet to answer.
     #[arg(long, requires = "bundle")]
     with_annotations: bool,
 }

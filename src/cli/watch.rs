@@ -15,17 +15,17 @@ use crate::{
 /// Options of verbs whose runs can be watched.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct WatchArgs {
-    /// Look at each step as it ends for signs of trouble (docs/watch.md). `warn` says and records them;
-    /// `stop:RULE[,RULE]` also refuses the next call of a run in which one of these sees something.
+    /// Check each step for signs of trouble (docs/watch.md). `warn` reports and records them; `stop:RULE[,RULE]` also
+    /// refuses the run's further calls.
     #[arg(long, value_name = "warn|stop:RULE")]
     watch: Option<WatchMode>,
-    /// The rules that look, or `all`. Without it: those that are on by themselves.
+    /// Rules to apply, or `all` (docs/watch.md). Default: all but `other-result` and `new-number`.
     #[arg(long, value_name = "RULE", value_delimiter = ',', requires = "watch")]
     watch_rules: Vec<String>,
     /// Regular expression of a reply that ends the work, for the rule `after-end`.
     #[arg(long, value_name = "REGEX", requires = "watch")]
     watch_end: Option<String>,
-    /// How many tokens the model takes, for the rule `context-full`.
+    /// Context window of the model in tokens, for the rule `context-full`.
     #[arg(long, value_name = "TOKENS", requires = "watch")]
     watch_window: Option<u64>,
 }

@@ -35,10 +35,10 @@ const PATIENCE: f64 = 120.0;
 /// Options of `attribute`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AttributeArgs {
-    /// A failed run's directory, a dataset, or Who&When files (one, or a directory of them).
+    /// Failed run's directory, data set, or Who&When files.
     #[arg(value_name = "RUN|DATASET|FILES", required_unless_present = "list")]
     pub(super) path: Option<PathBuf>,
-    /// The methods, separated by commas; of several, a row that combines them is added. --list says what there is.
+    /// Methods, comma-separated. Several also give a combined row.
     #[arg(long, value_name = "METHOD", value_delimiter = ',', required_unless_present = "list")]
     pub(super) method: Vec<String>,
     /// List the methods.
@@ -48,43 +48,43 @@ pub(in crate::cli) struct AttributeArgs {
     pub(super) judge: JudgeArgs,
     #[command(flatten)]
     pub(super) run: RunFacts,
-    /// Whether judges may know the right answer. It tends to mislead them: rows with and without it are told apart.
+    /// Whether judges see the right answer, which tends to mislead them.
     #[arg(long, value_enum, default_value_t = GoldArg::Off, value_name = "on|off")]
     pub(super) gold: GoldArg,
-    /// Dialogues of each method that asks a judge, at temperature 0.7; a prediction's score is its share of them.
+    /// Dialogues per judge method, at temperature 0.7. A prediction's score is its share of them.
     #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(super) votes: u32,
-    /// Ask and read as that project's public script does, quirks included.
+    /// Reproduce that project's public script, quirks included.
     #[arg(long, value_enum, value_name = "whowhen")]
     pub(super) compat: Option<CompatArg>,
-    /// Write the predictions, a JSON row a run and method; `aegis score` reads them.
+    /// Write predictions for `aegis score`, one JSON row per run and method.
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
-    /// Write the same figures, and what each method says of each run, as one HTML page.
+    /// Write figures and answers as an HTML page.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Replace what is there where `--out` and `--html` write.
+    /// Replace existing files of `--out` and `--html`.
     #[arg(long)]
     pub(super) overwrite: bool,
-    /// Longest context of the judge, in tokens: longer logs are cut in layers, and what was cut is counted.
+    /// Context window of the judge in tokens. Longer logs are cut in layers.
     #[arg(long, default_value_t = CONTEXT, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(2_048..))]
     pub(super) context: u64,
-    /// Runs that are attributed at the same time.
+    /// Runs to attribute in parallel.
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(super) jobs: u32,
-    /// Rows that `--out` wrote of the same methods on labelled runs of the same system: predictions get an interval of steps.
+    /// Rows of `--out` for the same methods and system, on labelled runs. Predictions then get an interval of steps.
     #[arg(long, value_name = "ROWS", requires = "calibrate_gold")]
     pub(super) calibrate: Option<PathBuf>,
-    /// The labels of those rows.
+    /// Labels of those rows.
     #[arg(long, value_name = "DATASET", requires = "calibrate")]
     pub(super) calibrate_gold: Option<PathBuf>,
-    /// How often such an interval may miss the true step.
+    /// Probability that this interval misses the true step.
     #[arg(long, default_value_t = ALPHA, value_name = "A", requires = "calibrate", value_parser = alpha)]
     pub(super) alpha: f64,
-    /// Say what it would ask at most, and ask nothing.
+    /// Print the maximum number of questions and ask none.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// What `aegis learn` wrote: the method `learned` ranks by it.
+    /// Ranker of `aegis learn`, for the method `learned`.
     #[arg(long, value_name = "FILE")]
     pub(super) prior: Option<PathBuf>,
 }
@@ -92,37 +92,36 @@ pub(in crate::cli) struct AttributeArgs {
 /// The judge: a model that answers questions about logs.
 #[derive(Debug, Clone, Default, Args)]
 pub(in crate::cli) struct JudgeArgs {
-    /// Where the judge is: http://…, https://… or `simulator`. Methods that ask nobody need none.
+    /// Upstream of the judge: http://…, https://… or `simulator`.
     #[arg(long, value_name = "URL")]
     pub(super) upstream: Option<String>,
-    /// Its name.
+    /// Model of the judge.
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// Environment variable that holds its key.
+    /// Environment variable with the judge's key.
     #[arg(long, value_name = "VAR")]
     pub(super) key_env: Option<String>,
-    /// Where its questions and answers are recorded, and looked up before any is asked: a second time nothing is asked live.
+    /// Directory that records the judge's answers; recorded questions are not asked again.
     #[arg(long, value_name = "DIR")]
     pub(super) cassette: Option<PathBuf>,
-    /// Where they are recorded without a cassette.
+    /// Directory for the judge's recordings, without --cassette.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR", conflicts_with = "cassette")]
     pub(super) log_dir: Option<PathBuf>,
-    /// Configuration; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// PEM file of certificates to trust beside the system's.
+    /// PEM file of additional certificates to trust.
     #[arg(long, value_name = "FILE")]
     pub(super) ca_file: Option<PathBuf>,
-    /// Seconds that one answer may take.
+    /// Timeout of one answer in seconds.
     #[arg(long, default_value_t = PATIENCE, value_name = "S")]
     pub(super) timeout: f64,
     #[command(flatten)]
     pub(super) spending: BudgetArgs,
-    /// Ask for answers in words alone, not by JSON schema. An upstream that refuses a schema is asked so by itself.
+    /// Request answers in words, not by JSON schema. Automatic if the upstream refuses a schema.
     #[arg(long)]
     pub(super) no_schema: bool,
-    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
-    /// What its upstream refuses is left out or exchanged by itself.
+    /// Request parameter of the judge; VALUE `none` omits it; repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) parameter: Vec<ParameterSetting>,
 }
@@ -130,14 +129,14 @@ pub(in crate::cli) struct JudgeArgs {
 /// What a recorded run does not say of itself.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct RunFacts {
-    /// The task of the run. Without it: the first message that its first agent was given.
+    /// Task of the run. Default: the first message to its first agent.
     #[arg(long, value_name = "TEXT")]
     pub(super) question: Option<String>,
-    /// The right answer, for judges that may know it (--gold on).
+    /// Right answer, for judges that see it (--gold on).
     #[arg(long, value_name = "TEXT", requires = "question")]
     pub(super) answer: Option<String>,
-    /// Other runs of the same task, for `alignment` and `spectrum`: runs, directories of runs, datasets. Without it: the runs
-    /// beside this one that were given the same task, or the dataset's own.
+    /// Other runs of the task, for `alignment` and `spectrum`: runs, directories of runs, data sets. Default: those
+    /// beside this run or in its data set.
     #[arg(long, value_name = "RUN|DIR|DATASET")]
     pub(super) against: Vec<PathBuf>,
 }
@@ -145,9 +144,9 @@ pub(super) struct RunFacts {
 /// Whether judges know the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum GoldArg {
-    /// They do.
+    /// Judges see it.
     On,
-    /// They do not.
+    /// Judges do not see it.
     Off,
 }
 

@@ -22,9 +22,9 @@ use crate::{
 pub(super) enum Group {
     /// Each trace.
     Trace,
-    /// All traces of a `gen_ai.conversation.id` or `session.id`.
+    /// All traces with the same `gen_ai.conversation.id` or `session.id`.
     Session,
-    /// All that stands in a file: for tracers that give each call a trace of its own.
+    /// All traces of a file, for tracers that start a trace per call.
     File,
 }
 

@@ -56,13 +56,13 @@ const SDKS: &[(&str, &str, &[&str])] = &[
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DoctorArgs {
-    /// Where requests are to go, as for `run`.
+    /// Upstream to check, as for `run`.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     upstream: Option<String>,
-    /// Where recordings are to go.
+    /// Directory for recordings.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
     log_dir: Option<PathBuf>,
-    /// Configuration; ./aegis.toml if there is one.
+    /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }

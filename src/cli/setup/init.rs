@@ -28,10 +28,10 @@ const START: [(&str, &str); 4] = [
 /// Options of `init`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct InitArgs {
-    /// Where the files go; made if it is not there. A file that is there is never replaced.
+    /// Directory for the files, made if missing. Existing files are never replaced.
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// A recorded run: its agents, an error for one of them, its command as a campaign.
+    /// Recorded run from which to take agents, an error for one of them, and the command.
     #[arg(long, value_name = "RUN_DIR")]
     from: Option<PathBuf>,
 }

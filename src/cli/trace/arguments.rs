@@ -15,7 +15,7 @@ use crate::{
 /// Options of `trace`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TraceArgs {
-    /// The failed run's directory.
+    /// Directory of the failed run.
     #[arg(value_name = "RUN_DIR")]
     pub(super) dir: PathBuf,
     #[command(flatten)]
@@ -24,24 +24,25 @@ pub(in crate::cli) struct TraceArgs {
     pub(super) analyzer: AnalyzerArgs,
     #[command(flatten)]
     pub(super) terms: TermsArgs,
-    /// Which step is tested next: `scan` without it, `best-first` with --prior. It moves the price, never what is concluded.
+    /// Order of testing steps; affects only the cost. Default: `scan`, with --prior `best-first`.
     #[arg(long, value_enum)]
     pub(super) order: Option<OrderArg>,
     #[command(flatten)]
     pub(super) prior: PriorArgs,
-    /// Do not look for the last decisive step: stop when the earliest is known.
+    /// Stop at the earliest decisive step.
     #[arg(long)]
     pub(super) first: bool,
-    /// Where no step heals the run alone, try pairs of them together.
+    /// If no single step makes the run pass, test pairs of steps.
     #[arg(long)]
     pub(super) coupled: bool,
-    /// Describe each agent as a whole too: its replies all corrected, or emptied, call by call.
+    /// Also test each agent as a whole, with all its replies corrected or emptied, call by call.
     #[arg(long)]
     pub(super) agents: bool,
-    /// The rule whose step becomes the run's label. Where it names none, a step whose own effect is shown is a flip.
+    /// Rule that selects the labelled step. If it selects none, a step with a proven effect of its own is labelled
+    /// `flip`.
     #[arg(long, value_parser = one_of(LabelRule::ALL, LabelRule::name), default_value = LabelRule::EarliestFlip.name(), value_name = "RULE")]
     pub(super) label: LabelRule,
-    /// Say what the trace would cost, and execute nothing.
+    /// Print the cost and execute nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
     #[command(flatten)]
@@ -56,18 +57,18 @@ pub(in crate::cli) struct TraceArgs {
 #[derive(Debug, Clone, Args)]
 #[group(required = true, multiple = true)]
 pub(super) struct SourceArgs {
-    /// JSON lines: {"step": N, "reply": "…", "reason": "…"}.
+    /// Corrections as JSON lines: {"step": N, "reply": "…", "reason": "…"}.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["twin", "redraw", "analyzer"])]
     pub(super) corrections: Option<PathBuf>,
-    /// A recorded run of the same task that succeeded: each step is corrected with its twin's reply. With --redraw,
-    /// steps of which it says nothing are asked once more; with --analyzer, it clears the steps that said the same.
+    /// Successful recorded run of the same task; its replies correct the steps. With --redraw, other steps are drawn
+    /// again; with --analyzer, steps with equal replies are cleared.
     #[arg(long, value_name = "RUN_DIR")]
     pub(super) twin: Option<PathBuf>,
-    /// Ask the live model once more at each step: finds an error that chance made, never one that it makes again.
+    /// Ask the live model again at each step. Finds errors of chance, not systematic ones.
     #[arg(long, conflicts_with = "analyzer")]
     pub(super) redraw: bool,
-    /// Ask an analyzer model for a correction of each step: http://…, https://… or `simulator`. Its questions and
-    /// answers are recorded as a run of their own. What it proposes shows flips, never the earliest one.
+    /// Upstream of a model that proposes corrections, recorded as a separate run. Its proposals show flips, never the
+    /// earliest one.
     #[arg(long, value_name = "URL")]
     pub(super) analyzer: Option<String>,
 }
@@ -75,20 +76,19 @@ pub(super) struct SourceArgs {
 /// The analyzer model, and what it may know.
 #[derive(Debug, Clone, Args)]
 pub(super) struct AnalyzerArgs {
-    /// Its name.
+    /// Model of the analyzer.
     #[arg(long, default_value = "gpt-4o-mini", value_name = "NAME", requires = "analyzer")]
     pub(super) analyzer_model: String,
-    /// Environment variable that holds its key.
+    /// Environment variable with the analyzer's key.
     #[arg(long, value_name = "VAR", requires = "analyzer")]
     pub(super) analyzer_key_env: Option<String>,
-    /// The right result, for it to know; corrections that give it away are refused.
+    /// Right answer, shown to the analyzer. Corrections that reveal it are refused.
     #[arg(long, value_name = "TEXT", requires = "analyzer")]
     pub(super) gold: Option<String>,
-    /// Do not tell it what the verifier said of the run.
+    /// Hide the checker's evidence from the analyzer.
     #[arg(long, requires = "analyzer")]
     pub(super) no_feedback: bool,
-    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
-    /// What its upstream refuses is left out or exchanged by itself.
+    /// Request parameter of the analyzer; VALUE `none` omits it; repeatable.
     #[arg(long, visible_alias = "parameter", value_name = "NAME=VALUE", requires = "analyzer")]
     pub(super) analyzer_parameter: Vec<ParameterSetting>,
 }
@@ -96,16 +96,16 @@ pub(super) struct AnalyzerArgs {
 /// On what terms something counts as shown.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct TermsArgs {
-    /// Most pairs of executions of a step.
+    /// Maximum pairs per step.
     #[arg(long, default_value_t = 40, value_name = "N")]
     pairs: u32,
-    /// The highest probability with which the trace may blame any step without effect.
+    /// Maximum probability of blaming any step without effect (type I error).
     #[arg(long, default_value_t = 0.01, value_name = "A")]
     alpha: f64,
-    /// The effect that other steps are cleared of.
+    /// Smallest effect that must be ruled out before a step is reported as not responsible.
     #[arg(long, default_value_t = 0.5, value_name = "D")]
     effect: f64,
-    /// How probable it may be that such an effect of another step was missed.
+    /// Probability of missing such an effect (type II error).
     #[arg(long, default_value_t = 0.05, value_name = "P")]
     miss: f64,
 }

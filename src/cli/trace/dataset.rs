@@ -16,17 +16,16 @@ use crate::{
 /// Where a traced run is kept as data.
 #[derive(Debug, Clone, Args)]
 pub(super) struct DatasetArgs {
-    /// Add the run, with the label that was found, to this dataset; it is made if it is not there. The run of --twin is
-    /// added as its clean twin.
+    /// Add the labelled run to this data set, made if missing. The --twin run becomes its clean twin.
     #[arg(long, value_name = "DIR", requires_all = ["tasks", "task"])]
     dataset: Option<PathBuf>,
-    /// The task set that the run's task is in: JSON lines with `id`, `question`, `answer`.
+    /// Task set with the run's task: JSON lines with `id`, `question`, `answer`.
     #[arg(long, value_name = "FILE", requires = "dataset")]
     tasks: Option<PathBuf>,
-    /// The id of the run's task.
+    /// Id of the run's task.
     #[arg(long, value_name = "ID", requires = "dataset")]
     task: Option<String>,
-    /// The name of the multi-agent system.
+    /// Name of the multi-agent system.
     #[arg(long, value_name = "NAME", default_value = "")]
     system: String,
 }

@@ -29,20 +29,19 @@ use crate::{
 /// Where a ranking comes from, and the judge of methods that ask one.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct PriorArgs {
-    /// Look at the most suspicious step first, by what is fused of these: methods (`aegis attribute --list`), predictions that
-    /// `attribute --out` wrote (.jsonl), what `aegis learn` wrote (.toml). The judge is the trace's own upstream.
+    /// Test the most suspicious step first, by a fused ranking of methods (`aegis attribute --list`), predictions of
+    /// `attribute --out` (.jsonl) and rankers of `aegis learn` (.toml). Judges use the trace's upstream.
     #[arg(long, value_name = "METHOD|PRED.jsonl|PRIOR.toml", value_delimiter = ',')]
     pub(super) prior: Vec<String>,
-    /// The judge's model, where it is not the one that the run asked first.
+    /// Model of the judge. Default: the first model that the run asked.
     #[arg(long, value_name = "NAME", requires = "prior")]
     prior_model: Option<String>,
-    /// Where the judge's questions and answers are recorded, and looked up before any is asked. Without it: beside the trials.
+    /// Directory that records the judge's answers; recorded questions are not asked again. Default: beside the trials.
     #[arg(long, value_name = "DIR", requires = "prior")]
     prior_cassette: Option<PathBuf>,
     #[arg(long, hide = true, value_parser = former_budget)]
     prior_budget: Option<String>,
-    /// Set a parameter of the judge's requests by hand: temperature=1, or temperature=none to leave it out; may be said several
-    /// times. What its upstream refuses is left out or exchanged by itself.
+    /// Request parameter of the judge; VALUE `none` omits it; repeatable.
     #[arg(long, value_name = "NAME=VALUE", requires = "prior")]
     prior_parameter: Vec<ParameterSetting>,
 }

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Split, Task};
 
-/// Shares of the parts; what is left of 1 is for training.
+/// Shares of the splits; the rest is for training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Splits {
     /// Seed of the draw.
     pub seed: u64,
-    /// Share of tasks to choose by, 0 to 1.
+    /// Share of tasks for selection, 0 to 1.
     pub validation: f64,
-    /// Share of tasks to measure on, 0 to 1.
+    /// Share of tasks for measurement, 0 to 1.
     pub test: f64,
 }
 

@@ -9,13 +9,13 @@ use super::{
     latex, value,
 };
 
-/// Compares mathematical answers: what stands in the last `\boxed{…}` of the output, else after its last `answer:`.
-/// Layout, spelling of fractions and roots, units in `\text`, and a leading `x =` do not count; values are compared
-/// within 10⁻⁹; `(1, 2)` is ordered, `{1, 2}` and `1, 2` are not.
+/// Compares mathematical answers: the content of the last `\boxed{…}`, else the text after the last `answer:`. Ignores
+/// layout, spelling of fractions and roots, units in `\text`, and a leading `x =`. Values match within 10⁻⁹; `(1, 2)`
+/// is ordered, `{1, 2}` and `1, 2` are not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Boxed {
-    /// Whether an output without a box holds no answer.
+    /// Whether an output without a box has no answer.
     pub required: bool,
 }
 

@@ -13,13 +13,14 @@ use super::{
 };
 use crate::trajectory::patterns;
 
-/// Compares choice letters, A to J. The output's is the one in its last `\boxed{…}`, else after its last `answer:` or
-/// `answer is`, else alone on its last line, else the only one that its prose names and does not deny: `(C)`, `option C`, `it's C`, or the
-/// words of the choice. An output that names none, or several, is unknown; one that denies the expected letter, or is empty, is wrong.
+/// Compares choice letters, A to J. The output's letter is in its last `\boxed{…}`, else after its last `answer:` or
+/// `answer is`, else alone on its last line, else the only one that its prose names and does not deny: `(C)`, `option
+/// C`, `it's C`, or the words of the choice. No letter, or several: unknown. The expected letter denied, or no output:
+/// failure.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Choice {
-    /// The choices in order, A first; without them they are read from the question (`A) …` or `(A) …`, one a line).
+    /// Choices in order, A first. Default: read from the question (`A) …` or `(A) …`, one per line).
     pub choices: Vec<String>,
 }
 

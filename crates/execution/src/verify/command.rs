@@ -14,43 +14,43 @@ use serde::{Deserialize, Serialize};
 use super::{Case, UnnamedVerdict, Surroundings, excerpt, sandbox};
 use crate::launch::{Ended, Ending, Launch};
 
-/// Runs a shell line in a fresh directory: exit code 0 is success, 1 failure, any other unknown. The output is on its
-/// standard input and in the file that `output_as` names. The line sees `AEGIS_EXPECTED`, `AEGIS_QUESTION`,
-/// `AEGIS_RUN_DIR`, `PATH` and nothing else of the environment; what it starts ends with it. Where the system has namespaces
-/// for it, it has no network and sees no process but its own.
+/// Runs a shell line in a fresh directory. Exit code 0: success; 1: failure; other: unknown. The output is on standard
+/// input and in the file `output_as`. The environment is `AEGIS_EXPECTED`, `AEGIS_QUESTION`, `AEGIS_RUN_DIR` and
+/// `PATH`. Child processes end with it. Where namespaces are available, it has no network and sees only its own
+/// processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// The line for `sh -c`, for example `python3 -B tests.py`.
+    /// Line for `sh -c`, for example `python3 -B tests.py`.
     pub run: String,
-    /// Files that are put beside the output, by name.
+    /// Further files in the directory: name = content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// The file that gets the output.
+    /// Name of the file with the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_as: Option<String>,
-    /// Whether only the code of the output counts: its last fenced block, or all of it where none is fenced.
+    /// Whether only the last fenced block of the output counts, if there is one.
     #[serde(default)]
     pub code: bool,
-    /// Longest run, in seconds.
+    /// Timeout in seconds.
     #[serde(default = "ten")]
     pub timeout_s: f64,
-    /// Largest memory of each process, in megabytes.
+    /// Maximum memory of each process in megabytes.
     #[serde(default = "memory")]
     pub memory_mb: u64,
-    /// What it means that the time ran out: a solution that hangs has failed its tests.
+    /// Verdict on a timeout: a solution that hangs has failed its tests.
     #[serde(default)]
     pub on_timeout: OnTimeout,
 }
 
-/// What it means that the time ran out.
+/// Verdict on a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
     /// The task is not solved.
     #[default]
     Failure,
-    /// Nobody can tell.
+    /// It cannot be told.
     Unknown,
 }
 

@@ -26,13 +26,12 @@ use crate::{
 pub struct Verify {
     /// Where the system's output is.
     pub output: Output,
-    /// What of the output is its answer: the last match's first group. Without it, all of the output.
+    /// Regular expression of the answer in the output: first group of the last match. Default: the whole output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Pattern>,
-    /// The checkers: the first that can tell decides. A task's own checker takes their place.
+    /// Checkers; the first that can tell decides. A task's own checker replaces them.
     pub checks: Vec<Check>,
-    /// Whether tasks may bring commands of their own, which run as you do: whoever wrote the task file then decides what
-    /// runs here.
+    /// Allow commands in task files. They run with your rights: only for files that you trust.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_task_commands: bool,
 }
@@ -41,12 +40,12 @@ pub struct Verify {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Output {
-    /// Its standard output.
+    /// Standard output.
     #[default]
     Stdout,
-    /// A file, in its working directory.
+    /// A file in the working directory.
     File(PathBuf),
-    /// The last reply that an agent got; `*` is any agent.
+    /// The last reply to an agent; `*` is any agent.
     Reply(String),
 }
 

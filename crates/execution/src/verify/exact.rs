@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Case, UnnamedVerdict};
 
-/// Compares texts character by character; blanks at either end do not count.
+/// Compares texts character by character, without leading and trailing blanks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Exact {
-    /// Whether blanks at either end count.
+    /// Whether leading and trailing blanks count.
     pub keep_blanks: bool,
 }
 

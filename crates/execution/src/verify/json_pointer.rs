@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::{Case, UnnamedVerdict, normalised::words, excerpt, value::close};
 
-/// Compares the value at a JSON pointer (RFC 6901) of the output with the expected answer. The JSON may stand in a
-/// fence or in prose: the last object or array of the output is read.
+/// Compares the value at a JSON pointer (RFC 6901) of the output's last JSON object or array with the expected answer.
+/// The JSON may stand in a fence or in prose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonPointer {
-    /// The pointer, for example `/result/total`; empty for the whole.
+    /// Pointer, for example `/result/total`; empty for the whole.
     pub pointer: String,
-    /// What the value is compared with, instead of the task's answer.
+    /// Expected value, instead of the task's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equals: Option<Value>,
 }

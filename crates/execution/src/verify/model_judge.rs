@@ -13,25 +13,25 @@ use crate::{
     surface::{Conversation, RequiredFormat, Message, OpenaiChat, ParameterSetting, ParameterSettings, Role, door, stopped_short},
 };
 
-/// Asks a model, at temperature 0, whether the output answers the question as the expected answer does. Where it is
-/// asked is the campaign's to say; what it was asked and answered is kept by [`super::Transcript`].
+/// Asks a model, at temperature 0, whether the output answers the question as the expected answer does. The campaign's
+/// `judge` is its upstream; questions and answers are recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelJudge {
-    /// The model's name, as the judge's upstream knows it.
+    /// Name of the model at the judge's upstream.
     pub model: String,
-    /// What it is told instead of the built-in instruction. It must ask for JSON with `reason`, a text, and `verdict`,
-    /// one of `correct`, `incorrect`, `cannot_tell`; a backend that takes a schema is held to that shape.
+    /// Instruction instead of the built-in one. It must request JSON with `reason`, a text, and `verdict`: `correct`,
+    /// `incorrect` or `cannot_tell`. Upstreams that take a schema enforce this shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// How often it is asked, at most, where its answer cannot be read.
+    /// Maximum attempts if the answer cannot be read.
     #[serde(default = "two")]
     pub attempts: u32,
-    /// Longest wait for an answer, in seconds.
+    /// Timeout of an answer in seconds.
     #[serde(default = "minute")]
     pub timeout_s: f64,
-    /// Parameters of the request that are set by hand, each `"NAME=VALUE"`; `"temperature=none"` leaves one out. What the upstream
-    /// refuses is left out by itself.
+    /// Request parameters, each `"NAME=VALUE"`; `"temperature=none"` omits one. Parameters that the upstream refuses
+    /// are omitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub parameters: Vec<ParameterSetting>,

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Case, UnnamedVerdict, answer};
 
-/// Compares words: case, punctuation, blanks, articles and thousands separators do not count.
+/// Compares words, without case, punctuation, blanks, articles and thousands separators.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Normalised {
-    /// Whether it is enough that the output holds the expected words in a row and does not deny them.
+    /// Whether it suffices that the output contains the expected words in sequence and does not deny them.
     pub contains: bool,
 }
 

@@ -9,27 +9,27 @@ use super::{
     value::close,
 };
 
-/// Compares numbers. The output's is the one in its last `\boxed{…}`, else after its last `answer:` or `answer is`,
-/// else the last one in it.
+/// Compares numbers. The output's number is in its last `\boxed{…}`, else after its last `answer:` or `answer is`, else
+/// its last number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Numeric {
-    /// Largest difference, as a share of the larger number.
+    /// Maximum relative difference, by the larger number.
     pub relative: f64,
-    /// Largest difference.
+    /// Maximum absolute difference.
     pub absolute: f64,
-    /// What is done with units.
+    /// How units are compared.
     pub units: Units,
 }
 
-/// What is done with units.
+/// How units are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Units {
-    /// Known ones are converted, different dimensions differ, a missing or unknown one is no difference.
+    /// Known units are converted, different dimensions differ, missing or unknown units are ignored.
     #[default]
     Convert,
-    /// The expected unit, if there is one, must be given.
+    /// The expected unit, if any, must be given.
     Require,
     /// Only the numbers count.
     Ignore,

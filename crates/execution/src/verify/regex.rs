@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{Case, UnnamedVerdict, normalised::words, excerpt};
 use crate::trajectory::Pattern;
 
-/// Matches the output against a pattern. A group named `answer` is compared with the expected answer, word for word.
+/// Matches the output against a pattern. A group `answer` must equal the expected answer, word for word.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Regex {
-    /// The pattern; `{answer}` in it stands for the expected answer, verbatim.
+    /// Pattern; `{answer}` stands for the expected answer, verbatim.
     pub pattern: String,
     /// Whether a match is a failure.
     #[serde(default)]

@@ -25,7 +25,7 @@ pub enum HintsError {
     },
 }
 
-/// Where hints are looked for (`[hints]` of `aegis.toml`).
+/// Names of runs and agents in requests (`[hints]` of `aegis.toml`).
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hints {
@@ -41,7 +41,7 @@ pub struct Hints {
     pub metadata_run: Option<String>,
     /// Entry of the body's `metadata` that names the agent.
     pub metadata_agent: Option<String>,
-    /// Whether the body's `user` names the agent. Off by default: it may be an end user.
+    /// Whether the body's `user` names the agent, not an end user.
     pub user_is_agent: bool,
     /// Regular expression over the model's name, with group `agent`.
     pub model: Option<WholePattern>,
@@ -51,15 +51,15 @@ pub struct Hints {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
-    /// The key, as the client sends it. It is never forwarded.
+    /// Key that the client sends. It is never forwarded.
     pub key: String,
-    /// The run it stands for.
+    /// Its run.
     pub run: Option<String>,
-    /// The agent it stands for.
+    /// Its agent.
     pub agent: Option<String>,
 }
 
-/// A regular expression (syntax of the `regex` crate: linear time) that must match the whole text.
+/// A regular expression (syntax of the `regex` crate) that must match the whole text.
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]

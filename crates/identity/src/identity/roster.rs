@@ -22,61 +22,60 @@ pub struct RosterError {
     pub detail: String,
 }
 
-/// One rule; all conditions that it names must hold.
+/// One rule; all its conditions must hold.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RosterRule {
-    /// The agent. May be left out when `system_regex` has a group `agent`.
+    /// Name of the agent; optional if `system_regex` has a group `agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Text that the system prompt contains. Of several words, it does not count where it stands in quotation marks, a block quote
-    /// or a code block: a prompt may quote another agent's.
+    /// Text that the system prompt contains. Several words do not count in quotation marks, a block quote or a code
+    /// block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_contains: Option<String>,
-    /// Regular expression that the system prompt matches somewhere; a group `agent` names the agent.
+    /// Regular expression that matches in the system prompt; a group `agent` names the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_regex: Option<String>,
-    /// Names of tools that are all on offer.
+    /// Tools that must all be offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The model's name.
+    /// Name of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Text that the first user message contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_contains: Option<String>,
-    /// Regular expression that the first user message matches somewhere.
+    /// Regular expression that matches in the first user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_regex: Option<String>,
-    /// Regular expression that the last user message matches somewhere: for a prompt that many agents share, of which the last
-    /// message says who speaks.
+    /// Regular expression that matches in the last user message, for agents that share a prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_user_regex: Option<String>,
-    /// The `name` that the system message carries.
+    /// `name` of the system message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wire_name: Option<String>,
-    /// Learned looks (`agent-<8 hex>`, as `aegis agents` shows them), any of which is this agent.
+    /// Learned looks of this agent (`agent-<8 hex>` in `aegis agents`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looks: Option<Vec<String>>,
     /// Whether the request has no system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bare: Option<bool>,
-    /// How many equal agents of this name a run has; 1 when not said. With more, each is told by its own history.
+    /// Number of instances per run; 1 if not given. They are told apart by their histories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
-    /// The order of equal agents that their histories do not tell apart. `turn`: one after the other. `arrival`: in rounds, numbered
-    /// as their requests arrive. Needs `instances`. Without an order such a step is `ambiguous`.
+    /// Order of instances that their histories do not tell apart: `turn`, one after the other, or `arrival`, in rounds,
+    /// numbered by arrival. Requires `instances`. Without it, the step is `ambiguous`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<SpeakingOrder>,
 }
 
-/// How equal agents speak.
+/// Order in which instances speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeakingOrder {
-    /// One after the other, always in the same order: two at once are `ambiguous`.
+    /// One after the other, always in the same order; two at once are `ambiguous`.
     Turn,
-    /// In rounds; within one they are numbered as they arrive.
+    /// In rounds, numbered by arrival within each.
     Arrival,
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// `"all"`, `"first"`, or how many tries from the first on.
+/// `"all"`, `"first"`, or the number of attempts from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Attempts {
     /// Every try: the agent program sees the failure.

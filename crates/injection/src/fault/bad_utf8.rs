@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
 
-/// Puts a byte that no UTF-8 text has into one frame of a stream, or into a whole reply.
+/// Puts an invalid UTF-8 byte into a frame of a stream, or into a whole reply.
 ///
 /// SDKs raise their decoder's error, or show a replacement character.
 ///
@@ -24,10 +24,10 @@ use super::{Answered, Attempts, Disturbance, Fault};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BadUtf8 {
-    /// Which frame of a stream, 0-based.
+    /// Index of the frame in a stream, 0-based.
     #[serde(default)]
     pub frame: u32,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

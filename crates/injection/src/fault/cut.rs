@@ -30,10 +30,10 @@ pub struct Cut {
     /// Whether the framing is closed properly.
     #[serde(default)]
     pub clean: bool,
-    /// Whether an event stream that is cut cleanly still gets its end marker.
+    /// With `clean`: whether an event stream still gets its end marker.
     #[serde(default)]
     pub done: bool,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
 
-/// Ends a stream with the provider's error event after some frames, or puts its error in the place of a whole reply,
-/// which keeps its status.
+/// Ends a stream with the provider's error event after some frames, or replaces a whole reply by its error; the status
+/// stays.
 ///
 /// The head has said 200 by then, so no SDK tries again by itself.
 ///
@@ -25,15 +25,15 @@ use super::{Answered, Attempts, Disturbance, Fault};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorEvent {
-    /// How many frames of a stream come before it.
+    /// Frames of the stream before the event.
     #[serde(default)]
     pub after_frames: u32,
-    /// The HTTP status that the error would have had: it decides what the provider says.
+    /// HTTP status that selects the provider's error.
     #[serde(default = "overloaded")]
     pub status: u16,
-    /// The error's code, instead of the provider's own.
+    /// Error code, instead of the provider's.
     pub code: Option<String>,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

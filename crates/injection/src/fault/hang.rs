@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Attempts, Disturbance, Fault, Moment, WAIT_LIMIT_S};
 
-/// Sends nothing more and keeps the connection open, until the client gives up or the time is over.
+/// Stops sending and keeps the connection open until the client gives up or the time is over.
 ///
 /// ```toml
 /// [[injection]]
@@ -26,10 +26,10 @@ pub struct Hang {
     /// When.
     #[serde(default = "before_body")]
     pub at: Moment,
-    /// How long at most, in seconds; more than 0, at most an hour. The connection is then reset.
+    /// Maximum time in seconds, above 0, at most an hour; then the connection is reset.
     #[serde(default = "an_hour")]
     pub at_most_s: f64,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

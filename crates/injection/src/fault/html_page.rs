@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{AnswerBody, Attempts, Disturbance, Fault, words};
 
-/// Answers with the HTML page of a web server whose service is down, instead of asking the upstream.
+/// Answers with a web server's HTML error page instead of asking the upstream.
 ///
 /// ```toml
 /// [[injection]]
@@ -22,10 +22,10 @@ use super::{AnswerBody, Attempts, Disturbance, Fault, words};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HtmlPage {
-    /// The HTTP status: 200 to 599. With 200, clients take the page for an answer.
+    /// HTTP status, 200 to 599. With 200, clients take the page for an answer.
     #[serde(default = "bad_gateway")]
     pub status: u16,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Attempts, Disturbance, Fault, WAIT_LIMIT_S};
 
-/// Waits before the request is sent on: a fixed time, or one drawn from a distribution.
+/// Delays the request by a fixed or drawn time.
 ///
 /// Times are in milliseconds; a drawn time is at least 0 and at most an hour. Retries of a call wait as long as the
 /// first try did.
@@ -27,15 +27,15 @@ use super::{Attempts, Disturbance, Fault, WAIT_LIMIT_S};
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
-    /// Always this long.
+    /// Fixed delay.
     pub ms: Option<u64>,
-    /// Anything between two times, all equally likely.
+    /// Uniform distribution between two times.
     pub uniform: Option<Uniform>,
-    /// Around a mean, as a bell curve.
+    /// Normal distribution.
     pub normal: Option<Normal>,
-    /// Around a median, with a long tail: what real services show.
+    /// Lognormal distribution with a long tail, as real services show.
     pub lognormal: Option<Lognormal>,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }
@@ -44,9 +44,9 @@ pub struct Latency {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
-    /// Shortest time, in milliseconds.
+    /// Minimum in milliseconds.
     pub min_ms: u64,
-    /// Longest time, in milliseconds.
+    /// Maximum in milliseconds.
     pub max_ms: u64,
 }
 
@@ -54,9 +54,9 @@ pub struct Uniform {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Normal {
-    /// Mean, in milliseconds.
+    /// Mean in milliseconds.
     pub mean_ms: u64,
-    /// Standard deviation, in milliseconds.
+    /// Standard deviation in milliseconds.
     pub sd_ms: u64,
 }
 
@@ -64,9 +64,9 @@ pub struct Normal {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lognormal {
-    /// Median, in milliseconds.
+    /// Median in milliseconds.
     pub median_ms: u64,
-    /// Standard deviation of the logarithm, for example 0.5; from 0 to 5.
+    /// Standard deviation of the logarithm, 0 to 5.
     pub sigma: f64,
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
 
-/// Cuts the JSON of one frame of a stream, or of a whole reply, in half; everything after it comes as it should.
+/// Halves the JSON of a frame of a stream, or of a whole reply; the rest is intact.
 ///
 /// SDKs raise their JSON parser's error, which agent programs seldom expect.
 ///
@@ -24,10 +24,10 @@ use super::{Answered, Attempts, Disturbance, Fault};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MalformedChunk {
-    /// Which frame of a stream, 0-based.
+    /// Index of the frame in a stream, 0-based.
     #[serde(default)]
     pub frame: u32,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

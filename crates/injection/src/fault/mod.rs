@@ -161,8 +161,8 @@ pub struct Pace {
     pub bytes_per_s: Option<u32>,
 }
 
-/// A point of the exchange. In a plan: `"before_request"`, `"before_body"`, `{ after_bytes = 100 }`,
-/// `{ after_frames = 3 }` or `"before_end"`.
+/// A point of the exchange. In a plan: `"before_request"`, `"before_body"`, `{ after_bytes = 100 }`, `{ after_frames =
+/// 3 }` or `"before_end"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {

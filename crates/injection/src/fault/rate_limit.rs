@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Disturbance, Fault, WAIT_LIMIT_S, Window};
 
-/// Answers 429 while a window of requests is used up, with the provider's own headers.
+/// Answers 429 while a window of requests is used up, with the provider's headers.
 ///
 /// The window holds `requests` and is refilled evenly over `per_s`. Tries count as requests, as they do for a provider,
 /// so a client that asks again too soon is refused again. It is the only fault that looks at the clock.
@@ -26,14 +26,14 @@ use super::{Disturbance, Fault, WAIT_LIMIT_S, Window};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
-    /// How many requests the window holds; 0 to refuse each until it is refilled.
+    /// Requests that the window holds; 0 refuses all until it is refilled.
     pub requests: u32,
-    /// Seconds in which an empty window is full again; more than 0, at most an hour.
+    /// Seconds until an empty window is full again; above 0, at most an hour.
     pub per_s: f64,
-    /// Whether each agent has a window of its own; otherwise the run has one.
+    /// Whether each agent has its own window, instead of one for the run.
     #[serde(default = "yes")]
     pub per_agent: bool,
-    /// Whether the answer says when to try again.
+    /// Whether the answer says when to retry.
     #[serde(default = "yes")]
     pub retry_after: bool,
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Attempts, Disturbance, Fault, Moment};
 
-/// Closes the connection in order, without a byte of an answer, as a service does that takes connections and dies.
+/// Closes the connection properly, without sending a byte.
 ///
 /// SDKs send such a call again.
 ///
@@ -23,7 +23,7 @@ use super::{Attempts, Disturbance, Fault, Moment};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RefuseConnection {
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

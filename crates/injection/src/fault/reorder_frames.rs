@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
 
-/// Lets two frames of a stream that follow each other change places.
+/// Swaps two consecutive frames of a stream.
 ///
 /// ```toml
 /// [[injection]]
@@ -22,9 +22,9 @@ use super::{Answered, Attempts, Disturbance, Fault};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderFrames {
-    /// The first of them, 0-based.
+    /// First of the two frames, 0-based.
     pub frame: u32,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
 
-/// Sends frames of a stream twice, as a service does that resumes a stream at the wrong place.
+/// Sends frames of a stream twice.
 ///
 /// A client that adds up what it gets says those words twice.
 ///
@@ -24,12 +24,12 @@ use super::{Answered, Attempts, Disturbance, Fault};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepeatFrames {
-    /// The first of them, 0-based.
+    /// First of these frames, 0-based.
     pub frame: u32,
-    /// How many; at least 1.
+    /// Number of frames, at least 1.
     #[serde(default = "one")]
     pub count: u32,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

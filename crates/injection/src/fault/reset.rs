@@ -28,7 +28,7 @@ pub struct Reset {
     /// When.
     #[serde(default = "before_body")]
     pub at: Moment,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

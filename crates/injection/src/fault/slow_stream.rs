@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Attempts, Disturbance, Fault, Pace, WAIT_LIMIT_S};
 
-/// Passes the reply on slowly: a wait before the first byte, a wait before each frame of a stream, a limit on bytes.
+/// Slows the reply: delays the first byte and each frame, limits bytes per second.
 ///
 /// No byte changes. A client's own time limit counts between bytes or over the whole, which this tells apart.
 ///
@@ -31,9 +31,9 @@ pub struct SlowStream {
     /// Milliseconds before each further frame of an event stream; at most an hour.
     #[serde(default)]
     pub frame_ms: u32,
-    /// Most bytes in a second; at least 1.
+    /// Maximum bytes per second, at least 1.
     pub bytes_per_s: Option<u32>,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Answered, Attempts, Disturbance, Fault, words};
 use crate::surface::Answer;
 
-/// Spoils the text of the answer in the way in which services fail, not models: the reply is well-formed and says 200.
+/// Spoils the answer's text as services do: the reply is well-formed, with status 200.
 ///
 /// The names are those of the field: `error_text` and `timeout_text` are crashes said as content, `empty` and `truncated`
 /// are omissions, `mojibake` and `policy` are wrong values.
@@ -28,31 +28,31 @@ use crate::surface::Answer;
 pub struct SpoilAnswer {
     /// How.
     pub how: Spoiling,
-    /// What share of the text is kept, with `truncated`: 0 to 1.
+    /// Share of the text that is kept with `truncated`, 0 to 1.
     #[serde(default = "third")]
     pub keep: f64,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }
 
-/// A way in which a text is spoiled.
+/// How a text is spoiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spoiling {
-    /// A service's failure is said as the answer.
+    /// A service's error message as the answer.
     ErrorText,
-    /// A time-out is said as the answer.
+    /// A timeout message as the answer.
     TimeoutText,
-    /// A web server's error page is said as the answer.
+    /// A web server's error page as the answer.
     HtmlPage,
-    /// A policy's JSON is said as the answer.
+    /// A policy's JSON as the answer.
     Policy,
-    /// A refusal is said instead, and the answer ends as filtered.
+    /// A refusal, with the finish reason of a filter.
     Filtered,
-    /// Nothing is said.
+    /// An empty answer.
     Empty,
-    /// It breaks off at its longest.
+    /// Cut, as at the length limit.
     Truncated,
     /// Its UTF-8 was taken for Latin-1.
     Mojibake,

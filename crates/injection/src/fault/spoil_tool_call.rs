@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Answered, Attempts, Disturbance, Fault, words};
 use crate::surface::Answer;
 
-/// Spoils the tool calls of the answer. A reply without any is left alone.
+/// Spoils the tool calls of the answer. Replies without any are not changed.
 ///
 /// The names are those of the field: `no_arguments` and `lost` are crashes, `dropped` and `truncated` omissions, `symbols`,
 /// `unknown_keys`, `stale` and `other_entity` wrong values.
@@ -30,31 +30,31 @@ use crate::surface::Answer;
 pub struct SpoilToolCall {
     /// How.
     pub how: CallSpoiling,
-    /// What share of each text argument is kept, with `truncated`: 0 to 1.
+    /// Share of each text argument that is kept with `truncated`, 0 to 1.
     #[serde(default = "third")]
     pub keep: f64,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }
 
-/// A way in which a tool call is spoiled.
+/// How a tool call is spoiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallSpoiling {
-    /// The arguments are an empty object.
+    /// Empty arguments.
     NoArguments,
-    /// The answer is lost: a time-out is said instead.
+    /// The answer is lost: a timeout message instead.
     Lost,
-    /// The calls are stripped; the text stays.
+    /// Calls removed; the text stays.
     Dropped,
-    /// Each text argument breaks off.
+    /// Each text argument cut.
     Truncated,
-    /// About a fifth of the characters of text arguments become symbols.
+    /// About a fifth of the characters of text arguments replaced by symbols.
     Symbols,
-    /// The arguments have keys that no tool knows.
+    /// Argument keys that no tool knows.
     UnknownKeys,
-    /// Years and other numbers are those of an earlier time.
+    /// Years and other numbers of an earlier time.
     Stale,
     /// A text argument names something else of its kind.
     OtherEntity,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Answered, Attempts, Disturbance, Fault};
 use crate::surface::Answer;
 
-/// Says an earlier answer of the same agent once more, instead of the new one. Without one, another agent's.
+/// Replaces the answer by an earlier one of the same agent, else of another.
 ///
 /// ```toml
 /// [[injection]]
@@ -23,7 +23,7 @@ use crate::surface::Answer;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StaleAnswer {
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

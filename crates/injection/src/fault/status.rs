@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AnswerBody, Attempts, Disturbance, Fault, HeaderName, HeaderValue};
 
-/// Answers with an HTTP error instead of asking the upstream, in the body that the provider itself would send.
+/// Answers with an HTTP error instead of asking the upstream, with the provider's body.
 ///
 /// SDKs try 408, 409, 429 and 5xx again, twice by default; `sdk_retry = "suppress"` tells them not to. `insufficient_quota`
 /// and `context_length_exceeded` as `code_name` bring their own message and type along.
@@ -27,25 +27,25 @@ use super::{AnswerBody, Attempts, Disturbance, Fault, HeaderName, HeaderValue};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
-    /// The HTTP status.
+    /// HTTP status.
     pub code: ErrorStatus,
-    /// A `retry-after` header of this many seconds.
+    /// Header `retry-after` in seconds.
     pub retry_after_s: Option<u32>,
-    /// A `retry-after-ms` header of this many milliseconds.
+    /// Header `retry-after-ms` in milliseconds.
     pub retry_after_ms: Option<u32>,
-    /// A `retry-after` header with the date this many seconds from now.
+    /// Header `retry-after` with the date this many seconds from now.
     pub retry_after_date: Option<u32>,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
-    /// Whether an SDK may try again by itself.
+    /// Whether SDKs may retry.
     #[serde(default)]
     pub sdk_retry: SdkRetry,
-    /// The error's message, instead of the provider's own.
+    /// Error message, instead of the provider's.
     pub message: Option<String>,
-    /// The error's type, instead of the provider's own.
+    /// Error type, instead of the provider's.
     pub kind: Option<String>,
-    /// The error's code, instead of the provider's own.
+    /// Error code, instead of the provider's.
     pub code_name: Option<String>,
     /// Further headers.
     #[serde(default)]
@@ -75,14 +75,14 @@ impl From<ErrorStatus> for i64 {
     }
 }
 
-/// Whether an SDK may send the call again by itself.
+/// Whether an SDK may retry the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SdkRetry {
-    /// It does as it would.
+    /// As usual.
     #[default]
     Allow,
-    /// The header `x-should-retry: false` goes with the answer.
+    /// Not: the answer has the header `x-should-retry: false`.
     Suppress,
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Attempts, Disturbance, Fault, HeaderValue};
 
-/// Passes the reply on under another content type; its bytes stay.
+/// Changes the reply's content type, not its bytes.
 ///
 /// ```toml
 /// [[injection]]
@@ -21,9 +21,9 @@ use super::{Attempts, Disturbance, Fault, HeaderValue};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrongContentType {
-    /// What it is called.
+    /// New content type.
     pub content_type: HeaderValue,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

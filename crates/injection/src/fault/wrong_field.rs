@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Answered, Attempts, Disturbance, Fault};
 use crate::surface::{MemberEdit, edit_member};
 
-/// Breaks the shape of a reply at one place, as a service does that speaks another version of its API.
+/// Breaks the shape of a reply at one place.
 ///
 /// The place is a JSON pointer into the body, or into each frame of a stream that has it. The JSON stays well-formed.
 ///
@@ -25,19 +25,19 @@ use crate::surface::{MemberEdit, edit_member};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrongField {
-    /// Which member, for example `/choices/0/message`.
+    /// Field, for example `/choices/0/message`.
     pub pointer: String,
-    /// It is missing.
+    /// Remove it.
     #[serde(default)]
     pub drop: bool,
-    /// It is null.
+    /// Set it to null.
     #[serde(default)]
     pub null: bool,
-    /// It goes by this name.
+    /// Rename it to this.
     pub rename: Option<String>,
-    /// It holds this; where it is missing it is added.
+    /// Set it to this value, added if missing.
     pub set: Option<serde_json::Value>,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

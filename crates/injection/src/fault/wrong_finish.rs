@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Answered, Attempts, Disturbance, Fault};
 use crate::surface::Answer;
 
-/// Says that the answer ended for another reason; its text stays.
+/// Changes the finish reason of the answer, not its text.
 ///
 /// ```toml
 /// [[injection]]
@@ -23,9 +23,9 @@ use crate::surface::Answer;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrongFinish {
-    /// The reason that is said.
+    /// New finish reason.
     pub reason: FinishReason,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
 
-/// Names another model wherever the reply names one, as a silent downgrade does.
+/// Changes the model name everywhere in the reply.
 ///
 /// ```toml
 /// [[injection]]
@@ -22,9 +22,9 @@ use super::{Answered, Attempts, Disturbance, Fault};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrongModel {
-    /// What the reply says that it is from.
+    /// New model name.
     pub model: String,
-    /// Which tries of a call are met.
+    /// Which attempts of a call are disturbed.
     #[serde(default)]
     pub attempts: Attempts,
 }

@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, quoted};
 use crate::surface::{Conversation, Message, Part, Role};
 use crate::trajectory::Side;
 
-/// Adds an instruction to what the agent is asked.
+/// Appends an instruction to a message of the request.
 ///
 /// ```toml
 /// [[injection]]
@@ -24,23 +24,23 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppendInstruction {
-    /// The instruction, verbatim.
+    /// Instruction, verbatim.
     pub text: String,
-    /// Which message it joins.
+    /// Message that it is appended to.
     #[serde(default)]
     pub role: InstructionTarget,
 }
 
-/// The message that an instruction joins; it goes below the text that is there.
+/// Message that an instruction is appended to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InstructionTarget {
-    /// The last system or developer message; without one, a new first message.
+    /// The last system or developer message; if there is none, a new first message.
     #[default]
     System,
-    /// The last message of role user; without one, a new last message.
+    /// The last message of role user; if there is none, a new last message.
     User,
-    /// The last message, whoever speaks in it.
+    /// The last message of any role.
     Last,
 }
 

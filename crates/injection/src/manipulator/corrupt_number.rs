@@ -34,9 +34,9 @@ pub struct CorruptNumber {
     /// Which number of the answer.
     #[serde(default)]
     pub which: Which,
-    /// How it is changed; which digit, and to what, is drawn from the plan's seed.
+    /// How it is changed; digits are drawn by the plan's seed.
     pub how: Option<NumberChange>,
-    /// What is added to it; instead of `how`.
+    /// Amount to add, instead of `how`.
     pub by: Option<f64>,
 }
 

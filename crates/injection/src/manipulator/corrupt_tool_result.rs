@@ -30,13 +30,13 @@ const ERROR_JSON: &str = r#"{"error": "the request timed out"}"#;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CorruptToolResult {
-    /// Only a result of this tool.
+    /// Tool whose result is changed. Default: any.
     pub tool: Option<String>,
-    /// What the result becomes, verbatim; instead of `how`.
+    /// New result, verbatim.
     pub with: Option<String>,
-    /// What is added to the result, verbatim, as a poisoned source does; instead of `how`.
+    /// Text to append to the result, verbatim, as a poisoned source does.
     pub append: Option<String>,
-    /// How the result is changed; instead of `with` and `append`.
+    /// How the result is changed, instead of `with` and `append`.
     pub how: Option<Corruption>,
 }
 
@@ -44,15 +44,15 @@ pub struct CorruptToolResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Corruption {
-    /// It becomes a plausible error message.
+    /// A plausible error message instead.
     Error,
-    /// Its second half is missing.
+    /// Without its second half.
     Truncate,
-    /// It becomes the previous, different result of the same tool.
+    /// The previous, different result of the same tool.
     Stale,
-    /// Its last number becomes another.
+    /// With another last number.
     Number,
-    /// It is said twice, the second time with another last number.
+    /// Stated twice, the second time with another last number.
     Contradict,
 }
 

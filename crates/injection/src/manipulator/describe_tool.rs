@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, quoted};
 use crate::surface::Conversation;
 use crate::trajectory::Side;
 
-/// Offers a tool under another description: what it is for, when to call it, and whatever else a model believes of it.
+/// Changes the description of an offered tool: its purpose, when to call it.
 ///
 /// ```toml
 /// [[injection]]
@@ -25,11 +25,11 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeTool {
-    /// The tool; all tools when left out.
+    /// Tool. Default: all tools.
     pub tool: Option<String>,
-    /// What its description becomes, verbatim; instead of `append`.
+    /// New description, verbatim.
     pub with: Option<String>,
-    /// What is added to its description, verbatim; instead of `with`.
+    /// Text to append to the description, verbatim; instead of `with`.
     pub append: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use super::{Context, Manipulator, ManipulatorError, history, not_applicable};
 use crate::surface::{Conversation, Message};
 use crate::trajectory::Side;
 
-/// Keeps only the last messages of a request, or only the first: as if the conversation had just begun.
+/// Keeps only the last or the first messages of a request.
 ///
 /// A tool call and its results are never parted: where the cut would fall between them, it moves before the call.
 ///
@@ -29,11 +29,11 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropHistory {
-    /// How many of the latest messages are kept, system prompts not counted.
+    /// Number of latest messages to keep, without system prompts.
     pub keep_last: Option<NonZeroU32>,
-    /// How many of the earliest messages are kept, system prompts not counted.
+    /// Number of earliest messages to keep, without system prompts.
     pub keep_first: Option<NonZeroU32>,
-    /// Whether system prompts stay.
+    /// Whether system prompts are kept.
     #[serde(default = "stay")]
     pub keep_system: bool,
 }

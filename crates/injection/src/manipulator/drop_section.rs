@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
 use crate::surface::Answer;
 use crate::trajectory::{Pattern, Side};
 
-/// Takes a section out of the answer: what stands under a heading, a paragraph, or a line where there are neither.
+/// Removes a section of the answer: one under a heading, else a paragraph, else a line.
 ///
 /// In a JSON answer each long enough string is looked at. At least one section stays.
 ///
@@ -27,9 +27,9 @@ use crate::trajectory::{Pattern, Side};
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropSection {
-    /// Which section goes: the first that matches; instead of `which`.
+    /// Pattern of the section to remove, instead of `which`; the first match.
     pub matching: Option<Pattern>,
-    /// Which section goes.
+    /// Which section to remove.
     #[serde(default)]
     pub which: Section,
 }

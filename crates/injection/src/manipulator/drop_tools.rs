@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::{Conversation, ToolChoice};
 use crate::trajectory::Side;
 
-/// Takes tools off the offer.
+/// Removes offered tools from the request.
 ///
 /// Where none is left, or the one that had to be called is gone, the agent is free to answer in words.
 ///
@@ -27,7 +27,7 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropTools {
-    /// Their names; all tools when left out.
+    /// Names of the tools. Default: all.
     pub tools: Option<Vec<String>>,
 }
 

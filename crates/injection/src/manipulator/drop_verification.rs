@@ -8,7 +8,7 @@ use crate::mode::speaks_of_checking;
 use crate::surface::Answer;
 use crate::trajectory::Pattern;
 
-/// Takes the sentences out of the answer that speak of checking.
+/// Removes sentences about checking from the answer.
 ///
 /// In a JSON answer only string values are looked at. An answer that is nothing but a check is left alone.
 ///
@@ -28,7 +28,7 @@ use crate::trajectory::Pattern;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropVerification {
-    /// Which sentences speak of checking, where the usual words are not enough.
+    /// Pattern of sentences about checking, in addition to the usual words.
     pub matching: Option<Pattern>,
 }
 

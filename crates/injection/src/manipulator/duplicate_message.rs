@@ -13,7 +13,7 @@ use crate::trajectory::Side;
 /// Most copies of a message.
 const TIMES_LIMIT: u32 = 100;
 
-/// Repeats a message of the request, right behind itself.
+/// Repeats a message of the request directly after itself.
 ///
 /// Tool calls and their results are not repeated: a result answers one call.
 ///
@@ -35,7 +35,7 @@ pub struct DuplicateMessage {
     /// Which message.
     #[serde(default = "last")]
     pub message: InstructionTarget,
-    /// How many copies are added, 1 to 100.
+    /// Number of copies to add, 1 to 100.
     #[serde(default = "once")]
     pub times: NonZeroU32,
 }

@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, say};
 use crate::surface::Answer;
 use crate::trajectory::Side;
 
-/// Replaces the answer by what another agent said last.
+/// Replaces the answer by another agent's last answer.
 ///
 /// Tool calls of the answer are lost. A JSON answer needs a peer's answer that is JSON of its schema, and no `opening`.
 ///
@@ -28,9 +28,9 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EchoPeer {
-    /// Whose answer; that of whichever other agent spoke last when left out.
+    /// The other agent. Default: whichever spoke last.
     pub from: Option<String>,
-    /// What stands before it.
+    /// Text before the answer.
     #[serde(default)]
     pub opening: String,
 }

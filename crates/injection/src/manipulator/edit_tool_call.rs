@@ -10,7 +10,7 @@ use super::{Context, Manipulator, ManipulatorError, json_text, not_applicable};
 use crate::surface::{Answer, ToolCall};
 use crate::trajectory::Side;
 
-/// Changes a tool call of the answer: its arguments, its tool, or whether and how often it is made.
+/// Changes a tool call of the answer: its arguments, its tool, or how often it is made.
 ///
 /// It edits the first call, or the first call of `tool`. Ids stay; the copy of a duplicated call gets one of its own.
 ///
@@ -31,24 +31,24 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditToolCall {
-    /// Only a call of this tool.
+    /// Tool whose call is changed. Default: any.
     pub tool: Option<String>,
     /// Arguments to set: JSON pointer = value. The last key of a pointer may be new.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Arguments that replace all there were.
+    /// New arguments, replacing all.
     pub arguments: Option<Map<String, Value>>,
-    /// The arguments as raw text, JSON or not.
+    /// New arguments as raw text, JSON or not.
     pub raw_arguments: Option<String>,
-    /// The tool that is called instead.
+    /// Tool to call instead.
     pub name: Option<String>,
-    /// Call a tool that is not on offer, with a name like that of the real one.
+    /// Call a tool that is not offered, with a similar name.
     #[serde(default)]
     pub unknown_tool: bool,
-    /// Make the call a second time.
+    /// Make the call twice.
     #[serde(default)]
     pub duplicate: bool,
-    /// Do not make the call. Without any call left, the finish reason becomes `stop`.
+    /// Remove the call. If none is left, the finish reason becomes `stop`.
     #[serde(default)]
     pub drop: bool,
 }

@@ -27,7 +27,7 @@ use crate::surface::Answer;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Empty {
-    /// Whether tool calls are still made.
+    /// Whether tool calls are kept.
     #[serde(default)]
     pub keep_calls: bool,
 }

@@ -28,7 +28,7 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndEarly {
-    /// What the agent says last.
+    /// The statement.
     #[serde(default = "done")]
     pub text: String,
 }

@@ -8,7 +8,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
 use crate::surface::Answer;
 use crate::trajectory::Side;
 
-/// Mixes up the letters and digits of some words of the answer.
+/// Scrambles the letters and digits of some words of the answer.
 ///
 /// Which words, and how, depends on the draw. Blanks and marks stay; a JSON answer stays JSON, garbled in its strings.
 ///
@@ -28,7 +28,7 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Garble {
-    /// About which part of the words is mixed up, from 0 to less than 1.
+    /// Approximate share of words, from 0 to less than 1.
     #[serde(default = "third")]
     pub part: Fraction,
 }

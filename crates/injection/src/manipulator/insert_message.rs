@@ -26,19 +26,19 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertMessage {
-    /// What it says.
+    /// Content of the message.
     pub text: String,
-    /// Who speaks.
+    /// Role of the message.
     #[serde(default)]
     pub role: InsertedSpeaker,
-    /// The speaker's name, where there is to be one.
+    /// Name of the speaker.
     pub name: Option<String>,
-    /// Where it stands.
+    /// Position of the message.
     #[serde(default)]
     pub place: MessagePlace,
 }
 
-/// Who speaks in a message of our own.
+/// Role of an inserted message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertedSpeaker {
@@ -51,7 +51,7 @@ pub enum InsertedSpeaker {
     System,
 }
 
-/// A place among the messages of a request.
+/// Position in the messages of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessagePlace {

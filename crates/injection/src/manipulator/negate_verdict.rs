@@ -31,7 +31,7 @@ const AUXILIARIES: &[(&str, &str)] = &[
     ("must", "mustn't"),
 ];
 
-/// Turns the verdict of the answer into its opposite.
+/// Reverses the verdict of the answer.
 ///
 /// Whole words are swapped, in their own case: correct and incorrect, approve and reject, valid and invalid, passed
 /// and failed; yes and no, true and false, pass and fail only where they stand alone. A sentence that goes on from yes or no

@@ -10,7 +10,7 @@ use crate::{
     surface::{Answer, Conversation, Message, Role},
 };
 
-/// Changes what means nothing: blanks, an empty line; in a request also a polite word, or a sentence that says nothing of the task.
+/// Makes a neutral change: blanks or an empty line; in a request also a polite word or an unrelated sentence.
 ///
 /// It is planted like an error and is none. A campaign plants some by itself, as decoys (`proof.decoys`), and counts how many of
 /// them its proof takes for errors. Which change, and where, depends on the draw. A request is changed at the end of its system

@@ -12,18 +12,18 @@ const LABELS: &[&str] = &[
     "debater", "item", "chapter", "page", "version", "no", "nr",
 ];
 
-/// How a number is changed. Its format stays: sign, decimals, thousands separators.
+/// How a number is changed; its format stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NumberChange {
-    /// One digit of the whole part becomes another.
+    /// Another digit in the whole part.
     #[default]
     Digit,
-    /// Two neighbouring digits change places; where all are equal, one digit becomes another.
+    /// Two neighbouring digits swapped; if all are equal, another digit.
     Transpose,
-    /// The sign changes.
+    /// Opposite sign.
     Sign,
-    /// It becomes ten times as large.
+    /// Ten times as large.
     Scale,
 }
 
@@ -35,9 +35,9 @@ pub enum Which {
     /// The last.
     #[default]
     Last,
-    /// Each; equal numbers become equal numbers.
+    /// All; equal numbers stay equal.
     All,
-    /// The one of this number, 0-based.
+    /// The one with this index, 0-based.
     Nth(u32),
 }
 

@@ -27,7 +27,7 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refuse {
-    /// The words.
+    /// Text of the refusal.
     #[serde(default = "sorry")]
     pub text: String,
 }

@@ -27,9 +27,9 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameTool {
-    /// The tool.
+    /// Tool.
     pub tool: String,
-    /// The name that it gets.
+    /// New name.
     pub to: String,
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{Context, Manipulator, ManipulatorError, history, not_applicable};
 use crate::surface::Conversation;
 
-/// Puts the messages of the request into another order.
+/// Reorders the messages of the request.
 ///
 /// System prompts stay first and the last message stays last; a tool call and its results stay together.
 ///
@@ -25,21 +25,21 @@ use crate::surface::Conversation;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderHistory {
-    /// The order.
+    /// New order.
     #[serde(default)]
     pub how: HistoryOrder,
 }
 
-/// An order of messages.
+/// New order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryOrder {
-    /// By the draw, never as it was.
+    /// Drawn, and different from the original.
     #[default]
     Shuffle,
-    /// The latest first.
+    /// Latest first.
     Reverse,
-    /// The first one last.
+    /// First message last.
     Rotate,
 }
 

@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, say};
 use crate::surface::Answer;
 use crate::trajectory::Side;
 
-/// Replaces the answer by an earlier one of the same agent, or of another.
+/// Replaces the answer by an earlier one, of the same agent or another.
 ///
 /// It is the latest earlier answer that has text and differs from this one. Tool calls of the answer are lost.
 ///
@@ -29,7 +29,7 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepeatStep {
-    /// Whose earlier answer; the agent's own when left out.
+    /// Agent of the earlier answer. Default: the same.
     pub from: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use super::{Context, Manipulator, ManipulatorError, json_text, not_applicable, q
 use crate::surface::{Answer, Conversation, Message, Role};
 use crate::trajectory::{Pattern, Side};
 
-/// Replaces a literal or a pattern, in messages of the request or in the answer.
+/// Replaces a text or pattern in messages of the request or in the answer.
 ///
 /// Every occurrence is replaced. In a JSON answer only string values are looked at, and it stays JSON.
 ///
@@ -30,22 +30,22 @@ use crate::trajectory::{Pattern, Side};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceText {
-    /// The text that is replaced, verbatim; instead of `pattern`.
+    /// Text to replace, verbatim.
     pub find: Option<String>,
-    /// A regular expression for what is replaced; instead of `find`.
+    /// Regular expression to replace, instead of `find`.
     pub pattern: Option<Pattern>,
-    /// What it becomes. With `pattern`, `$1` or `$name` stands for a group and `$$` for a dollar sign.
+    /// Replacement. With `pattern`, `$1` or `$name` stands for a group and `$$` for a dollar sign.
     pub with: String,
-    /// In which messages of the request; the response side has only the answer.
+    /// Which messages of the request.
     #[serde(default)]
     pub messages: Messages,
 }
 
-/// A choice among the messages of a request.
+/// Which messages of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Messages {
-    /// Every message.
+    /// All messages.
     #[default]
     All,
     /// System and developer prompts.

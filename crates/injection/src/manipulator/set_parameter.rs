@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError};
 use crate::surface::Conversation;
 use crate::trajectory::Side;
 
-/// Sets parameters of the request: another model, a hot temperature, a short answer, a stop string.
+/// Sets parameters of the request, for example model, temperature or token limit.
 ///
 /// ```toml
 /// [[injection]]
@@ -24,17 +24,17 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetParameter {
-    /// The model that is asked.
+    /// Model.
     pub model: Option<String>,
-    /// The temperature, from 0.
+    /// Temperature, at least 0.
     pub temperature: Option<f64>,
-    /// The part of the probability mass that is sampled from, above 0 and at most 1.
+    /// Probability mass to sample from, above 0 and at most 1.
     pub top_p: Option<f64>,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer in tokens.
     pub max_tokens: Option<std::num::NonZeroU32>,
-    /// Strings at which the answer stops.
+    /// Stop strings.
     pub stop: Option<Vec<String>>,
-    /// The backend's seed.
+    /// Seed of the upstream.
     pub seed: Option<i64>,
 }
 

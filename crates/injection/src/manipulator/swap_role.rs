@@ -8,7 +8,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::{Conversation, Message, Role};
 use crate::trajectory::Side;
 
-/// Gives messages of one role another role.
+/// Changes the role of messages.
 ///
 /// Tool calls, their results and opaque content stay as they are.
 ///
@@ -27,9 +27,9 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwapRole {
-    /// The role that messages have.
+    /// Role of the messages.
     pub from: InsertedSpeaker,
-    /// The role that they get.
+    /// New role.
     pub to: InsertedSpeaker,
     /// Only the last message of that role.
     #[serde(default)]

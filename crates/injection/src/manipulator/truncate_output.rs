@@ -9,7 +9,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::Answer;
 use crate::trajectory::Side;
 
-/// Cuts the answer short, as an output limit would.
+/// Truncates the answer, like an output limit.
 ///
 /// The finish reason becomes `length`, and tool calls, which come after the text, are lost. A JSON answer stays JSON:
 /// its longest string is cut and the finish reason stays.
@@ -30,9 +30,9 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TruncateOutput {
-    /// The part of the text that stays, from 0 to less than 1; instead of `chars`.
+    /// Share of the text to keep, from 0 to less than 1.
     pub keep: Option<Fraction>,
-    /// How many characters stay; instead of `keep`.
+    /// Number of characters to keep, instead of `keep`.
     pub chars: Option<u32>,
 }
 

@@ -7,7 +7,7 @@ use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
 use crate::surface::Answer;
 use crate::trajectory::{Pattern, Side, patterns};
 
-/// Takes the sentences out of the answer that state findings: figures, results, conclusions.
+/// Removes sentences with findings from the answer: figures, results, conclusions.
 ///
 /// Where nothing else is left, `instead` stands for them. In a JSON answer only string values are looked at.
 ///
@@ -27,9 +27,9 @@ use crate::trajectory::{Pattern, Side, patterns};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WithholdFindings {
-    /// Which sentences state findings, where figures and the usual words are not enough.
+    /// Pattern of sentences with findings, in addition to figures and the usual words.
     pub matching: Option<Pattern>,
-    /// What the answer says where nothing else is left.
+    /// Answer if nothing else is left.
     #[serde(default = "vague")]
     pub instead: String,
 }

@@ -12,7 +12,7 @@ const QUOTE_MIN: usize = 16;
 /// What stands in for a withheld tool result, which cannot be left out.
 const EMPTY_RESULT: &str = "No output.";
 
-/// Takes out of a request what another agent said.
+/// Removes another agent's messages from a request.
 ///
 /// A message is that agent's if it bears its name, or if its text is an earlier answer of that agent. Where such an
 /// answer is quoted inside a longer text, only the quote goes.
@@ -32,7 +32,7 @@ const EMPTY_RESULT: &str = "No output.";
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WithholdMessage {
-    /// The agent whose words are withheld.
+    /// The other agent.
     pub from: String,
 }
 

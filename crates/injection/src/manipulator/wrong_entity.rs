@@ -28,9 +28,9 @@ use crate::trajectory::Side;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrongEntity {
-    /// The name that is replaced.
+    /// Name to replace.
     pub find: Option<String>,
-    /// The name that takes its place.
+    /// New name.
     pub with: Option<String>,
 }
 

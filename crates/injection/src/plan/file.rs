@@ -21,52 +21,52 @@ use crate::{fault, manipulator};
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Injection plan")]
 pub(super) struct PlanFile {
-    /// The format of this file.
+    /// Format of the file: 1.
     #[schemars(with = "Option<i64>", extend("const" = 1))]
     pub(super) format: Option<Spanned<i64>>,
-    /// What every draw depends on.
+    /// Seed of all draws.
     #[schemars(with = "Option<u64>")]
     pub(super) seed: Option<Spanned<u64>>,
-    /// The injections in the order in which they apply.
+    /// Injections, in order of application.
     #[serde(default)]
     #[expect(dead_code, reason = "described here; read one by one, so that one problem does not hide the next")]
     pub(super) injection: Vec<InjectionEntry>,
-    /// The plan's own tests.
+    /// Tests of the plan.
     #[serde(default)]
     #[expect(dead_code, reason = "described here; read one by one, so that one problem does not hide the next")]
     pub(super) check: Vec<CheckEntry>,
 }
 
-/// An error that is planted: by whom, when, which.
+/// One error: who, when, what.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InjectionEntry {
-    /// The agent: a name, a list, or a glob with `*` and `?`. A helper such as `planner/selector` by exact name only; an agent that the upstream names as `/root/solver`, or `/root/*`.
+    /// Target agent: a name, a list, or a glob with `*` and `?`. Helpers (`planner/selector`) by exact name only;
+    /// agents named by the upstream as `/root/solver` or `/root/*`.
     #[schemars(required, with = "OneOrMany<String>")]
     pub(super) agent: Option<Spanned<OneOrMany<String>>>,
-    /// Which of several equal agents of that name, 0-based; each when left out.
+    /// Instance of the agent, 0-based. Default: all.
     #[schemars(with = "Option<u32>")]
     pub(super) instance: Option<Spanned<u32>>,
-    /// The failure mode of MAST, `FM-1.1` to `FM-3.3`; left out for faults only.
+    /// Failure mode of MAST, `FM-1.1` to `FM-3.3`; omitted for faults only.
     #[schemars(with = "Option<String>", extend("pattern" = r"^FM-(1\.[1-5]|2\.[1-6]|3\.[1-3])$"))]
     pub(super) failure_mode: Option<Spanned<String>>,
-    /// Which of the agent's calls. Every condition that is given must hold.
+    /// Which of the agent's calls; all conditions must hold.
     #[schemars(required, with = "WhenEntry")]
     pub(super) when: Option<Spanned<WhenEntry>>,
-    /// The side that is edited; implied where the manipulator has only one.
+    /// Side that is edited; required if the manipulator has two.
     #[schemars(with = "Option<Side>")]
     pub(super) side: Option<Spanned<Side>>,
-    /// Which alternative answer is edited, 0-based; each when left out.
+    /// Which alternative answer is edited, 0-based. Default: all.
     #[schemars(with = "Option<u32>")]
     pub(super) choice: Option<Spanned<u32>>,
-    /// Where the upstream keeps the reply and a later request goes on from it: that request says what the agent was
-    /// told, in place of what is kept.
+    /// If a later request refers to a reply that the upstream stores: state there what the agent was told instead.
     #[schemars(with = "Option<bool>")]
     pub(super) retell: Option<Spanned<bool>>,
     /// The edit, by name.
     #[schemars(with = "Option<manipulator::ListedManipulator>")]
     pub(super) manipulator: Option<Spanned<manipulator::ListedManipulator>>,
-    /// The disturbance, by name.
+    /// The fault, by name.
     #[schemars(with = "Option<fault::ListedFault>")]
     pub(super) fault: Option<Spanned<fault::ListedFault>>,
 }
@@ -75,92 +75,92 @@ pub(super) struct InjectionEntry {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhenEntry {
-    /// The agent's own call is this, or one of these; 0-based.
+    /// Number of the agent's call, or a list, 0-based.
     #[schemars(with = "Option<OneOrMany<u32>>")]
     pub(super) call: Option<Spanned<OneOrMany<Call>>>,
-    /// The run's step is this, or one of these; 0-based, counted in a recorded run.
+    /// Number of the run's step, or a list, 0-based; counted in a recorded run.
     #[schemars(with = "Option<OneOrMany<u32>>")]
     pub(super) step: Option<Spanned<OneOrMany<StepIndex>>>,
-    /// The agent's own call is a multiple of this: 0, n, 2n, …
+    /// Every nth call of the agent: 0, n, 2n, …
     #[schemars(with = "Option<std::num::NonZeroU32>")]
     pub(super) every: Option<Spanned<u32>>,
-    /// One of the agent's first so many calls.
+    /// The agent's first n calls.
     #[schemars(with = "Option<std::num::NonZeroU32>")]
     pub(super) first: Option<Spanned<u32>>,
-    /// One of the agent's last so many calls, counted in a recorded run.
+    /// The agent's last n calls, counted in a recorded run.
     #[schemars(with = "Option<std::num::NonZeroU32>")]
     pub(super) last_n: Option<Spanned<u32>>,
-    /// The text of a message of the request matches this regular expression.
+    /// Regular expression that matches in a message of the request.
     pub(super) contains: Option<Pattern>,
-    /// The request brings a new result of this tool.
+    /// Tool of which the request brings a new result.
     #[schemars(with = "Option<String>")]
     pub(super) tool: Option<Spanned<String>>,
-    /// A draw of this probability, fixed by seed, run, agent and call.
+    /// Probability of the draw, fixed by seed, run, agent and call.
     #[schemars(with = "Option<f64>", extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub(super) probability: Option<Spanned<f64>>,
     /// Every call.
     #[schemars(with = "Option<bool>", extend("const" = true))]
     pub(super) always: Option<Spanned<bool>>,
-    /// At most so many deliveries to each agent instance.
+    /// Maximum deliveries per agent instance.
     #[schemars(with = "Option<std::num::NonZeroU32>")]
     pub(super) max_times: Option<Spanned<u32>>,
 }
 
-/// A test of the plan: a call, and what becomes of it. Draws of `when.probability` are taken to say yes.
+/// A test of the plan: a call and its expected result. `when.probability` counts as a hit.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CheckEntry {
-    /// The agent that calls.
+    /// Agent that makes the call.
     #[schemars(required, with = "String")]
     pub(super) agent: Option<Spanned<String>>,
-    /// Which of several equal agents it is, 0-based.
+    /// Its instance, 0-based.
     #[serde(default)]
     pub(super) instance: u32,
-    /// Its own call, 0-based.
+    /// Number of its call, 0-based.
     #[serde(default)]
     pub(super) call: Call,
-    /// The step of the run, 0-based; for injections that aim by `step`.
+    /// Number of the run's step, 0-based, for injections with `step`.
     pub(super) step: Option<StepIndex>,
-    /// The request: `role: text`, `role(name): text`, `tool(name): result`, `assistant calls name({"a": 1})`.
+    /// Request: `role: text`, `role(name): text`, `tool(name): result`, `assistant calls name({"a": 1})`.
     #[schemars(required, with = "Vec<String>")]
     pub(super) messages: Option<Spanned<Vec<Spanned<String>>>>,
     /// Earlier answers of the run, oldest first: `agent: text`.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) earlier: Vec<Spanned<String>>,
-    /// The tools on offer, by name.
+    /// Names of the offered tools.
     #[serde(default)]
     pub(super) tools: Vec<String>,
     /// Whether the answer must be a JSON object.
     #[serde(default)]
     pub(super) json: bool,
-    /// What the model answers.
+    /// Answer of the model.
     pub(super) reply: Option<String>,
-    /// The tool calls that the model makes: `name({"a": 1})`.
+    /// Tool calls of the model: `name({"a": 1})`.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) reply_calls: Vec<Spanned<String>>,
-    /// What the manipulator's model answers: the text as it rewrites it. No model is asked.
+    /// Answer of the manipulator's model: the rewritten text. No model is asked.
     pub(super) rewrite: Option<String>,
-    /// The tool calls as the manipulator's model rewrites them, in the order of `reply_calls`.
+    /// Tool calls rewritten by the manipulator's model, in the order of `reply_calls`.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) rewrite_calls: Vec<Spanned<String>>,
-    /// The exact request (a list, written as `messages`), or the exact answer (a text).
+    /// The exact request (a list, as `messages`) or answer (a text).
     #[schemars(with = "Option<OneOrMany<String>>")]
     pub(super) expect: Option<Spanned<Lines>>,
     /// The exact tool calls of the answer.
     #[schemars(with = "Option<Vec<String>>")]
     pub(super) expect_calls: Option<Vec<Spanned<String>>>,
-    /// A text, or texts, that the answer holds; without a reply, the request.
+    /// Texts that the answer contains; without a reply, the request.
     pub(super) expect_contains: Option<OneOrMany<String>>,
-    /// Whether anything happens to the call at all.
+    /// Whether the call is edited or disturbed at all.
     pub(super) expect_changed: Option<bool>,
-    /// The names of the tools on offer, exactly.
+    /// The exact names of the offered tools.
     pub(super) expect_tools: Option<Vec<String>>,
-    /// A text, or texts, that the question to the manipulator's model holds.
+    /// Texts that the question to the manipulator's model contains.
     pub(super) expect_question: Option<OneOrMany<String>>,
-    /// The fault that the call meets, by name.
+    /// Name of the fault that disturbs the call.
     #[schemars(with = "Option<String>")]
     pub(super) expect_fault: Option<Spanned<String>>,
 }

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::trajectory::patterns;
 
-/// A kind of task.
+/// Kind of task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// Mathematics, word problems included.
+    /// Mathematics, including word problems.
     Maths,
     /// Programs.
     Code,
-    /// A question with lettered options.
+    /// Questions with lettered options.
     MultipleChoice,
     /// Quantities with units, experiments, laws of nature.
     Science,

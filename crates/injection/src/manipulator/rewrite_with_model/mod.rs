@@ -32,7 +32,7 @@ use crate::trajectory::Side;
 /// How often a model is asked at most, whatever a plan says.
 const TRIES_LIMIT: u32 = 10;
 
-/// Lets a model rewrite the message so that it shows the failure mode, true to the agent and its task.
+/// Has a model rewrite the message to show the failure mode, true to the agent and its task.
 ///
 /// On the response side it rewrites the answer: text, tool calls, structured output. On the request side it rewrites
 /// one message, never what a tool said. Tool calls are rewritten only under modes that are about calls (FM-1.3, FM-2.6) and by an
@@ -60,18 +60,18 @@ const TRIES_LIMIT: u32 = 10;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RewriteWithModel {
-    /// `mast`: the template of the injection's failure mode and side; or an instruction of your own.
+    /// `mast`, the template of the injection's failure mode and side, or your own instruction.
     #[serde(default = "mast")]
     pub instruction: String,
-    /// The kind of task that the template is specialised for; read off the task when left out.
+    /// Kind of task to specialise the template for. Default: derived from the task.
     pub kind: Option<TaskKind>,
-    /// On the request side: which message is rewritten.
+    /// Which message is rewritten, on the request side.
     #[serde(default = "last")]
     pub message: InstructionTarget,
-    /// How often the model is asked at most, 1 to 10.
+    /// Maximum number of questions to the model, 1 to 10.
     #[serde(default = "thrice")]
     pub tries: NonZeroU32,
-    /// Also ask for a wrong final answer. Without it the edit is true to the failure mode alone.
+    /// Also request a wrong final answer, instead of following the failure mode alone.
     #[serde(default)]
     pub wrong_answer: bool,
 }
