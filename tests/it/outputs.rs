@@ -149,7 +149,7 @@ fn every_option_that_writes_is_looked_at() {
         }
         let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
         if let [option, help, ..] = cells[..]
-            && (help.starts_with("Write ") || help.starts_with("Also write ") || help.starts_with("Where the ranker"))
+            && (help.starts_with("Write ") || help.starts_with("Also write "))
             && option.contains(' ')
         {
             writes.insert(format!("{verb} {}", option.split(' ').next().unwrap_or_default()));
