@@ -104,6 +104,13 @@ impl CampaignArgs {
     }
 }
 
+/// Keeps the keys in this process's environment from checks where no sandbox hides it. Linux shows an environment to other
+/// processes of its user; macOS does not show it to those of another binary.
+fn hide_environment() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_dumpable(false);
+}
+
 pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished, Failure> {
     let Some(file) = &arguments.file else {
         return Err(Failure::new(Exit::Usage, "no campaign file is named"));
@@ -138,8 +145,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         ));
     }
     if commands > 0 {
-        // A check could read the keys in this process's environment where no sandbox hides it.
-        let _ = nix::sys::prctl::set_dumpable(false);
+        hide_environment();
         if !global.quiet {
             eprintln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
         }

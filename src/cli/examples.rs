@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 
-use super::Cli;
+use super::{Cli, groups};
 
 /// Lines to type, by verb. A word in capitals is the reader's to fill in.
 const EXAMPLES: &[(&str, &[&str])] = &[
@@ -122,7 +122,7 @@ pub(super) fn command() -> Command {
     for (verb, lines) in EXAMPLES {
         command = at(command, &verb.split(' ').collect::<Vec<_>>(), lines);
     }
-    command
+    groups::grouped(command)
 }
 
 /// What to type instead, where a command line cannot be read: the first example of the verb that was named.

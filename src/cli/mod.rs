@@ -30,6 +30,7 @@ mod matching;
 mod modes;
 mod output;
 mod fork;
+mod groups;
 mod plan;
 mod prove;
 mod progress;
@@ -71,7 +72,7 @@ use crate::recording;
 
 /// Records multi-agent LLM runs at the wire and plants known errors in them, with ground-truth labels.
 #[derive(Debug, Parser)]
-#[command(name = "aegis", version, max_term_width = 110, propagate_version = true)]
+#[command(name = "aegis", version = recording::VERSION, max_term_width = 110, propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -107,65 +108,65 @@ pub enum OutputFormat {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// The whole job on the embedded simulator: clean runs, injections, proof, labelled data; no key, no network.
+    /// Run the whole workflow on the embedded simulator: clean runs, injections, proof, dataset; needs no key and no network.
     Demo(demo::DemoArgs),
     /// Run the proxy.
     Serve(serve::ServeArgs),
-    /// Run a command behind the proxy as one recorded run.
+    /// Run a command behind the proxy and record it as one run.
     Run(run::RunArgs),
-    /// Run a command under plans and say whether it survives each of them: for CI.
+    /// Run a command under plans of faults and check that it survives each of them; for CI.
     Test(test::TestArgs),
-    /// Run a campaign: tasks × plans, with clean runs and proof; failures that are shown become a dataset.
+    /// Execute tasks × plans, prove which injections caused failures, and write the dataset.
     Campaign(campaign::CampaignArgs),
-    /// Campaigns on many machines: put the parts together that were made there, or write the file that an engine runs.
+    /// Merge the parts of a campaign that several machines executed, or write the job file for a cluster.
     Shard(shard::ShardArgs),
-    /// List recorded runs, a line each.
+    /// List recorded runs.
     Runs(runs::RunsArgs),
     /// Show a recorded run.
     Show(show::ShowArgs),
-    /// Look at runs, campaigns and datasets in a browser, or write that page as one file.
+    /// Browse runs, campaigns and datasets in a web page, or write that page as one file.
     View(view::ViewArgs),
-    /// Compare what people said of runs (`view --annotate`), with each other and with what was proven.
+    /// Compare annotations of runs (`view --annotate`) with each other and with the proven labels.
     Annotations(annotations::AnnotationsArgs),
-    /// Say of planted errors whether they are the failure modes that they are called; ask a judge.
+    /// Check that planted errors are the failure modes that their plans name; can ask a judge model.
     Modes(Box<modes::ModesArgs>),
-    /// Audit which agent made which call, and how that is known.
+    /// Show which agent made each call, and on what evidence.
     Agents(agents::AgentsArgs),
-    /// Say of runs that have ended what was not known then: names of their agents, what they achieved, their task.
+    /// Add facts to runs that have ended: names of agents, outcome, task.
     Amend(amend::AmendArgs),
-    /// Answer a program from a recorded run, offline: nothing is sent anywhere.
+    /// Answer a program from a recorded run; nothing is sent upstream.
     Replay(replay::ReplayArgs),
-    /// Execute a program again: recorded up to a step, another reply there, live from it.
+    /// Re-execute a program: recorded up to a step, a changed reply there, live after it.
     Fork(fork::ForkArgs),
-    /// Tell from the log who failed and at which step, by published methods; nothing is executed.
+    /// Predict from the log which agent failed and at which step, by published methods; executes nothing.
     Attribute(Box<attribute::AttributeArgs>),
-    /// Learn from traced failures which step to look at first: a readable ranker, or nothing.
+    /// Train a ranker that orders the steps for `trace`; writes nothing if it beats no baseline.
     Learn(learn::LearnArgs),
-    /// Find the step that made a run fail, by executing it again from there.
+    /// Find the decisive step of a failed run by re-executing it.
     Trace(Box<trace::TraceArgs>),
-    /// Show that a run's injection made it fail, or add to what was executed for that; of a dataset, each row that needs it.
+    /// Prove by executions that a run's injection made it fail; continues an earlier proof. Given a dataset: each unproven row.
     Prove(Box<prove::ProveArgs>),
-    /// Try to repair a failed run: a note to the blamed agent at its step, beside the same without it.
+    /// Test whether a hint to the blamed agent repairs a failed run, against the same run without the hint.
     Retry(Box<retry::RetryArgs>),
     /// Compare two runs, aligned by agent and call.
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
-    /// Read public task sets (GSM8K, MATH, MMLU, GPQA, HumanEval, GAIA) for campaigns.
+    /// Convert public task sets (GSM8K, MATH, MMLU, GPQA, HumanEval, GAIA) for campaigns.
     Tasks(tasks::TasksArgs),
-    /// Read others' labelled files into a dataset (Who&When, AgenTracer, MAST), or traces as runs (OTLP, Inspect, ATIF).
+    /// Import labelled files as a dataset (Who&When, AgenTracer, MAST), or traces as runs (OTLP, Inspect, ATIF).
     Import(import::ImportArgs),
-    /// Write a dataset in the format of a trainer or benchmark.
+    /// Export a dataset in the format of a trainer or benchmark.
     Export(export::ExportArgs),
-    /// Score predictions of who failed, where and how, beside rules without a model.
+    /// Score predictions of agent, step and failure mode, beside baselines.
     Score(score::ScoreArgs),
-    /// Answer a trainer's batches with rewards over HTTP.
+    /// Serve rewards to a trainer over HTTP.
     Reward(reward::RewardArgs),
-    /// Find what makes a dataset unfit to learn from or to measure with.
+    /// Find defects that make a dataset unfit for training or evaluation.
     Lint(lint::LintArgs),
-    /// Count a dataset: balance, lengths, positions, twins, and whether injections give themselves away.
+    /// Describe a dataset: balance, lengths, positions, twins, and whether injections can be detected by their looks.
     Stats(stats::StatsArgs),
-    /// Salvage a damaged recording into a new one.
+    /// Recover what is readable of a damaged recording into a new one.
     Repair(repair::RepairArgs),
     #[command(flatten)]
     Setup(setup::SetupVerb),

@@ -1,22 +1,24 @@
 //! How far a campaign is: a bar on a terminal, plain lines elsewhere.
 
 use std::{
-    sync::Mutex,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Global, screen};
 use crate::campaign::Progress;
 
 /// The time between two lines that say how far a stage is, where there is no bar.
 const SAY_EVERY: Duration = Duration::from_secs(30);
+/// How many characters the bar has.
+const BAR: usize = 30;
+/// Takes away the line that the cursor is in.
+const ERASED: &str = "\r\x1b[K";
 
 /// Shows progress on standard error.
 pub(super) struct ShownProgress {
-    bar: Mutex<Option<ProgressBar>>,
-    far: Mutex<Far>,
+    /// Nothing between two stages.
+    far: Mutex<Option<Far>>,
     terminal: bool,
     quiet: bool,
     colour: clap::ColorChoice,
@@ -28,6 +30,7 @@ struct Far {
     parts: usize,
     done: usize,
     shown: usize,
+    began: Instant,
     said: Instant,
 }
 
@@ -44,75 +47,105 @@ impl Far {
         let shown = if *shown > 0 { format!("   {shown} shown so far") } else { String::new() };
         Some(format!("{name:<10}{done} of {parts}{shown}"))
     }
+
+    fn bar(&self, elapsed: Duration) -> String {
+        let Self { name, parts, done, .. } = self;
+        let full = (done * BAR / (*parts).max(1)).min(BAR);
+        let bar = "█".repeat(full) + &"░".repeat(BAR - full);
+        let left = elapsed.as_secs() * parts.saturating_sub(*done) as u64 / (*done).max(1) as u64;
+        let left = if *done > 0 { format!(", about {} to go", time(left)) } else { String::new() };
+        format!("{name:9} {bar} {done} of {parts}  {} so far{left}", time(elapsed.as_secs()))
+    }
+}
+
+fn time(seconds: u64) -> String {
+    format!("{:#}", jiff::SignedDuration::from_secs(seconds.cast_signed()))
 }
 
 impl ShownProgress {
     pub(super) fn new(global: &Global) -> Self {
         let terminal = screen::draws() && !global.quiet;
-        let far = Far { name: String::new(), parts: 0, done: 0, shown: 0, said: Instant::now() };
-        Self { bar: Mutex::new(None), far: Mutex::new(far), terminal, quiet: global.quiet, colour: global.color }
+        Self { far: Mutex::new(None), terminal, quiet: global.quiet, colour: global.color }
     }
 
     /// Says a line while work goes on.
     pub(super) fn say(&self, line: &str) {
-        let say = || screen::say(self.colour, line);
-        match self.bar.lock().ok().and_then(|bar| bar.clone()) {
-            _ if self.quiet => {}
-            Some(bar) => bar.suspend(say),
-            None => say(),
+        if !self.quiet {
+            let far = self.far();
+            self.erase(far.as_ref());
+            screen::say(self.colour, line);
+            self.draw(far.as_ref());
         }
     }
 
     /// Takes the bar away.
     pub(super) fn end(&self) {
-        self.replace(None);
+        let mut far = self.far();
+        self.erase(far.as_ref());
+        *far = None;
     }
 
-    fn replace(&self, next: Option<ProgressBar>) {
-        if let Ok(mut bar) = self.bar.lock()
-            && let Some(old) = std::mem::replace(&mut *bar, next)
-        {
-            old.finish_and_clear();
+    /// A panic while the lock was held leaves at worst a bar that is not right.
+    fn far(&self) -> MutexGuard<'_, Option<Far>> {
+        self.far.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn erase(&self, far: Option<&Far>) {
+        if self.terminal && far.is_some() {
+            screen::draw(ERASED);
+        }
+    }
+
+    fn draw(&self, far: Option<&Far>) {
+        if let (true, Some(far)) = (self.terminal, far) {
+            screen::draw(&format!("{ERASED}{}", far.bar(far.began.elapsed())));
         }
     }
 }
 
 impl Progress for ShownProgress {
     fn stage(&self, name: &str, parts: usize) {
-        if let Ok(mut far) = self.far.lock() {
-            *far = Far { name: name.to_owned(), parts, done: 0, shown: 0, said: Instant::now() };
-        }
-        if !self.terminal {
-            return;
-        }
-        let bar = ProgressBar::new(parts as u64).with_message(name.to_owned());
-        if let Ok(style) =
-            ProgressStyle::with_template("{msg:9} {wide_bar} {pos} of {len}  {elapsed} so far, about {eta} to go")
-        {
-            bar.set_style(style);
-        }
-        self.replace(Some(bar));
+        let mut far = self.far();
+        self.erase(far.as_ref());
+        let now = Instant::now();
+        *far = Some(Far { name: name.to_owned(), parts, done: 0, shown: 0, began: now, said: now });
+        self.draw(far.as_ref());
     }
 
     fn advance(&self, shown: usize) {
-        if let Ok(mut far) = self.far.lock()
-            && let Some(line) = far.advance(shown)
+        let mut far = self.far();
+        if let Some(line) = far.as_mut().and_then(|far| far.advance(shown))
             && !self.terminal
             && !self.quiet
         {
             screen::say_at_once(&line);
         }
-        if let Ok(bar) = self.bar.lock()
-            && let Some(bar) = bar.as_ref()
-        {
-            bar.inc(1);
-        }
+        self.draw(far.as_ref());
     }
 
     fn done(&self, line: &str) {
-        self.replace(None);
+        self.end();
         if !self.quiet {
             screen::say(self.colour, line);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_how_far_a_stage_is_and_how_long_it_may_take() {
+        let now = Instant::now();
+        let bar = |done, parts, seconds| {
+            let far = Far { name: "clean".to_owned(), parts, done, shown: 0, began: now, said: now };
+            far.bar(Duration::from_secs(seconds))
+        };
+        let (full, none) = ("█".repeat(BAR), "░".repeat(BAR));
+        assert_eq!(bar(0, 4, 2), format!("clean     {none} 0 of 4  2s so far"));
+        assert_eq!(bar(2, 4, 90).replace(['█', '░'], ""), "clean      2 of 4  1m 30s so far, about 1m 30s to go");
+        assert_eq!(bar(4, 4, 3700), format!("clean     {full} 4 of 4  1h 1m so far, about 0s to go"));
+        assert_eq!(bar(0, 0, 0), format!("clean     {none} 0 of 0  0s so far"));
     }
 }

@@ -181,6 +181,11 @@ pub(super) fn say_at_once(lines: &str) {
     let _ = io::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
+/// Writes on standard error what stays in the line of the cursor.
+pub(super) fn draw(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Writes text on standard output by `write`, its verdicts in their colours.
 ///
 /// # Errors

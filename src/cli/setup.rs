@@ -20,11 +20,11 @@ use super::{
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(super) enum SetupVerb {
-    /// Say what of the set-up works and what does not, and what to do; no model is asked.
+    /// Check the set-up and say what to do; asks no model.
     Doctor(doctor::DoctorArgs),
-    /// Write a first aegis.toml, plan and campaign: from a recorded run, or with comments to begin with.
+    /// Write a first aegis.toml, plan and campaign, from a recorded run or with comments.
     Init(init::InitArgs),
-    /// Print what a shell needs to complete commands.
+    /// Print shell completions.
     Completions(CompletionsArgs),
     /// Write the manual pages.
     Man(ManArgs),

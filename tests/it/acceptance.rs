@@ -83,7 +83,7 @@ const POINTS: &[Point] = &[
             ("tests/it/surfaces.rs", "state_divergence_is_labelled"),
             ("tests/it/surfaces.rs", "stored_state_is_told_again"),
             ("tests/it/stored_state.rs", "the_whole_chain_after_an_edited_reply_is_marked"),
-            ("tests/it/stored_state.rs", "a_fetched_reply_is_what_its_program_was_told"),
+            ("tests/it/stored_state.rs", "a_fetch_of_an_edited_reply_undoes_the_edit"),
             ("tests/it/stored_state.rs", "conversations_are_marked_or_told_again"),
         ],
     ),

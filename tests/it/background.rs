@@ -1,24 +1,26 @@
-//! Replies that are made in the background: what a plan wants of them is done when they are first fetched whole.
+//! Replies that are made in the background: no plan edits them, and the record holds what was fetched of them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use aegis::{
     proxy::RunSetup,
     recording::Recording,
     ruling::Ruling,
-    simulator::Simulator,
     surface::{OpenaiResponses, Surface},
     trajectory::{CloseCause, RunId},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    lab::{Lab, Setup},
+    lab::{Lab, Reply, Setup, request},
+    scripted::{Act, Scripted, http, http_with},
     stored_state::{get, notes, respond, simulated},
 };
 
 const PLAN: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n";
 const SPOILT: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.spoil_answer = { how = \"truncated\" }\n";
+/// What is said of each edit that is due to such a reply.
+const REFUSED: &str = "the reply is made in the background, and such replies are not edited";
 
 fn question() -> Value {
     json!({"model": "m", "input": "What is 12 + 30?", "background": true})
@@ -32,17 +34,13 @@ fn status(response: &Value) -> &str {
     response["status"].as_str().expect("a status")
 }
 
-/// Asks in the background and looks until the reply is made; says what it was on the way.
-async fn polled(lab: &Lab, agent: &str) -> (Vec<String>, Value) {
-    polled_at(lab, respond(lab, agent, question(), false).await).await
-}
-
-async fn polled_at(lab: &Lab, mut seen: Value) -> (Vec<String>, Value) {
+/// Looks until the reply is made; says what it was on the way.
+async fn polled(lab: &Lab, prefix: &str, mut seen: Value) -> (Vec<String>, Value) {
     let (path, mut statuses) = (path_of(&seen), Vec::new());
     while matches!(status(&seen), "queued" | "in_progress") {
         statuses.push(status(&seen).to_owned());
         assert_eq!(seen["output"], json!([]), "nothing is said yet");
-        seen = get(lab, &path).await.json();
+        seen = get(lab, &format!("{prefix}{path}")).await.json();
     }
     (statuses, seen)
 }
@@ -56,128 +54,118 @@ fn reply_of(recording: &Recording, step: usize) -> (Value, Option<CloseCause>) {
     (serde_json::from_slice(attempt.delivered()).expect("JSON"), attempt.cause)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reply_is_edited_when_it_is_first_fetched() {
-    let direct = simulated(PLAN).await;
-    let expected = respond(&direct, "solver", json!({"model": "m", "input": "What is 12 + 30?"}), false).await;
-    let mut lab = simulated(PLAN).await;
-    let (statuses, told) = polled(&lab, "solver").await;
-    assert_eq!(statuses, ["queued", "in_progress"]);
-    assert_eq!((status(&told), text(&told)), ("completed", text(&expected)), "edited as a direct reply is");
-    assert!(text(&told).contains("52"), "{told}");
-    for _ in 0..2 {
-        assert_eq!(get(&lab, &path_of(&told)).await.json(), told, "the same each time");
-    }
-    let streamed = get(&lab, &format!("{}?stream=true", path_of(&told))).await;
-    let read = OpenaiResponses.read_stream(&streamed.body).expect("a stream");
-    assert_eq!(read.answers[0].message.text(), text(&told), "and streamed");
-    let recording = lab.sealed("r0").await;
-    assert_eq!(recording.trajectory.steps.len(), 1, "a fetch is no call");
-    assert_eq!(reply_of(&recording, 0), (told, Some(CloseCause::Complete)));
-    assert_eq!(notes(&recording, "is made in the background").len(), 1, "{:?}", recording.notes);
-    let label = Ruling::of(&recording).label().expect("a label");
-    assert_eq!((label.errors.len(), label.errors[0].error.step), (1, 0));
+/// A response as an upstream keeps it.
+fn kept(status: &str) -> String {
+    let said = json!([{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "It is 42.", "annotations": []}]}]);
+    let output = if status == "completed" { said } else { json!([]) };
+    json!({"id": "resp_1", "object": "response", "status": status, "model": "m", "output": output}).to_string()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reply_that_nobody_wants_edited_is_recorded_as_it_was_made() {
-    for streamed in [false, true] {
-        let mut lab = simulated(PLAN).await;
-        let plain = if streamed {
-            let asked = respond(&lab, "critic", question(), false).await;
-            let body = get(&lab, &format!("{}?stream=true", path_of(&asked))).await.body;
-            OpenaiResponses.read_stream(&body).expect("a stream").answers[0].message.text()
-        } else {
-            text(&polled(&lab, "critic").await.1).to_owned()
-        };
-        assert!(plain.contains("42"), "{plain}");
-        let recording = lab.sealed("r0").await;
-        let step = &recording.trajectory.steps[0];
-        let attempt = step.last_attempt().expect("an attempt");
-        assert_eq!((attempt.streamed, attempt.cause), (streamed, Some(CloseCause::Complete)));
-        let read = if streamed {
-            OpenaiResponses.read_stream(&attempt.reply)
-        } else {
-            OpenaiResponses.read_reply(&attempt.reply)
-        };
-        assert_eq!(read.expect("a reply").answers[0].message.text(), plain);
-        assert_eq!(attempt.reply_delivered, None);
-    }
+fn answer(status: &str) -> Vec<Act> {
+    vec![http("200 OK", "application/json", &kept(status))]
 }
 
-/// By its stream, from the beginning or resumed before anything of it was seen.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reply_that_is_fetched_as_a_stream_is_edited_too() {
-    let lab = simulated(PLAN).await;
-    let asked = respond(&lab, "solver", question(), false).await;
-    let path = format!("{}?stream=true", path_of(&asked));
-    let rest = get(&lab, &format!("{path}&starting_after=1")).await.text();
-    let whole = get(&lab, &path).await;
-    let read = OpenaiResponses.read_stream(&whole.body).expect("a stream");
-    assert!(read.answers[0].message.text().contains("52"), "{}", whole.text());
-    assert!(whole.text().ends_with(&rest) && rest.contains("\"sequence_number\":2") && rest.contains("52"), "{rest}");
-    assert!(!rest.contains("\"sequence_number\":1,") && !rest.contains("\"sequence_number\":1}"), "{rest}");
+/// What comes of a stream from an event on.
+fn streamed(from: usize, to: usize) -> (Vec<Act>, String) {
+    let reply = OpenaiResponses.read_reply(kept("completed").as_bytes()).expect("a reply");
+    let frames = OpenaiResponses.compose_stream(&reply, 1, true);
+    let events: Vec<u8> = frames[from..to.min(frames.len())].concat();
+    let said = String::from_utf8(events.clone()).expect("UTF-8");
+    (vec![http_with("200 OK", "content-type: text/event-stream\r\n", &events)], said)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn faults_that_reword_a_reply_wait_for_it() {
-    let mut lab = simulated(SPOILT).await;
-    let (_, told) = polled(&lab, "solver").await;
-    let recording = lab.sealed("r0").await;
-    let errors = &recording.trajectory.steps[0].injected;
-    assert_eq!((errors.len(), errors[0].delivered), (1, true), "{errors:?}");
-    assert_eq!(reply_of(&recording, 0).0, told);
+/// How a program meets a reply that is made in the background: what it asks for after the first call, what the upstream
+/// answers, and what the step's record holds in the end.
+struct Case {
+    name: &'static str,
+    asks: Vec<(&'static str, &'static str, Vec<Act>)>,
+    recorded: String,
 }
 
-/// Faults of the connection meet the reply that comes at once; what waits is done all the same.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_fetched_is_no_label() {
-    for plan in [PLAN, SPOILT] {
-        let mut lab = simulated(plan).await;
-        let asked = respond(&lab, "solver", question(), false).await;
-        assert_eq!(get(&lab, &path_of(&asked)).await.json()["status"], "in_progress");
-        let recording = lab.sealed("r0").await;
-        let (reply, cause) = reply_of(&recording, 0);
-        assert_eq!((status(&reply), cause), ("queued", Some(CloseCause::Complete)), "what the program saw");
-        let why = "was not fetched before the run ended";
-        let said = recording.manipulator_failures.iter().any(|failure| failure.why.contains(why));
-        assert!(said || !notes(&recording, why).is_empty(), "{:?}", recording.notes);
-        assert!(recording.trajectory.steps[0].injected.iter().all(|error| !error.delivered));
-        assert!(Ruling::of(&recording).label().is_err());
-    }
+fn cases() -> Vec<Case> {
+    let path = "/v1/responses/resp_1";
+    let case = |name, asks: &[(&'static str, &'static str, Vec<Act>)], recorded: String| Case {
+        name,
+        asks: asks.to_vec(),
+        recorded,
+    };
+    let (all, whole) = streamed(0, 99);
+    vec![
+        case("never fetched", &[], kept("queued")),
+        case("never made", &[("GET", path, answer("in_progress"))], kept("queued")),
+        case("fetched", &[("GET", path, answer("in_progress")), ("GET", path, answer("completed"))], kept("completed")),
+        case(
+            "fetched twice",
+            &[("GET", path, answer("completed")), ("GET", path, answer("completed"))],
+            kept("completed"),
+        ),
+        case("streamed", &[("GET", "/v1/responses/resp_1?stream=true", all.clone())], whole.clone()),
+        case(
+            "streamed in pieces",
+            &[
+                ("GET", "/v1/responses/resp_1?stream=true", streamed(0, 3).0),
+                ("GET", "/v1/responses/resp_1?stream=true&starting_after=2", streamed(3, 99).0),
+                ("GET", "/v1/responses/resp_1?stream=true", all),
+            ],
+            whole,
+        ),
+        case("failed", &[("GET", path, answer("failed"))], kept("failed")),
+        case("cancelled", &[("POST", "/v1/responses/resp_1/cancel", answer("cancelled"))], kept("cancelled")),
+        case(
+            "deleted",
+            &[("DELETE", path, vec![http("200 OK", "application/json", "{\"deleted\":true}")])],
+            kept("queued"),
+        ),
+    ]
 }
 
-/// Its step is over then: the next call of the agent does not overlap with it.
+/// Whatever is asked, the program sees what the upstream keeps, the record holds it, each edit is refused with a word, and
+/// there is no label.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_reply_passes_as_it_is() {
-    for fetched in [false, true] {
-        let mut lab = simulated(PLAN).await;
-        let asked = respond(&lab, "solver", question(), false).await;
-        let path = path_of(&asked);
-        assert_eq!(lab.post(&format!("{path}/cancel"), b"").await.json()["status"], "cancelled");
-        if fetched {
-            assert_eq!(get(&lab, &path).await.json()["status"], "cancelled");
+async fn edits_of_replies_in_the_background_are_refused() {
+    for (plan, as_note) in [(PLAN, false), (SPOILT, true)] {
+        for Case { name, asks, recorded } in cases() {
+            let answers = asks.iter().map(|(.., acts)| acts.clone());
+            let script = [answer("queued")].into_iter().chain(answers).chain([answer("completed")]).collect();
+            let upstream = Scripted::start(script).await;
+            let mut lab = Lab::before(upstream.address, Setup::planned(plan)).await;
+            assert_eq!(status(&respond(&lab, "solver", question(), false).await), "queued", "{name}");
+            for (method, path, acts) in &asks {
+                let reply = Reply::parse(&lab.raw(&request(method, path, b"", "Connection: close\r\n")).await);
+                let Act::Say(said) = &acts[0] else { panic!("{name}") };
+                assert_eq!(reply.status, 200, "{name}");
+                assert!(said.ends_with(&reply.body) && !reply.body.is_empty(), "{name}: {}", reply.text());
+            }
+            let is_over = !name.starts_with("never");
+            respond(&lab, "solver", json!({"model": "m", "input": "What is 1 + 1?"}), false).await;
+            let recording = lab.sealed("r0").await;
+            let steps = &recording.trajectory.steps;
+            assert_eq!((steps.len(), steps[1].overlapping), (2, !is_over), "{name}: a fetch is no call");
+            let attempt = steps[0].last_attempt().expect("an attempt");
+            assert_eq!(String::from_utf8_lossy(attempt.delivered()), recorded, "{name}");
+            assert_eq!((attempt.cause, &attempt.reply_delivered), (Some(CloseCause::Complete), &None), "{name}");
+            let failed = recording.manipulator_failures.iter().filter(|failed| failed.why == REFUSED).count();
+            assert_eq!((failed, notes(&recording, REFUSED).len()), if as_note { (0, 1) } else { (1, 0) }, "{name}");
+            assert!(steps[0].injected.iter().all(|error| !error.delivered), "{name}");
+            assert!(Ruling::of(&recording).label().is_err(), "{name}");
         }
-        respond(&lab, "solver", json!({"model": "m", "input": "What is 1 + 1?"}), false).await;
-        let recording = lab.sealed("r0").await;
-        assert_eq!(status(&reply_of(&recording, 0).0), "cancelled");
-        assert!(recording.trajectory.steps[0].injected.iter().all(|error| !error.delivered));
-        assert!(!recording.trajectory.steps[1].overlapping);
     }
 }
 
+/// A fault of the connection meets the reply to the request itself; the edit of the same reply is refused all the same.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_reply_ends_its_step() {
-    let mut lab = simulated(PLAN).await;
-    let path = path_of(&respond(&lab, "solver", question(), false).await);
-    let deleted = lab.raw(&crate::lab::request("DELETE", &path, b"", "Connection: close\r\n")).await;
-    let deleted = crate::lab::Reply::parse(&deleted);
-    respond(&lab, "solver", json!({"model": "m", "input": "What is 1 + 1?"}), false).await;
+async fn a_fault_of_the_connection_acts_at_once() {
+    let plan = format!(
+        "{PLAN}[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.wrong_content_type = {{ content_type = \"text/plain\" }}\n"
+    );
+    let mut lab = simulated(&plan).await;
+    let reply = lab.post("/a/solver/v1/responses", question().to_string().as_bytes()).await;
+    assert_ne!(reply.header("content-type").as_deref(), Some("application/json"));
     let recording = lab.sealed("r0").await;
-    assert_eq!(deleted.json()["deleted"], true, "{}", deleted.text());
-    assert!(!recording.trajectory.steps[1].overlapping);
-    assert_eq!(status(&reply_of(&recording, 0).0), "queued", "what its program saw of it");
-    assert!(recording.manipulator_failures.iter().any(|failure| failure.why.contains("deleted")));
+    assert_eq!(status(&reply_of(&recording, 0).0), "queued");
+    assert_eq!(recording.manipulator_failures.iter().filter(|failed| failed.why == REFUSED).count(), 1);
+    assert!(Ruling::of(&recording).label().is_err());
 }
 
 /// The simulator gives equal questions equal ids.
@@ -187,18 +175,16 @@ async fn runs_with_equal_ids_do_not_see_each_other() {
     let other = RunId::parse("other").expect("an id");
     lab.proxy.runs.open(&other, RunSetup::default()).await.expect("opens");
     let asked = respond(&lab, "solver", question(), false).await;
-    let path = path_of(&asked);
     let again = lab.post("/r/other/a/solver/v1/responses", question().to_string().as_bytes()).await.json();
-    assert_eq!(path_of(&again), path);
-    let mut seen = [asked, again];
-    for (seen, prefix) in seen.iter_mut().zip(["/r/r0", "/r/other"]) {
-        while matches!(status(seen), "queued" | "in_progress") {
-            *seen = get(&lab, &format!("{prefix}{path}")).await.json();
-        }
+    assert_eq!(path_of(&again), path_of(&asked));
+    let mut seen = Vec::new();
+    for (run, asked) in [("r0", asked), ("other", again)] {
+        let (_, made) = polled(&lab, &format!("/r/{run}"), asked).await;
+        assert!(text(&made).contains("42"), "{made}");
+        seen.push((run, made));
     }
-    assert!(text(&seen[0]).contains("52") && text(&seen[1]).contains("42"), "{seen:?}");
-    for (run, told) in ["r0", "other"].into_iter().zip(seen) {
-        assert_eq!(reply_of(&lab.sealed(run).await, 0), (told, Some(CloseCause::Complete)), "{run}");
+    for (run, made) in seen {
+        assert_eq!(reply_of(&lab.sealed(run).await, 0), (made, Some(CloseCause::Complete)), "{run}");
     }
 }
 
@@ -207,9 +193,11 @@ async fn equal_questions_of_one_run_are_two_steps() {
     let mut lab = simulated(PLAN).await;
     let first = respond(&lab, "critic", question(), false).await;
     assert_eq!(path_of(&respond(&lab, "writer", question(), false).await), path_of(&first));
+    let mut seen = Vec::new();
     for _ in 0..2 {
-        polled_at(&lab, first.clone()).await;
+        seen = [seen, polled(&lab, "", first.clone()).await.0].concat();
     }
+    assert!(seen.contains(&"in_progress".to_owned()), "{seen:?}");
     let recording = lab.sealed("r0").await;
     for step in 0..2 {
         assert_eq!(status(&reply_of(&recording, step).0), "completed", "{step}");
@@ -226,29 +214,7 @@ async fn an_idle_run_gives_up_what_it_awaits_unless_it_is_kept() {
         let retired = lab.proxy.runs.retire_idle(Duration::ZERO, Some(&r0).filter(|_| kept));
         assert_eq!(retired.is_empty(), kept);
         if kept {
-            assert!(text(&polled_at(&lab, asked).await.1).contains("52"));
+            assert!(text(&polled(&lab, "", asked).await.1).contains("42"));
         }
-    }
-}
-
-/// Several at once, fetched at once and out of order: each gets its own edit, once.
-#[tokio::test(flavor = "multi_thread")]
-async fn concurrent_fetches_see_one_edit() {
-    let plan = PLAN.replace("when.call = 0", "when.always = true");
-    let mut lab = Lab::over(Arc::new(Simulator::new(0)), Setup::planned(&plan)).await;
-    let mut paths = Vec::new();
-    for number in 0..4 {
-        let body = json!({"model": "m", "input": format!("What is {number} + 30?"), "background": true});
-        let path = path_of(&respond(&lab, "solver", body, false).await);
-        get(&lab, &path).await;
-        paths.push(path);
-    }
-    for path in paths.iter().rev() {
-        let (one, two, three) = tokio::join!(get(&lab, path), get(&lab, path), get(&lab, path));
-        assert_eq!((one.json(), two.json()), (three.json(), one.json()), "{path}");
-    }
-    let recording = lab.sealed("r0").await;
-    for step in &recording.trajectory.steps {
-        assert_eq!(step.injected.iter().filter(|error| error.delivered).count(), 1, "{}", step.step);
     }
 }

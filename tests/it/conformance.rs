@@ -1,5 +1,5 @@
 //! Every shape in which a provider says something × read, edited by each manipulator, ended, replayed. The list is
-//! `tests/shapes`; `docs/surfaces.md` holds what comes of it.
+//! `tests/shapes`; `tests/shapes/SHAPES.md` holds what comes of it.
 
 mod edits;
 mod page;
@@ -199,5 +199,6 @@ async fn every_shape_is_read_edited_ended_and_replayed() {
     page::assert_known(&wrong(&shapes, &rows), |cell| {
         !["request: ", "otlp: "].iter().any(|other| cell.starts_with(other))
     });
-    page::assert_holds("shapes", &page::table(&shapes, &rows));
+    page::assert_holds("tests/shapes/SHAPES.md", "shapes", &page::table(&shapes, &rows));
+    page::assert_holds("docs/surfaces.md", "counts", &page::counts(&shapes));
 }

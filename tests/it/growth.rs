@@ -8,7 +8,7 @@ use std::time::Duration;
 use aegis::{
     manipulator::{Adaptive, Context},
     plan::{self, Injection},
-    surface::{Conversation, Edited, door, recounted, written},
+    surface::{Conversation, door, recounted, written},
 };
 use bytes::Bytes;
 use nix::time::{ClockId, clock_gettime};
@@ -108,8 +108,7 @@ fn edit_reply(injection: &Injection, grown: &Grown, body: &Bytes) -> Option<Resu
     let written = door::write_reply(surface, body, streamed, &before, &after).map_err(|error| error.to_string());
     Some(written.and_then(|written| {
         let written = recounted(written, streamed, &before, &after);
-        written::reply(surface, &written, streamed, &before, &after)?;
-        Edited::default().keep(surface, body, &written, streamed).map_err(|error| error.to_string())
+        written::reply(surface, &written, streamed, &before, &after).map(drop)
     }))
 }
 

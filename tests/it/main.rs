@@ -106,3 +106,4 @@ mod upstream_h2;
 mod viewer;
 mod watch;
 mod websocket;
+mod workflows;

@@ -144,11 +144,10 @@ fn every_option_that_writes_is_looked_at() {
     let mut verb = "";
     let mut writes = BTreeSet::new();
     for line in page.lines() {
-        if let Some(name) = line.strip_prefix("## aegis ").or_else(|| line.strip_prefix("### aegis ")) {
+        if let Some(name) = line.trim_start_matches('#').strip_prefix(" aegis ") {
             verb = name;
         }
-        let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
-        if let [option, help, ..] = cells[..]
+        if let Some((option, help)) = line.strip_prefix("- `").and_then(|line| line.split_once("`: "))
             && (help.starts_with("Write ") || help.starts_with("Also write "))
             && option.contains(' ')
         {

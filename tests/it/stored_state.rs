@@ -1,18 +1,19 @@
-//! What an upstream keeps of an edited reply, at the wire: whoever fetches it sees what the program was told, and what
-//! goes on from it is marked, or says it again.
+//! What an upstream keeps of an edited reply, at the wire: what goes on from it is marked, or says it again, and a fetch of
+//! it undoes the edit.
 
 use std::sync::Arc;
 
 use aegis::{
     recording::Recording,
+    ruling::Ruling,
     simulator::Simulator,
-    surface::{OpenaiResponses, Surface, sse},
+    surface::{OpenaiChat, OpenaiResponses, Surface, sse},
 };
 use serde_json::{Value, json};
 
 use crate::{
     lab::{Lab, Reply, Setup, request},
-    scripted::{Scripted, http, http_with},
+    scripted::{Scripted, http},
 };
 
 const PLAN: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n";
@@ -43,113 +44,65 @@ pub fn notes<'a>(recording: &'a Recording, what: &'a str) -> Vec<&'a String> {
     recording.notes.iter().filter(|note| note.contains(what)).collect()
 }
 
+/// What is fetched is what the upstream keeps. Where that shows the model's own words in place of edited ones, the edit is
+/// none: the record says so, and the run has no label.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fetched_reply_is_what_its_program_was_told() {
-    for streamed in [false, true] {
-        let mut lab = simulated(PLAN).await;
-        let told = respond(&lab, "solver", json!({"input": QUESTION}), streamed).await;
-        assert!(told.to_string().contains("52"), "{told}");
-        let id = told["id"].as_str().expect("an id").to_owned();
-        let fetched = get(&lab, &format!("/v1/responses/{id}")).await;
-        assert_eq!((fetched.status, &fetched.json()["output"]), (200, &told["output"]), "{streamed}");
-        assert!(fetched.header("x-aegis-error").is_none());
-        // Nobody wanted this one edited: it passes as it is kept.
-        let plain = respond(&lab, "critic", json!({"input": "What is 1 + 1?"}), streamed).await;
-        let path = format!("/v1/responses/{}", plain["id"].as_str().expect("an id"));
-        assert_eq!(get(&lab, &path).await.json()["output"], plain["output"]);
-        assert_eq!(get(&lab, "/v1/responses/resp_none").await.status, 404, "an error passes verbatim");
-        let recording = lab.sealed("r0").await;
-        assert_eq!(recording.trajectory.steps.len(), 2, "a fetch is no call");
-        assert_eq!(notes(&recording, "was fetched, and shown as its program was told it").len(), 1);
+async fn a_fetch_of_an_edited_reply_undoes_the_edit() {
+    let chat = |streamed: bool| json!({"model": "m", "store": true, "stream": streamed, "messages": [{"role": "user", "content": QUESTION}]});
+    let responses = |streamed: bool| json!({"model": "m", "stream": streamed, "input": QUESTION});
+    let fault = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.spoil_answer = { how = \"truncated\" }\n";
+    let surfaces: [(&dyn Surface, &str, &dyn Fn(bool) -> Value); 2] =
+        [(&OpenaiChat, "/v1/chat/completions", &chat), (&OpenaiResponses, "/v1/responses", &responses)];
+    for ((surface, path, body), plan) in surfaces.into_iter().flat_map(|surface| [(surface, PLAN), (surface, fault)]) {
+        for (streamed, fetches) in [(false, true), (true, true), (false, false)] {
+            let mut lab = simulated(plan).await;
+            let reply = lab.post(&format!("/a/solver{path}"), body(streamed).to_string().as_bytes()).await;
+            let read = if streamed { surface.read_stream(&reply.body) } else { surface.read_reply(&reply.body) };
+            let told = read.expect("a reply");
+            let plain =
+                lab.post(&format!("/a/critic{path}"), body(false).to_string().replace("12", "13").as_bytes()).await;
+            let unedited = surface.read_reply(&plain.body).expect("a reply");
+            let again = get(&lab, &format!("{path}/{}", unedited.id)).await;
+            assert_eq!(again.body, plain.body, "nobody wanted this one edited");
+            assert_eq!(get(&lab, &format!("{path}/none")).await.status, 404, "an error passes verbatim");
+            for _ in 0..if fetches { 2 } else { 0 } {
+                let kept = get(&lab, &format!("{path}/{}", told.id)).await;
+                let kept = surface.read_reply(&kept.body).expect("a reply").answers[0].message.text();
+                assert!(kept.contains("42") && kept != told.answers[0].message.text(), "{kept}");
+            }
+            let recording = lab.sealed("r0").await;
+            assert_eq!(recording.trajectory.steps.len(), 2, "a fetch is no call");
+            let failed = &recording.manipulator_failures;
+            let why =
+                format!("`{path}/{}` was fetched, and shows the reply as the upstream keeps it, unedited", told.id);
+            let said: Vec<_> = failed.iter().map(|failed| (failed.step, failed.why.as_str())).collect();
+            assert_eq!(said, if fetches { vec![(0, why.as_str())] } else { vec![] }, "{path} {streamed}");
+            assert_eq!(notes(&recording, &why).len(), said.len());
+            assert_eq!(Ruling::of(&recording).label().is_ok(), !fetches && plan == PLAN, "{path} {streamed}");
+        }
     }
 }
 
+/// A list of what an edited reply was gone on from holds it as the upstream keeps it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fetched_stream_goes_on_by_the_edited_numbers() {
-    let plan = PLAN.replace("corrupt_number = { which = \"last\", by = 10 }", "truncate_output = { keep = 0.5 }");
-    let lab = simulated(&plan).await;
-    let told = respond(&lab, "solver", json!({"input": QUESTION}), true).await;
-    let path = format!("/v1/responses/{}?stream=true", told["id"].as_str().expect("an id"));
-    let numbers = |body: &[u8]| -> Vec<u64> {
-        let number = |event: sse::Event| {
-            let event: Value = serde_json::from_slice(&body[event.data[0].clone()]).expect("JSON");
-            event["sequence_number"].as_u64().expect("a number")
+async fn a_list_that_holds_an_edited_reply_undoes_the_edit() {
+    for (list, undone) in [("resp_2/input_items", 1), ("resp_2", 0), ("resp_1", 1), ("resp_3/input_items", 0)] {
+        let reply = |id: &str| {
+            let text = json!([{"type": "output_text", "text": "It is 42.", "annotations": []}]);
+            let item =
+                json!({"type": "message", "id": "msg_9", "role": "assistant", "status": "completed", "content": text});
+            json!({"id": id, "object": "response", "status": "completed", "model": "m", "output": [item]}).to_string()
         };
-        sse::events(body).into_iter().map(number).collect()
-    };
-    let whole = get(&lab, &path).await;
-    let read = OpenaiResponses.read_stream(&whole.body).expect("a stream");
-    assert_eq!(read.answers[0].message.text(), told["output"][0]["content"][0]["text"], "{}", whole.text());
-    let all = numbers(&whole.body);
-    assert!(all.iter().copied().eq(0..all.len() as u64), "{all:?}");
-    let rest = get(&lab, &format!("{path}&starting_after=3")).await;
-    assert_eq!(numbers(&rest.body), all[4..], "{}", rest.text());
-    assert!(whole.text().ends_with(&rest.text()));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn lists_of_items_hold_what_the_program_was_told() {
-    let lab = simulated(PLAN).await;
-    let first = respond(&lab, "solver", json!({"input": QUESTION}), false).await;
-    let second = json!({"input": "What is 1 + 1?", "previous_response_id": first["id"]});
-    let second = respond(&lab, "solver", second, false).await;
-    let path = format!("/v1/responses/{}/input_items", second["id"].as_str().expect("an id"));
-    for (query, at) in [("?order=asc", 1), ("", 1)] {
-        let list = get(&lab, &format!("{path}{query}")).await.json();
-        let data = list["data"].as_array().expect("a list");
-        assert_eq!((data.len(), &data[at]), (3, &first["output"][0]), "{query}: {list}");
-        assert_eq!((&list["first_id"], &list["last_id"]), (&data[0]["id"], &data[2]["id"]));
+        let answer = |body: &str| vec![http("200 OK", "application/json", body)];
+        let script = ["resp_1", "resp_2", "resp_3"].map(|id| answer(&reply(id))).into_iter();
+        let upstream = Scripted::start(script.chain([answer("{\"object\":\"list\",\"data\":[]}")]).collect()).await;
+        let mut lab = Lab::before(upstream.address, Setup::planned(PLAN)).await;
+        respond(&lab, "solver", json!({"input": QUESTION}), false).await;
+        respond(&lab, "critic", json!({"input": "Sure?", "previous_response_id": "resp_1"}), false).await;
+        respond(&lab, "critic", json!({"input": QUESTION}), false).await;
+        get(&lab, &format!("/v1/responses/{list}")).await;
+        assert_eq!(lab.sealed("r0").await.manipulator_failures.len(), undone, "{list}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn items_that_an_edit_drops_or_adds_are_dropped_and_added_in_lists() {
-    let tools = json!([{"type": "function", "name": "calculator", "description": "Evaluate an arithmetic expression such as 3 * (4 + 5).",
-        "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}}]);
-    for (manipulator, kinds) in [
-        ("edit_tool_call = { drop = true }", &[][..]),
-        ("edit_tool_call = { duplicate = true }", &["function_call", "function_call"]),
-        ("end_early = {}", &["message"]),
-    ] {
-        let plan = PLAN.replace("corrupt_number = { which = \"last\", by = 10 }", manipulator);
-        let lab = simulated(&plan).await;
-        let asked = json!({"input": QUESTION, "tools": tools});
-        let first = respond(&lab, "solver", asked, false).await;
-        let next = json!({"input": "Go on.", "previous_response_id": first["id"]});
-        let second = respond(&lab, "critic", next, false).await;
-        let told = first["output"].as_array().expect("items");
-        let path = format!("/v1/responses/{}/input_items?order=asc", second["id"].as_str().expect("an id"));
-        let list = get(&lab, &path).await.json();
-        let data = list["data"].as_array().expect("a list");
-        let told_kinds: Vec<_> = told.iter().map(|item| item["type"].as_str().expect("a type")).collect();
-        assert_eq!(told_kinds, kinds, "{manipulator}: {first}");
-        assert_eq!(&data[1..data.len() - 1], &told[..], "{manipulator}: {list}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn kept_chat_completions_are_fetched_as_told() {
-    let lab = simulated(PLAN).await;
-    for (streamed, number) in [(false, 0), (true, 1)] {
-        let plan_call = format!("{QUESTION} ({number})");
-        let body = json!({"model": "m", "store": true, "stream": streamed,
-            "messages": [{"role": "user", "content": plan_call}]});
-        let agent = if number == 0 { "solver" } else { "critic" };
-        let reply = lab.post(&format!("/a/{agent}/v1/chat/completions"), body.to_string().as_bytes()).await;
-        let read = if streamed {
-            aegis::surface::OpenaiChat.read_stream(&reply.body)
-        } else {
-            aegis::surface::OpenaiChat.read_reply(&reply.body)
-        };
-        let told = read.expect("a reply");
-        let fetched = get(&lab, &format!("/v1/chat/completions/{}", told.id)).await;
-        let fetched = fetched.json();
-        assert_eq!(fetched["choices"][0]["message"]["content"], told.answers[0].message.text(), "{fetched}");
-        assert_eq!(fetched.to_string().contains("52"), number == 0, "{fetched}");
-    }
-    let unkept = lab.post("/a/judge/v1/chat/completions", &crate::lab::chat(QUESTION)).await.json();
-    let path = format!("/v1/chat/completions/{}", unkept["id"].as_str().expect("an id"));
-    assert_eq!(get(&lab, &path).await.status, 404, "not kept without `store`");
 }
 
 /// In a conversation the next call is marked, and all that follow; with `retell` it says the edited reply once more.
@@ -166,9 +119,6 @@ async fn conversations_are_marked_or_told_again() {
         assert!(first.to_string().contains("52"), "{first}");
         ask("critic", "Is it right?").await;
         ask("critic", "Sure?").await;
-        let path = format!("/v1/conversations/{}/items?order=asc&limit=20", thread.as_str().expect("an id"));
-        let items = get(&lab, &path).await.json();
-        assert_eq!(items["data"][1], first["output"][0], "{items}");
         let recording = lab.sealed("r0").await;
         let (made, steps) = recording.trajectory.steps.split_first().expect("steps");
         assert_eq!((made.surface.as_str(), made.path.as_str()), ("conversations", "/v1/conversations"));
@@ -253,32 +203,6 @@ async fn results_without_their_calls_are_known_by_the_calls_served() {
     }
 }
 
-/// A stream that is resumed is never given from its beginning, whether or not it can be shown as it was told.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_resumed_stream_that_cannot_be_restated_is_asked_for_again() {
-    let reply = r#"{"id":"resp_1","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"msg_9","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It is 42.","annotations":[]}]}]}"#;
-    let event = |number: u32| {
-        format!(
-            "event: response.in_progress\ndata: {{\"type\":\"response.in_progress\",\"sequence_number\":{number}}}\n\n"
-        )
-    };
-    let broken = format!("{}data: {{not JSON\n\n{}", event(0), event(1));
-    let kind = "content-type: text/event-stream\r\n";
-    let script = vec![
-        vec![http("200 OK", "application/json", reply)],
-        vec![http_with("200 OK", kind, broken.as_bytes())],
-        vec![http_with("200 OK", kind, event(1).as_bytes())],
-    ];
-    let upstream = Scripted::start(script).await;
-    let lab = Lab::before(upstream.address, Setup::planned(PLAN)).await;
-    respond(&lab, "solver", json!({"model": "m", "input": "x"}), false).await;
-    let path = "/v1/responses/resp_1?stream=true&starting_after=0";
-    assert_eq!(get(&lab, path).await.text(), event(1));
-    let heads = upstream.heads();
-    let asked: Vec<&str> = heads[1..].iter().filter_map(|head| head.lines().next()?.split(' ').nth(1)).collect();
-    assert_eq!(asked, ["/v1/responses/resp_1?stream=true", path], "in part, as it was asked for");
-}
-
 /// A request may name a kept item instead of saying it: the upstream then takes what the model said, not what the program
 /// was told.
 #[tokio::test(flavor = "multi_thread")]
@@ -306,14 +230,18 @@ async fn a_list_that_holds_an_edited_request_is_noted() {
         "manipulator.corrupt_number = { which = \"last\", by = 10 }",
         "side = \"request\"\nmanipulator.replace_text = { pattern = \"30\", with = \"31\", messages = \"user\" }",
     );
-    for (plan, noted) in [(&edit, 1), (&PLAN.to_owned(), 0)] {
-        let mut lab = simulated(plan).await;
-        let first = respond(&lab, "solver", json!({"input": QUESTION}), false).await;
-        let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
-        assert_eq!(get(&lab, &path).await.json()["output"], first["output"]);
-        let list = get(&lab, &format!("{path}/input_items")).await.json();
-        assert_eq!(list["data"][0]["content"] == QUESTION, noted == 0, "{list}");
+    for (plan, noted) in [(edit.as_str(), 1), (PLAN, 0)] {
+        let list = vec![http("200 OK", "application/json", "{\"object\":\"list\",\"data\":[]}")];
+        let reply = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": []})
+            .to_string();
+        let path = "/v1/responses/resp_1";
+        let upstream = Scripted::start(vec![vec![http("200 OK", "application/json", &reply)], list]).await;
+        let mut lab = Lab::before(upstream.address, Setup::planned(plan)).await;
+        respond(&lab, "solver", json!({"input": QUESTION}), false).await;
+        get(&lab, path).await;
+        get(&lab, &format!("{path}/input_items")).await;
         let recording = lab.sealed("r0").await;
-        assert_eq!(notes(&recording, "as the upstream got them, edits included").len(), noted, "{:?}", recording.notes);
+        let said = notes(&recording, "as the upstream got them, edits included").len();
+        assert_eq!(said, noted, "{:?}", recording.notes);
     }
 }

@@ -1,5 +1,5 @@
-//! Calls to a provider that no surface reads are steps: counted, recorded, streamed through, replayed. `docs/surfaces.md` has the
-//! table.
+//! Calls to a provider that no surface reads are steps: counted, recorded, streamed through, replayed. `table.toml` of
+//! `surface/unread` lists them.
 
 use std::sync::Arc;
 

@@ -1,7 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
     test,
-    allow(clippy::pedantic, clippy::string_slice, reason = "tests are read for what they check, not for style")
+    allow(
+        clippy::pedantic,
+        clippy::string_slice,
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests are read for what they check, not for style, and may read files"
+    )
 )]
 
 pub mod trajectory;

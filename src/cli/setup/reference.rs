@@ -80,7 +80,10 @@ fn limits() -> Vec<(&'static str, String)> {
 /// All manipulators and faults, and the ready-made plans.
 fn catalogue() -> String {
     let mut text = format!("{MADE}# Manipulators, faults, ready-made plans\n\n");
-    text.push_str("`aegis plan list NAME` says the same; `aegis plan ready NAME` prints a plan.\n");
+    text.push_str(
+        "Each with its parameters and an example. `aegis plan list NAME` prints the same, and a check of what the example \
+         does; `aegis plan ready NAME` prints a plan.\n",
+    );
     let entries = plan::catalogue();
     for (operation, heading) in [(Operation::Manipulator, "Manipulators"), (Operation::Fault, "Faults")] {
         let _ = write!(text, "\n## {heading}\n");
@@ -99,19 +102,21 @@ fn described(text: &mut String, entry: &CatalogueEntry) {
     let sides = if sides.is_empty() { String::new() } else { format!(" Side: {}.", sides.join(", ")) };
     let _ = write!(text, "\n### {}\n\n{}{sides}\n", entry.name, entry.summary);
     if !entry.parameters.is_empty() {
-        text.push_str("\n| parameter | takes | default | what |\n|---|---|---|---|\n");
+        text.push('\n');
     }
     for parameter in &entry.parameters {
         let default = match &parameter.default {
-            _ if parameter.required => "required".to_owned(),
-            Some(default) => format!("`{default}`"),
+            _ if parameter.required => ", required".to_owned(),
+            Some(default) => format!(", default `{default}`"),
             None => String::new(),
         };
-        let [takes, what] = [&parameter.takes, &parameter.summary].map(|words| cell(words));
-        let _ = writeln!(text, "| `{}` | {takes} | {default} | {what} |", parameter.name);
+        let [takes, what] = [&parameter.takes, &parameter.summary].map(|words| line(words));
+        let _ = writeln!(text, "- `{}` ({takes}{default}): {what}", parameter.name);
     }
-    if !entry.example.trim().is_empty() {
-        let _ = write!(text, "\n```toml\n{}\n```\n", entry.example.trim());
+    // Its check is for whoever writes plans: `aegis plan list` has it.
+    let example = entry.example.split("[[check]]").next().unwrap_or_default().trim();
+    if !example.is_empty() {
+        let _ = write!(text, "\n```toml\n{example}\n```\n");
     }
 }
 
@@ -131,9 +136,14 @@ fn exit_codes() -> String {
     text
 }
 
-/// A text as it may stand in a table. Between backticks nothing is markup.
+/// A text as it may stand in a table.
 fn cell(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ").replace('|', "\\|");
+    line(&text.replace('|', "\\|"))
+}
+
+/// A text on one line. Between backticks nothing is markup.
+fn line(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ");
     let parts = text.split('`').enumerate();
     let parts: Vec<String> =
         parts.map(|(at, part)| if at % 2 == 1 { part.to_owned() } else { part.replace('<', "&lt;") }).collect();

@@ -1,4 +1,4 @@
-//! The table of shapes as `docs/surfaces.md` holds it.
+//! The tables of shapes as `tests/shapes/SHAPES.md` holds them, and their counts as `docs/surfaces.md` does.
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
@@ -107,20 +107,31 @@ pub fn trace_table(shapes: &[Traced], rows: &[TracedRow]) -> String {
     page
 }
 
-/// Holds a part of the page to its table; writes it where `AEGIS_WRITE_DOCS` is set.
-pub fn assert_holds(part: &str, table: &str) {
-    let path = root().join("docs/surfaces.md");
-    let page = fs::read_to_string(&path).expect("the page");
+/// How many shapes there are of each surface, and of how many a reader places only a part.
+pub fn counts(shapes: &[Shape]) -> String {
+    let mut page = "\n| surface | shapes | partly read |\n|---|--:|--:|\n".to_owned();
+    for surface in surface::ALL {
+        let those = || shapes.iter().filter(|shape| shape.surface().name() == surface.name());
+        let partly = those().filter(|shape| shape.unplaced.is_some()).count();
+        let _ = writeln!(page, "| `{}` | {} | {partly} |", surface.name(), those().count());
+    }
+    page
+}
+
+/// Holds a part of a page to its table; writes it where `AEGIS_WRITE_DOCS` is set.
+pub fn assert_holds(page: &str, part: &str, table: &str) {
+    let path = root().join(page);
+    let text = fs::read_to_string(&path).expect("the page");
     let (begin, end) =
         (format!("<!-- {part}: made by the test `conformance` -->\n"), format!("<!-- end of {part} -->\n"));
-    let (before, rest) = page.split_once(&begin).expect("where the table begins");
+    let (before, rest) = text.split_once(&begin).expect("where the table begins");
     let (held, after) = rest.split_once(&end).expect("where the table ends");
     if held == table {
         return;
     }
     assert!(
         std::env::var_os("AEGIS_WRITE_DOCS").is_some(),
-        "docs/surfaces.md does not hold the table of {part}: run this test with AEGIS_WRITE_DOCS=1 and --test-threads=1 to write it"
+        "{page} does not hold the table of {part}: run this test with AEGIS_WRITE_DOCS=1 and --test-threads=1 to write it"
     );
     fs::write(&path, [before, &begin, table, &end, after].concat()).expect("the page is written");
 }

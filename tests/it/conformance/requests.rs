@@ -251,5 +251,5 @@ pub fn wrong(asked: &[Asked], rows: &[AskedRow]) -> Vec<(String, String)> {
 async fn every_request_is_read_and_edited() {
     let (asked, rows) = rows().await;
     page::assert_known(&wrong(&asked, &rows), |cell| cell.starts_with("request: "));
-    page::assert_holds("requests", &page::request_table(&asked, &rows));
+    page::assert_holds("tests/shapes/SHAPES.md", "requests", &page::request_table(&asked, &rows));
 }

@@ -236,7 +236,7 @@ fn every_shape_of_a_span_is_imported_as_it_is_meant() {
     let rows: Vec<TracedRow> =
         shapes.iter().map(|shape| shape.row(tempfile::tempdir().expect("a directory").path())).collect();
     page::assert_known(&wrong(&shapes, &rows), |cell| cell.starts_with("otlp: "));
-    page::assert_holds("traces", &page::trace_table(&shapes, &rows));
+    page::assert_holds("tests/shapes/SHAPES.md", "traces", &page::trace_table(&shapes, &rows));
 }
 
 /// Names below which nothing stands that was asked or answered: settings, counts, tools on offer.

@@ -7,7 +7,6 @@
 mod examples;
 mod files;
 mod foreign;
-mod kept;
 mod mutation;
 mod targets;
 mod task_set;

@@ -15,7 +15,7 @@ use aegis::{
 
 use super::{
     examples::{bodies, heads, logs, plans, recorded, said, streams},
-    files, foreign, kept, task_set,
+    files, foreign, task_set,
 };
 
 /// A reader of bytes.
@@ -74,33 +74,6 @@ const JSON: &[&str] = &[
 const RANKER: &[&str] =
     &["format = ", "[[feature]]\n", "name = ", "weight = ", "mean = ", "scale = ", "nan", "1e308", "\n"];
 
-const KEPT: &[&str] = &[
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "null",
-    "\"data\"",
-    "\"has_more\":true",
-    "\"first_id\"",
-    "\"last_id\"",
-    "\"id\"",
-    "\"resp_1\"",
-    "\"call_1\"",
-    "\"type\"",
-    "\"item_reference\"",
-    "\"role\"",
-    "\"content\"",
-    "\"content_parts\"",
-    "\"sequence_number\":2",
-    "\"x\"",
-    "\"y\"",
-    "data: ",
-    "\n\n",
-];
-
 pub const TARGETS: &[Target] = &[
     Target {
         name: "sse",
@@ -125,7 +98,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "atif", examples: || foreign::examples(2), words: JSON, check: |input| imported(2, input) },
     Target { name: "langfuse", examples: || foreign::examples(3), words: JSON, check: |input| imported(3, input) },
     Target { name: "plain_log", examples: || foreign::examples(4), words: JSON, check: |input| imported(4, input) },
-    Target { name: "kept", examples: kept::examples, words: KEPT, check: |input| sum(&kept::check(input)) },
     Target {
         name: "request_head",
         examples: heads,

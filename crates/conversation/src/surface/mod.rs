@@ -32,7 +32,6 @@ mod served;
 mod shape;
 pub mod splice;
 pub mod sse;
-mod stored;
 mod unread;
 mod utterance;
 pub mod written;
@@ -64,10 +63,7 @@ pub use reading::Reading;
 pub use said::SaidMessage;
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
-pub use stored::{Edited, is_list};
-pub use unread::{
-    UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_page, unread_usage, unread_what,
-};
+pub use unread::{UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_usage, unread_what};
 pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 
 /// Every surface that can be read and edited.
@@ -215,12 +211,12 @@ pub trait Surface: Sync + std::fmt::Debug {
         false
     }
 
-    /// How far a reply is that may be made in the background.
-    fn progress(&self, _reply: &[u8]) -> ReplyProgress {
-        ReplyProgress::Made
+    /// The id of a reply that is still being made in the background.
+    fn in_the_making(&self, _reply: &[u8]) -> Option<String> {
+        None
     }
 
-    /// A reply while it is made in the background, as the simulator gives it: `queued`, `in_progress`, `cancelled`.
+    /// A reply while it is made in the background, as the simulator gives it: `queued`, `in_progress`.
     fn compose_unmade(&self, _reply: &Reply, _created: u64, _status: &str) -> Option<Bytes> {
         None
     }
@@ -295,17 +291,6 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn write_model(&self, body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
         fields::write_model(body, streamed, model)
     }
-}
-
-/// How far a reply is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReplyProgress {
-    /// Still being made, under this id.
-    Making(String),
-    /// As the model said it.
-    Made,
-    /// It failed, or somebody has cancelled it.
-    Broken,
 }
 
 /// What an upstream keeps of an exchange: one piece of JSON for each thing said, as it was written.

@@ -1,5 +1,5 @@
 //! Manipulator × surface × {whole, stream}: every example of the catalogue, played on every surface of the list. What
-//! cannot apply says why; `docs/surfaces.md` holds the table.
+//! cannot apply says why; `matrix.md` holds the table.
 
 use std::collections::BTreeMap;
 
@@ -141,9 +141,9 @@ fn table() -> String {
 
 #[test]
 fn every_manipulator_works_on_every_surface_or_says_why_not() {
-    let page = include_str!("../../../../docs/surfaces.md");
+    let page = include_str!("matrix.md");
     let table = table();
-    assert!(page.contains(&table), "docs/surfaces.md is to hold:\n\n{table}");
+    assert!(page.contains(&table), "matrix.md is to hold:\n\n{table}");
     for surface in ["openai_chat", "openai_responses", "anthropic_messages"] {
         let column = surface::ALL.iter().position(|known| known.name() == surface).expect("listed") + 2;
         let mut cells =

@@ -1,10 +1,9 @@
 //! The ready-made plans: the folder `plans` is part of the program, so that a plan can be named where no file is.
 
-use include_dir::{Dir, include_dir};
-
 use crate::trajectory::nearest;
 
-static FOLDER: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
+/// Their names and texts, by name; the build script lists them.
+static FOLDER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
 
 /// A plan that ships with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +32,7 @@ impl ShippedPlan {
 
 /// Every ready-made plan, by name.
 pub fn shipped() -> Vec<ShippedPlan> {
-    let mut plans = Vec::new();
-    let mut folders = vec![&FOLDER];
-    while let Some(folder) = folders.pop() {
-        // Templates have a format of their own.
-        folders.extend(folder.dirs().filter(|dir| !dir.path().ends_with("templates")));
-        let found = folder.files().filter_map(|file| {
-            let name = file.path().to_str()?.strip_suffix(".toml")?;
-            Some(ShippedPlan { name, text: file.contents_utf8()? })
-        });
-        plans.extend(found);
-    }
-    plans.sort_by_key(|plan| plan.name);
-    plans
+    FOLDER.iter().map(|(name, text)| ShippedPlan { name, text }).collect()
 }
 
 /// The plans that a word names: one by its name or the last part of it, or all that lie in a folder, those of folders

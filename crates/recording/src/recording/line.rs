@@ -3,6 +3,8 @@
 //! The checksum (CRC-32, as in gzip) covers the bytes of `rec`. JSON escapes every line feed, so no content can
 //! forge a line.
 
+use flate2::Crc;
+
 use super::content_hash;
 
 /// The version of the log that is written, and the newest that is read.
@@ -44,11 +46,17 @@ pub(super) fn append(seq: u64, log: &mut Vec<u8>, record: impl FnOnce(&mut Vec<u
     log.extend_from_slice(MIDDLE);
     let start = log.len();
     record(log);
-    let checksum = content_hash::digits(crc32fast::hash(log.get(start..).unwrap_or_default()));
+    let checksum = content_hash::digits(checksum_of(log.get(start..).unwrap_or_default()));
     if let Some(room) = log.get_mut(start - CHECKSUM..).and_then(<[u8]>::first_chunk_mut) {
         *room = checksum;
     }
     log.extend_from_slice(TAIL);
+}
+
+fn checksum_of(record: &[u8]) -> u32 {
+    let mut checksum = Crc::new();
+    checksum.update(record);
+    checksum.sum()
 }
 
 /// Appends the digits of a number.
@@ -96,7 +104,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, LineError> {
         .strip_prefix(b"\",\"rec\":")
         .and_then(|rest| rest.strip_suffix(b"}"))
         .ok_or(LineError::Damaged("it is cut off or has no record"))?;
-    if crc != format!("{:08x}", crc32fast::hash(record)).as_bytes() {
+    if crc != format!("{:08x}", checksum_of(record)).as_bytes() {
         return Err(LineError::Damaged("its checksum does not fit its record"));
     }
     Ok(Line { seq, record })
@@ -147,7 +155,7 @@ mod tests {
     #[test]
     fn a_line_is_as_it_is_described() {
         for (seq, record) in [(0, "{}"), (9, r#"{"kind":"note"}"#), (10, "{\"é\":1}"), (u64::MAX, "{\"a\":[]}")] {
-            let crc = crc32fast::hash(record.as_bytes());
+            let crc = checksum_of(record.as_bytes());
             let expected = format!("{{\"v\":{FORMAT},\"seq\":{seq},\"crc\":\"{crc:08x}\",\"rec\":{record}}}");
             assert_eq!(String::from_utf8(line_of(seq, record.as_bytes())).expect("UTF-8"), expected);
         }

@@ -26,6 +26,9 @@ const FORMAT: u64 = 1;
 /// The longest of these files, in bytes; a plan's text may stand in `run.json`.
 const LONGEST: u64 = 64 << 20;
 
+/// This program's version, with the commit that it was built from where the build knew it.
+pub const VERSION: &str = env!("BUILD_VERSION");
+
 /// Of recordings in which each call to a provider is a step, whether or not a surface reads it.
 pub(super) const CALLS: u32 = 1;
 
@@ -108,6 +111,9 @@ pub enum RunOrigin {
 pub struct Versions {
     /// This program's.
     pub aegis: String,
+    /// The commit that this program was built from, its first 12 hexadecimal digits, where the build knew it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// The taxonomy of the failure modes.
     pub taxonomy: String,
     /// Which calls are steps: 0 before those that no surface reads were, but for a few.
@@ -135,6 +141,7 @@ impl Manifest {
             ended: None,
             versions: Versions {
                 aegis: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: option_env!("BUILD_COMMIT").map(str::to_owned),
                 taxonomy: TAXONOMY.to_owned(),
                 calls: CALLS,
             },

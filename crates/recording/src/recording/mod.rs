@@ -77,7 +77,7 @@ pub use imported::ImportedFrom;
 pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;
 pub use machine::MachineKey;
-pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, label_bytes, read_label, write_beside};
+pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, VERSION, Versions, label_bytes, read_label, write_beside};
 pub use manipulated::{ManipulatorFailure, ManipulatorQuestion};
 pub use read::{read, read_apart, read_manifest, read_recorded, read_seal};
 pub use recorder::Recorder;

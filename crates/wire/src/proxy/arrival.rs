@@ -42,8 +42,8 @@ pub(super) enum Kind {
     Unread(&'static UnreadCall),
     /// A WebSocket: recorded, but what passes in it is only counted.
     Tunnel,
-    /// Something of such calls that the upstream keeps: no call, but edits may have to show in it.
-    Fetch(&'static dyn Surface),
+    /// Something of such calls that the upstream keeps: no call, but edits may be missing in it.
+    Fetch,
     /// Anything else: passed on, not recorded.
     Other,
 }
@@ -148,8 +148,8 @@ impl Kind {
         if let Some(surface) = surface::for_path(method, path) {
             return Kind::Read(surface);
         }
-        if let Some(surface) = surface::fetched_from(method, path) {
-            return Kind::Fetch(surface);
+        if surface::fetched_from(method, path).is_some() {
+            return Kind::Fetch;
         }
         surface::unread_call(method, path).map_or(Kind::Other, Kind::Unread)
     }
@@ -175,7 +175,7 @@ impl Kind {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(row) => &row.name,
             Kind::Tunnel => "websocket",
-            Kind::Fetch(_) | Kind::Other => "opaque",
+            Kind::Fetch | Kind::Other => "opaque",
         }
     }
 }

@@ -56,7 +56,7 @@ impl Proxy {
             Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
-            Kind::Fetch(surface) => Box::pin(self.fetch(arrived, surface, link)).await,
+            Kind::Fetch => Box::pin(self.fetch(arrived, link)).await,
             Kind::Other => self.pass(arrived).await,
         }
     }
@@ -150,8 +150,8 @@ impl Proxy {
         Ok(received)
     }
 
-    /// The reply on its way back: at once, held until a model has answered what an edit of it asks, or, where it is yet to
-    /// be made, when it is fetched.
+    /// The reply on its way back: at once, or held until a model has answered what an edit of it asks. Where it is yet to be
+    /// made, its step waits until it is fetched.
     pub(super) async fn hand_back(
         &self,
         due: Due,

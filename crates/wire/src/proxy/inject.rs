@@ -170,8 +170,8 @@ pub(super) async fn edit_response(
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
     let change = retell::Retelling { kept: &untouched, told: &current.0, streamed };
-    let hits: Vec<Hit> = edits.iter().map(|edit| edit.hit).collect();
-    heavy::apart(untouched.len(), || retell::edited(step, &change, &hits, Some(conversation)));
+    let injections: Vec<u32> = edits.iter().map(|edit| edit.hit.injection).collect();
+    heavy::apart(untouched.len(), || retell::edited(step, &change, &injections, Some(conversation)));
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::{HeaderMap, StatusCode};
 
 use super::{
     disturb::Breach,
@@ -24,7 +24,7 @@ use super::{
     run::Run,
     tape::Tape,
     tunnel::counts::PassedBytes,
-    upstream::{Asker, KeptUpload, ReceivedBody},
+    upstream::{Asker, KeptUpload},
     watched::StepWatch,
 };
 use crate::{
@@ -81,8 +81,6 @@ pub(super) struct OpenStep {
 struct ReplyWait {
     /// When the request arrived.
     received: Instant,
-    /// Since when its client waits for the reply: since then, or since it fetches one that is made in the background.
-    since: Instant,
     /// How long the client says that it waits.
     patience: Option<Duration>,
 }
@@ -106,7 +104,7 @@ impl OpenStep {
             surface,
             number,
             link,
-            awaited: ReplyWait { received, since: received, patience },
+            awaited: ReplyWait { received, patience },
             names_speakers: false,
             planted_before: false,
             kept: StepKept::default(),
@@ -164,7 +162,7 @@ impl OpenStep {
 
     /// When an edit by a model that begins now must be done; `None` where there is no such model.
     pub(super) fn deadline(&self) -> Option<tokio::time::Instant> {
-        Some(self.run.asking.as_ref()?.deadline(self.awaited.patience, self.awaited.since.elapsed()))
+        Some(self.run.asking.as_ref()?.deadline(self.awaited.patience, self.awaited.received.elapsed()))
     }
 
     /// The head of the reply is there.
@@ -184,14 +182,12 @@ impl OpenStep {
     }
 
     /// The reply is there at last, fetched over this connection: what was said of it before does not count.
-    /// `patience`: how long this client waits, from now on.
-    pub(super) fn fetched(&mut self, link: &Arc<Link>, received: &Response<ReceivedBody>, patience: Option<Duration>) {
+    pub(super) fn fetched(&mut self, link: &Arc<Link>, status: StatusCode, headers: &HeaderMap) {
         self.wait_on();
         self.link.leave();
         self.link = Arc::clone(link);
         self.link.enter();
-        (self.awaited.patience, self.awaited.since) = (patience, Instant::now());
-        self.answered(received.status(), received.headers());
+        self.answered(status, headers);
     }
 
     /// The reply is still to come, over whatever connection asks for it; what was told of it so far is none of it.

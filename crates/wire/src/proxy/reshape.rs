@@ -98,7 +98,7 @@ async fn change(
     })?;
     if faults::operator(step, fault).is_some_and(|fault| fault.rewords()) {
         let change = retell::Retelling { kept: &plain, told: &changed, streamed };
-        retell::edited(step, &change, &[], conversation);
+        retell::edited(step, &change, &[fault.injection], conversation);
     }
     step.delivered = Some(changed.clone());
     headers::body_changed(&mut head.headers);

@@ -23,7 +23,7 @@ use super::{
     asking::Asking,
     error::ProxyError,
     fuller::LogprobQuestions,
-    kept::awaited::{Background, NEVER_FETCHED},
+    kept::background::Background,
     lock::locked,
     run::Run,
     setup::{RunSetup, RunTemplate},
@@ -261,7 +261,7 @@ impl Runs {
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
-        self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
+        self.background.give_up(|awaited| awaited.run.id == *id);
         match self.places.insert(id.clone(), RunPlace::Retired)? {
             RunPlace::Open(cell) => cell.get().cloned(),
             RunPlace::Retired => None,
@@ -270,7 +270,7 @@ impl Runs {
 
     /// Takes out all runs; they accept nothing more. The caller seals them.
     pub fn retire(&self) -> Vec<Arc<Run>> {
-        self.background.give_up(NEVER_FETCHED, |_| true);
+        self.background.give_up(|_| true);
         self.retire_if(|_| true).into_iter().chain(self.take_displaced()).collect()
     }
 
@@ -279,7 +279,7 @@ impl Runs {
     pub fn retire_idle(&self, idle: Duration, kept: Option<&RunId>) -> Vec<Arc<Run>> {
         // A run is quiet when nobody has fetched what it waits for, for so long, nor does so now.
         let counts = self.background.counts();
-        self.background.give_up(NEVER_FETCHED, |awaited| {
+        self.background.give_up(|awaited| {
             let run = &awaited.run;
             let only_awaits = counts.get(&run.id) == Some(&run.in_flight());
             let is_fetched = Arc::strong_count(awaited) > 1;

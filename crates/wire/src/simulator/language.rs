@@ -1,4 +1,4 @@
-//! English as the simulator reads it: tokens, number words, clauses, singular forms. No meaning here.
+//! English as the simulator reads it: tokens and number words. No meaning here.
 
 /// One token of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,11 +39,6 @@ impl TextToken {
             TextToken::Number(value) => Some(*value),
             _ => None,
         }
-    }
-
-    /// Whether it is one of the words of a list, which are parted by blanks.
-    pub(super) fn among(&self, list: &str) -> bool {
-        matches!(self, TextToken::Word(word) if list.split_whitespace().any(|known| known == word.text))
     }
 
     /// Whether it is one of these words.
@@ -90,53 +85,6 @@ pub(super) fn tokens(text: &str) -> Vec<TextToken> {
         }
     }
     found
-}
-
-/// The singular of a noun: a rule of thumb that is the same for both sides of every comparison.
-pub(super) fn singular(noun: &str) -> String {
-    let irregular = [
-        ("children", "child"),
-        ("people", "person"),
-        ("men", "man"),
-        ("women", "woman"),
-        ("feet", "foot"),
-        ("geese", "goose"),
-        ("mice", "mouse"),
-        ("loaves", "loaf"),
-        ("shelves", "shelf"),
-        ("halves", "half"),
-        ("knives", "knife"),
-        ("leaves", "leaf"),
-        ("kilometers", "km"),
-        ("kilometres", "km"),
-        ("kilometer", "km"),
-        ("kilometre", "km"),
-        ("kilograms", "kg"),
-        ("kilogram", "kg"),
-        ("bus", "bus"),
-        ("gas", "gas"),
-        ("euros", "euro"),
-        ("metres", "meter"),
-        ("metre", "meter"),
-        ("litres", "liter"),
-        ("litre", "liter"),
-    ];
-    if let Some((_, one)) = irregular.iter().find(|(many, _)| *many == noun) {
-        return (*one).to_owned();
-    }
-    let cut = |ending: &str, put: &str| noun.strip_suffix(ending).map(|stem| format!("{stem}{put}"));
-    if noun.len() > 4 && noun.ends_with("ies") && !noun.ends_with("kies") && !matches!(noun, "movies" | "pies") {
-        return cut("ies", "y").unwrap_or_default();
-    }
-    for ending in ["ches", "shes", "sses", "xes", "toes"] {
-        if noun.ends_with(ending) {
-            return cut("es", "").unwrap_or_default();
-        }
-    }
-    if noun.len() > 3 && noun.ends_with('s') && !noun.ends_with("ss") && !noun.ends_with("us") {
-        return cut("s", "").unwrap_or_default();
-    }
-    noun.to_owned()
 }
 
 /// A number as a person writes it: whole numbers without a point, others with at most four decimals.
@@ -276,12 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn singular_and_number_text() {
-        for (many, one) in
-            [("boxes", "box"), ("cookies", "cookie"), ("berries", "berry"), ("pencils", "pencil"), ("glass", "glass")]
-        {
-            assert_eq!(singular(many), one);
-        }
+    fn numbers_are_written_as_people_write_them() {
         for (value, text) in [(84.0, "84"), (2.5, "2.5"), (-0.0, "0"), (1.0 / 3.0, "0.3333"), (100.0, "100")] {
             assert_eq!(number_text(value), text);
         }

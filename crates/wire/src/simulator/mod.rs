@@ -8,7 +8,6 @@ mod ability;
 mod conclusion;
 mod duty;
 mod expression;
-mod fetched;
 mod function;
 mod language;
 mod orders;

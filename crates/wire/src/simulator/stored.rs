@@ -1,5 +1,5 @@
 //! What the simulator keeps of its own replies, as services do: a request can go on from one by its id or by that of
-//! the conversation it belongs to, and both can be fetched.
+//! the conversation it belongs to, and replies can be fetched.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -20,7 +20,8 @@ pub(super) struct Stored {
     /// What an item said, by its id.
     items: HashMap<String, Message>,
     order: VecDeque<(String, Vec<String>)>,
-    threads: HashMap<String, Thread>,
+    /// What was said in a conversation, by its id.
+    threads: HashMap<String, Vec<Message>>,
 }
 
 /// A reply that is kept.
@@ -30,27 +31,8 @@ struct KeptReply {
     reply: Reply,
     /// What was said up to and with it.
     said: Vec<Message>,
-    /// What it was asked, item by item: what it went on from first.
-    input: Vec<Value>,
-    /// What it says, item by item.
-    output: Vec<Value>,
-    making: Making,
-}
-
-/// How far a reply is that is made in the background: one state further each time that somebody looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Making {
-    Queued,
-    Begun,
-    Made,
-    Cancelled,
-}
-
-/// A conversation.
-#[derive(Debug, Default)]
-struct Thread {
-    said: Vec<Message>,
-    items: Vec<Value>,
+    /// What it is while it is made in the background: one state further each time that somebody looks.
+    unmade: &'static [&'static str],
 }
 
 /// A request that was answered, and its answer.
@@ -76,7 +58,7 @@ impl Stored {
                 None => return Err(format!("Previous response with id '{id}' not found.")),
             },
             (None, Some(id)) => match self.threads.get(id) {
-                Some(thread) => thread.said.clone(),
+                Some(said) => said.clone(),
                 None => return Err(format!("Conversation with id '{id}' not found.")),
             },
             (None, None) => Vec::new(),
@@ -115,14 +97,13 @@ impl Stored {
         self.items.extend(read.items.iter().cloned().zip(text.into_iter().chain(calls)));
         let mut said: Vec<Message> = conversation.messages.iter().skip_while(|m| is_prompt(m)).cloned().collect();
         said.push(message.clone());
-        let (input, output) = self.input_and_output(answered, &read.id);
         if let Some(thread) = conversation.thread.as_ref().and_then(|id| self.threads.get_mut(id)) {
-            thread.said.clone_from(&said);
-            thread.items = input.iter().chain(&output).cloned().collect();
+            thread.clone_from(&said);
         }
         let reply = answered.reply.clone();
-        let making = if surface.in_background(body) && !conversation.stream { Making::Queued } else { Making::Made };
-        self.replies.insert(read.id.clone(), KeptReply { surface, reply, said, input, output, making });
+        let in_background = surface.in_background(body) && !conversation.stream;
+        let unmade = if in_background { &["queued", "in_progress"][..] } else { &[] };
+        self.replies.insert(read.id.clone(), KeptReply { surface, reply, said, unmade });
         self.order.push_back((read.id.clone(), read.items.clone()));
         if self.order.len() > KEPT
             && let Some((oldest, items)) = self.order.pop_front()
@@ -130,31 +111,6 @@ impl Stored {
             self.replies.remove(&oldest);
             self.items.retain(|id, _| !items.contains(id));
         }
-    }
-
-    /// What a reply was asked, with all that it went on from, and what it says: item by item, each with an id.
-    fn input_and_output(&self, answered: &AnsweredRequest<'_>, id: &str) -> (Vec<Value>, Vec<Value>) {
-        let Conversation { continues, thread, .. } = answered.conversation;
-        let mut input = match (continues, thread) {
-            (Some(from), _) => self.replies.get(from).map(|kept| [&kept.input[..], &kept.output[..]].concat()),
-            (None, Some(thread)) => self.threads.get(thread).map(|thread| thread.items.clone()),
-            (None, None) => None,
-        }
-        .unwrap_or_default();
-        let Ok(kept) = answered.surface.kept(answered.body, answered.served, false) else { return Default::default() };
-        let read = |item: &str| serde_json::from_str::<Value>(item).unwrap_or_default();
-        let named = |item: &str, digits: String| {
-            let mut item = read(item);
-            if let Some(object) = item.as_object_mut() {
-                object.entry("id").or_insert_with(|| format!("item_{digits}").into());
-            }
-            item
-        };
-        for (number, item) in kept.asked.iter().enumerate() {
-            let digits: String = blake3::hash(format!("{id} {number}").as_bytes()).to_hex().chars().take(24).collect();
-            input.push(named(item, digits));
-        }
-        (input, kept.replied.iter().map(|item| read(item)).collect())
     }
 
     /// A new conversation, if there is room for one.
@@ -166,59 +122,18 @@ impl Stored {
         let digits: String = blake3::hash(&number.to_le_bytes()).to_hex().chars().take(24).collect();
         let id = format!("conv_{digits}");
         let object = json!({"id": id, "object": "conversation", "created_at": created, "metadata": {}});
-        self.threads.insert(id, Thread::default());
+        self.threads.insert(id, Vec::new());
         Some(object)
     }
 
-    /// A reply that is kept, and the surface that gave it.
-    pub(super) fn reply(&self, id: &str) -> Option<(&'static dyn Surface, &Reply)> {
-        self.replies.get(id).map(|kept| (kept.surface, &kept.reply))
-    }
-
-    /// A look at a reply: as it is served while it is still being made, which it then is for less long.
+    /// A look at a reply: as it is served, made or still being made, which it then is for less long.
     pub(super) fn look(&mut self, id: &str, created: u64) -> Option<Bytes> {
         let kept = self.replies.get_mut(id)?;
-        let (status, next) = match kept.making {
-            Making::Queued => ("queued", Making::Begun),
-            Making::Begun => ("in_progress", Making::Made),
-            Making::Cancelled => ("cancelled", Making::Cancelled),
-            Making::Made => return None,
-        };
-        kept.making = next;
-        kept.surface.compose_unmade(&kept.reply, created, status)
-    }
-
-    /// Makes the rest of a reply: whoever reads it as it is made reads it to its end.
-    pub(super) fn make(&mut self, id: &str) {
-        if let Some(kept) = self.replies.get_mut(id).filter(|kept| kept.making != Making::Cancelled) {
-            kept.making = Making::Made;
-        }
-    }
-
-    /// Cancels a reply that is still being made, and shows it as it is then.
-    pub(super) fn cancel(&mut self, id: &str, created: u64) -> Option<Bytes> {
-        let kept = self.replies.get_mut(id)?;
-        if kept.making == Making::Made {
+        let Some((status, next)) = kept.unmade.split_first() else {
             return Some(kept.surface.compose(&kept.reply, created));
-        }
-        kept.making = Making::Cancelled;
-        self.look(id, created)
-    }
-
-    /// Deletes a reply, and says so.
-    pub(super) fn delete(&mut self, id: &str) -> Option<Bytes> {
-        self.replies.remove(id)?;
-        Some(json!({"id": id, "object": "response", "deleted": true}).to_string().into())
-    }
-
-    /// What a kept reply was asked, the oldest first.
-    pub(super) fn input_of(&self, id: &str) -> Option<&[Value]> {
-        self.replies.get(id).map(|kept| kept.input.as_slice())
-    }
-
-    /// What was said in a conversation, the oldest first.
-    pub(super) fn items_of(&self, thread: &str) -> Option<&[Value]> {
-        self.threads.get(thread).map(|thread| thread.items.as_slice())
+        };
+        kept.unmade = next;
+        kept.surface.compose_unmade(&kept.reply, created, status)
     }
 }
 

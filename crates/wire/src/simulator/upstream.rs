@@ -13,7 +13,6 @@ use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode, header};
 
 use super::{
-    fetched::{self, Fetched},
     reply,
     stored::{AnsweredRequest, Stored},
 };
@@ -53,24 +52,13 @@ impl Simulator {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept of earlier replies at a path, or a new conversation; `None` where there is nothing of the kind.
-    fn kept(&self, method: &hyper::Method, path: &str, query: &str) -> Option<Response<ReceivedBody>> {
-        let mut stored = self.stored();
-        if method == hyper::Method::POST && path.trim_end_matches('/').ends_with("/conversations") {
-            let thread = stored.new_thread(CREATED)?;
-            return Some(made(StatusCode::OK, JSON, [Bytes::from(thread.to_string())]));
-        }
-        let cancelled = path.trim_end_matches('/').strip_suffix("/cancel").filter(|_| method == hyper::Method::POST);
-        if let Some(id) = cancelled.and_then(|path| path.rsplit('/').next()) {
-            return Some(made(StatusCode::OK, JSON, [stored.cancel(id, CREATED)?]));
-        }
-        if method == hyper::Method::DELETE {
-            let deleted = stored.delete(path.trim_end_matches('/').rsplit('/').next()?)?;
-            return Some(made(StatusCode::OK, JSON, [deleted]));
-        }
-        match fetched::get(&mut stored, path, query, CREATED).filter(|_| method == hyper::Method::GET)? {
-            Fetched::Whole(object) => Some(made(StatusCode::OK, JSON, [object])),
-            Fetched::Stream(frames) => Some(made(StatusCode::OK, EVENTS, frames)),
+    /// A kept reply at a path, or a new conversation; `None` where there is nothing of the kind.
+    fn kept(&self, method: &hyper::Method, path: &str) -> Option<Bytes> {
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        match (method.as_str(), segments.as_slice()) {
+            ("POST", [.., "conversations"]) => Some(Bytes::from(self.stored().new_thread(CREATED)?.to_string())),
+            ("GET", [.., "responses", id] | [.., "chat", "completions", id]) => self.stored().look(id, CREATED),
+            _ => None,
         }
     }
 
@@ -81,8 +69,8 @@ impl Simulator {
             return made(StatusCode::OK, JSON, [models()]);
         }
         let Some(surface) = surface::for_path(head.method.as_str(), path) else {
-            if let Some(kept) = self.kept(&head.method, path, head.uri.query().unwrap_or_default()) {
-                return kept;
+            if let Some(kept) = self.kept(&head.method, path) {
+                return made(StatusCode::OK, JSON, [kept]);
             }
             let message = format!("The simulator does not serve {} {path}.", head.method);
             return refused(&OpenaiChat, StatusCode::NOT_FOUND, &message);

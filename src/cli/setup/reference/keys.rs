@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use serde_json::{Map, Value};
 
-use super::{MADE, cell};
+use super::{MADE, line};
 
 /// What a page of keys says beside them.
 pub(super) struct KeyPage {
@@ -37,7 +37,7 @@ impl KeyPage {
                     let _ = write!(text, "\n{about}\n");
                 }
             }
-            text.push_str("\n| key | takes | default | what |\n|---|---|---|---|\n");
+            text.push('\n');
             let mut below = self.table(&mut text, table, &heading, root);
             // Depth first: what belongs to a table stands behind it.
             below.append(&mut ahead);
@@ -46,7 +46,7 @@ impl KeyPage {
         text
     }
 
-    /// The rows of a table; gives the tables within it.
+    /// The keys of a table; gives the tables within it.
     fn table<'a>(&self, text: &mut String, table: &'a Value, heading: &str, root: &'a Value) -> Vec<Ahead<'a>> {
         let mut below = Vec::new();
         let required: Vec<&str> = table.get("required").into_iter().flat_map(strings).collect();
@@ -57,11 +57,11 @@ impl KeyPage {
             let path = [heading.trim_matches(['[', ']']), key].join(".");
             let known = self.defaults.iter().find(|(name, _)| *name == path.trim_start_matches('.'));
             let default = match property.get("default").or_else(|| whole.get("default")) {
-                _ if required.contains(&key.as_str()) => "required".to_owned(),
-                _ if known.is_some() => known.map(|(_, value)| format!("`{value}`")).unwrap_or_default(),
+                _ if required.contains(&key.as_str()) => ", required".to_owned(),
+                _ if known.is_some() => known.map(|(_, value)| format!(", default `{value}`")).unwrap_or_default(),
                 Some(Value::Null | Value::Object(_)) | None => String::new(),
                 Some(Value::Array(items)) if items.is_empty() => String::new(),
-                Some(value) => format!("`{value}`"),
+                Some(value) => format!(", default `{value}`"),
             };
             let takes = match self.elsewhere.iter().find(|(name, _)| name == key) {
                 Some((name, place)) => format!("a [{name}]({place})"),
@@ -70,7 +70,7 @@ impl KeyPage {
             if !self.elsewhere.iter().any(|(name, _)| name == key) {
                 below.extend(within(key, heading, whole, root));
             }
-            let _ = writeln!(text, "| `{key}` | {} | {default} | {} |", cell(&takes), cell(&about));
+            let _ = writeln!(text, "- `{key}` ({}{default}): {}", line(&takes), line(&about));
         }
         below
     }

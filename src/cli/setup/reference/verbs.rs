@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use clap::{Arg, Command};
 
-use super::{MADE, cell};
+use super::{MADE, line};
+use crate::cli::groups::GROUPS;
 
 /// Variables that no option stands for: the name, whether Aegis reads or sets it, what for.
 const VARIABLES: &[(&str, &str, &str)] = &[
@@ -41,71 +42,113 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("AEGIS_QUESTION", "set", "For `command` checkers: the task's question"),
 ];
 
-/// Every verb with its options.
+/// Every verb with its options, by group.
 pub(super) fn page(command: &mut Command) -> String {
     let mut text = format!("{MADE}# The command line\n\n`aegis VERB --help` says the same, at more length.\n");
-    text.push_str("\n## Everywhere\n");
-    // What every verb takes is said once.
+    // What every verb takes is said once, and what several take in the same words.
     let everywhere: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
-    options(&mut text, everywhere.iter());
+    text.push_str("\n## Everywhere\n\n");
+    text.extend(everywhere.iter().map(option));
     command.build();
-    for verb in command.get_subcommands_mut() {
-        if verb.get_name() != "help" && !verb.is_hide_set() {
-            described(&mut text, verb, "##");
+    let shared = shared(command);
+    text.push_str("\n## Shared options\n\nSeveral verbs take these; each names those that it takes.\n\n");
+    text.extend(shared.values().map(String::as_str));
+    for (title, verbs) in GROUPS {
+        let _ = write!(text, "\n## {title}\n");
+        for name in *verbs {
+            if let Some(verb) = command.find_subcommand_mut(name).filter(|verb| verb.get_name() != "help") {
+                described(&mut text, verb, "###", &shared);
+            }
         }
     }
     text
 }
 
-fn described(text: &mut String, verb: &mut Command, level: &str) {
+/// Whether a verb's own page lists it.
+fn is_own(arg: &Arg) -> bool {
+    !arg.is_global_set() && !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version")
+}
+
+/// The options that several verbs take in the same words, by name.
+fn shared(command: &Command) -> BTreeMap<String, String> {
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut verbs: Vec<&Command> = command.get_subcommands().collect();
+    while let Some(verb) = verbs.pop() {
+        verbs.extend(verb.get_subcommands());
+        for arg in verb.get_arguments().filter(|arg| is_own(arg) && !arg.is_positional()) {
+            *counts.entry((name(arg), option(arg))).or_default() += 1;
+        }
+    }
+    let mut most: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for ((name, line), count) in counts.into_iter().filter(|(_, count)| *count > 1) {
+        let known = most.entry(name).or_default();
+        if count > known.1 {
+            *known = (line, count);
+        }
+    }
+    most.into_iter().map(|(name, (line, _))| (name, line)).collect()
+}
+
+fn described(text: &mut String, verb: &mut Command, level: &str, shared: &BTreeMap<String, String>) {
     let usage = verb.render_usage().to_string().replace("Usage: ", "");
-    let name = verb.get_bin_name().unwrap_or(verb.get_name()).to_owned();
+    let title = verb.get_bin_name().unwrap_or(verb.get_name()).to_owned();
     let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
-    let _ = write!(text, "\n{level} {name}\n\n{}.\n\n```text\n{}\n```\n", cell(&about), usage.trim());
-    let own =
-        |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
-    if verb.get_arguments().any(|arg| own(&arg)) {
-        options(text, verb.get_arguments().filter(own));
+    let _ = write!(text, "\n{level} {title}\n\n{}.\n\n```text\n{}\n```\n", line(&about), usage.trim());
+    let (common, own): (Vec<&Arg>, Vec<&Arg>) = verb
+        .get_arguments()
+        .filter(|arg| is_own(arg))
+        .partition(|arg| shared.get(&name(arg)).is_some_and(|line| *line == option(arg)));
+    if !own.is_empty() {
+        text.push('\n');
+    }
+    text.extend(own.iter().copied().map(option));
+    if !common.is_empty() {
+        let names: Vec<String> = common.iter().map(|arg| format!("`{}`", name(arg))).collect();
+        let _ = write!(text, "\nShared: {}.\n", names.join(", "));
     }
     let whole = verb.get_name() == "help";
     for below in verb.get_subcommands_mut().filter(|below| below.get_name() != "help" && !whole) {
-        described(text, below, "###");
+        described(text, below, "####", shared);
     }
-    if let Some(after) = verb.get_after_help() {
-        let after = after.to_string();
-        let (before, examples) = after.split_once("Examples:").unwrap_or((&after, ""));
-        if !before.trim().is_empty() {
-            let _ = write!(text, "\n{}\n", cell(before.trim()));
-        }
-        let lines: Vec<&str> = examples.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        if !lines.is_empty() {
-            let _ = write!(text, "\n```console\n{}\n```\n", lines.join("\n"));
-        }
+    let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (before, examples) = after.split_once("Examples:").unwrap_or((&after, ""));
+    if !before.trim().is_empty() {
+        let _ = write!(text, "\n{}\n", line(before.trim()));
+    }
+    let lines: Vec<&str> = examples.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if !lines.is_empty() {
+        let _ = write!(text, "\n```console\n{}\n```\n", lines.join("\n"));
     }
 }
 
-fn options<'a>(text: &mut String, all: impl Iterator<Item = &'a Arg>) {
-    text.push_str("\n| option | what | default |\n|---|---|---|\n");
-    for arg in all {
-        let values = arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str().to_owned());
-        let takes = arg.get_action().takes_values();
-        let values = if takes { values.collect::<Vec<_>>().join(" ") } else { String::new() };
-        let name = match arg.get_long() {
-            Some(long) => format!("--{long} {values}").trim_end().to_owned(),
-            None => values,
-        };
-        let short = arg.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
-        let mut what = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        let words: Vec<String> = if takes { words(arg) } else { Vec::new() };
-        if !words.is_empty() {
-            let _ = write!(what, ": {}", words.join(", "));
-        }
-        let default: Vec<String> =
-            arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
-        let default = if takes { default.join(" ") } else { String::new() };
-        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
-        let _ = writeln!(text, "| `{short}{name}` | {} | {default} |", cell(&what));
+/// What names an argument: its long option, else its value.
+fn name(arg: &Arg) -> String {
+    arg.get_long().map_or_else(|| values(arg), |long| format!("--{long}"))
+}
+
+fn values(arg: &Arg) -> String {
+    let names = arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str().to_owned());
+    if arg.get_action().takes_values() { names.collect::<Vec<_>>().join(" ") } else { String::new() }
+}
+
+/// The line of an argument: how it is typed, what it is for, what holds without it.
+fn option(arg: &Arg) -> String {
+    let typed = match arg.get_long() {
+        Some(_) => format!("{} {}", name(arg), values(arg)).trim_end().to_owned(),
+        None => values(arg),
+    };
+    let short = arg.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+    let takes = arg.get_action().takes_values();
+    let mut what = line(&arg.get_help().map(ToString::to_string).unwrap_or_default());
+    let words = if takes { words(arg) } else { Vec::new() };
+    if !words.is_empty() {
+        let _ = write!(what, ": {}", words.join(", "));
     }
+    let default: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    if takes && !default.is_empty() {
+        let _ = write!(what, "; default `{}`", default.join(" "));
+    }
+    format!("- `{short}{typed}`: {what}\n")
 }
 
 /// The words that an option takes, where these are few.
@@ -121,13 +164,12 @@ fn words(arg: &Arg) -> Vec<String> {
 pub(super) fn environment(command: &Command) -> String {
     let mut named: BTreeMap<String, (String, String)> = BTreeMap::new();
     collect(command, &mut named);
-    let mut text =
-        format!("{MADE}# Environment\n\nAn option wins over its variable.\n\n| variable | | what |\n|---|---|---|\n");
+    let mut text = format!("{MADE}# Environment\n\nAn option wins over its variable.\n\n");
     for (name, (option, help)) in &named {
-        let _ = writeln!(text, "| `{name}` | read | `{option}`: {} |", cell(help));
+        let _ = writeln!(text, "- `{name}` (read): `{option}`. {}", line(help));
     }
     for (name, how, what) in VARIABLES {
-        let _ = writeln!(text, "| `{name}` | {how} | {} |", cell(what));
+        let _ = writeln!(text, "- `{name}` ({how}): {}", line(what));
     }
     text
 }

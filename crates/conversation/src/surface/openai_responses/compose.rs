@@ -9,7 +9,7 @@ pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
     Bytes::from(response(reply, created, Some(output(reply))).to_string())
 }
 
-/// A response that is being made in the background, or was cancelled: without what it says.
+/// A response that is being made in the background: without what it says.
 pub(super) fn unmade(reply: &Reply, created: u64, status: &str) -> Bytes {
     let mut object = response(reply, created, None);
     if let Some(object) = object.as_object_mut() {

@@ -20,7 +20,7 @@ mod tests;
 use bytes::Bytes;
 
 use super::{
-    Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError,
+    Conversation, ErrorBody, Kept, Outline, Reply, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
     fields, logprobs, openai_chat, said_error,
     splice::Node,
@@ -87,8 +87,8 @@ impl Surface for OpenaiResponses {
             && fields::says_of_itself(asked, "background") == Some(true)
     }
 
-    fn progress(&self, reply: &[u8]) -> ReplyProgress {
-        reply::progress(reply)
+    fn in_the_making(&self, reply: &[u8]) -> Option<String> {
+        reply::in_the_making(reply)
     }
 
     fn compose_unmade(&self, reply: &Reply, created: u64, status: &str) -> Option<Bytes> {

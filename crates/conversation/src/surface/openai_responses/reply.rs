@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{changes, item};
 use crate::{
     surface::{
-        Reply, ReplyProgress, SurfaceError,
+        Reply, SurfaceError,
         fields::{self, number, text, unreadable},
         splice::{Node, Splices, member},
         sse,
@@ -36,16 +36,12 @@ pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
     })
 }
 
-/// How far a response is, as its status says.
-pub(super) fn progress(body: &[u8]) -> ReplyProgress {
-    let Ok(root) = Node::parse(body) else { return ReplyProgress::Made };
+/// The id of a response that is still being made, as its status says.
+pub(super) fn in_the_making(body: &[u8]) -> Option<String> {
+    let root = Node::parse(body).ok()?;
     let members = root.members();
-    let id = text(&members, "id");
-    match text(&members, "status").as_str() {
-        "queued" | "in_progress" if !id.is_empty() => ReplyProgress::Making(id),
-        "failed" | "cancelled" => ReplyProgress::Broken,
-        _ => ReplyProgress::Made,
-    }
+    let id = Some(text(&members, "id")).filter(|id| !id.is_empty());
+    id.filter(|_| matches!(text(&members, "status").as_str(), "queued" | "in_progress"))
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {

@@ -5,7 +5,7 @@
 
 mod usage;
 
-use std::{borrow::Cow, fmt::Write as _, sync::LazyLock};
+use std::{borrow::Cow, sync::LazyLock};
 
 use serde::Deserialize;
 
@@ -42,21 +42,14 @@ pub struct UnreadCall {
     pub counts_as_agents: bool,
 }
 
-/// A path below a provider's base that is none of its calls.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UncountedPath {
-    path: String,
-    what: String,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UnreadTable {
     bases: Vec<String>,
     unknown: UnreadCall,
+    /// Paths below a provider's base that are none of its calls.
     #[serde(default)]
-    not_counted: Vec<UncountedPath>,
+    not_counted: Vec<String>,
     #[serde(default)]
     call: Vec<UnreadCall>,
 }
@@ -117,7 +110,7 @@ impl UnreadTable {
     }
 
     fn is_not_counted(&self, path: &Segments<'_>) -> bool {
-        self.not_counted.iter().any(|row| path.matched(&row.path).is_some())
+        self.not_counted.iter().any(|row| path.matched(row).is_some())
     }
 
     fn is_below_base(&self, path: &Segments<'_>) -> bool {
@@ -163,24 +156,6 @@ pub fn asked_of<'a>(name: &'a str, method: &str, target: &str) -> Cow<'a, str> {
     }
     let path = target.split('?').next().unwrap_or_default();
     Cow::Owned(format!("{name} {method} {path}"))
-}
-
-/// The table as a part of `docs/surfaces.md`.
-pub fn unread_page() -> String {
-    let mut page = "| method | path | what it is | vendor | in records |\n|---|---|---|---|---|\n".to_owned();
-    let shown = |method: &str| if method == "*" { "POST, PUT, PATCH".to_owned() } else { method.to_owned() };
-    for UnreadCall { name, method, path, what, vendor, answers, .. } in &TABLE.call {
-        let answers = if *answers { ", a model answers" } else { "" };
-        let path = path.strip_prefix('/').unwrap_or(path);
-        let _ = writeln!(page, "| {} | `…/{path}` | {what}{answers} | {vendor} | `{name}` |", shown(method));
-    }
-    let bases: Vec<String> = TABLE.bases.iter().map(|base| format!("`/{base}/`")).collect();
-    let UnreadCall { name, what, .. } = &TABLE.unknown;
-    let _ = writeln!(page, "| {} | below {} | {what} | any | `{name}` |", shown("*"), bases.join(", "));
-    for UncountedPath { path, what } in &TABLE.not_counted {
-        let _ = writeln!(page, "| any | `…{path}` | {what} | nobody's: passes uncounted | – |");
-    }
-    page
 }
 
 #[cfg(test)]
@@ -273,11 +248,5 @@ mod tests {
     fn what_is_asked_is_told_by_path_where_nothing_is_read() {
         assert_eq!(asked_of("openai_chat", "POST", "/v1/chat/completions"), "openai_chat");
         assert_eq!(asked_of("batches", "POST", "/v1/batches/b/cancel?key=k"), "batches POST /v1/batches/b/cancel");
-    }
-
-    #[test]
-    fn the_page_holds_the_table() {
-        let page = include_str!("../../../../../docs/surfaces.md");
-        assert!(page.contains(&unread_page()), "docs/surfaces.md is to hold:\n\n{}", unread_page());
     }
 }

@@ -23,7 +23,7 @@ export function Tabs({ tabs, chosen, label }) {
 
 /** Names and values in rows; empty values are left out. */
 export function Facts({ facts }) {
-  const told = facts.filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const told = facts.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '');
   return html`<dl class="facts">${told.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 

@@ -1,34 +1,209 @@
 //! Replies that are made in the background: their request is answered at once by an id, and their program fetches them
-//! by it until they are made. Their step stays open until then, so that what a plan wants of the reply is done to the
-//! reply, when it is first fetched whole; every later fetch shows the same (`fetch`). A look at a reply that is still
-//! being made passes untouched.
+//! by it until they are made. No plan edits them. Their step stays open until the reply is first fetched whole, so that the
+//! record holds it; all that is fetched passes as it comes.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
-use hyper::{Response, header, http::response::Parts};
-use tokio::sync::oneshot;
+use hyper::{HeaderMap, Response, header, http::response::Parts};
 
-use super::awaited::{Awaited, Fetch, FetchedReply, Hearing, Postponed, TOO_MANY};
 use crate::{
     fault::Disturbance,
     proxy::{
         decided::Decided,
         delivery::Delivery,
         due::Due,
-        error::{Interrupted, ProxyError},
+        error::Interrupted,
         exchange::Proxy,
+        faults,
         gather::{gather, joined},
         headers, inject,
-        limits::Limits,
-        upstream::{ReceivedBody, UpstreamError},
+        listen::socket::Link,
+        lock::locked,
+        open_step::OpenStep,
+        run::Run,
+        unmade,
+        upstream::{Listener, ReceivedBody},
     },
-    surface::{
-        Reply, ReplyProgress, Surface,
-        door::{self, UnpackedBody},
-    },
-    trajectory::CloseCause,
+    surface::{Reply, Surface, door::UnpackedBody},
+    trajectory::{CloseCause, RunId},
 };
+
+/// Replies that are awaited at once, of all runs; the step of a further one ends with what its program was told at first.
+const AWAITED_MAX: usize = 4096;
+/// Why nothing that a plan wants of such a reply is done.
+const UNEDITED: &str = "the reply is made in the background, and such replies are not edited";
+
+/// The replies that are awaited, by run and id: those of equal questions may have equal ids.
+#[derive(Debug, Default, Clone)]
+pub(in crate::proxy) struct Background(Arc<Mutex<HashMap<AwaitedReply, VecDeque<Arc<Awaited>>>>>);
+
+/// The run, and the id of the reply.
+type AwaitedReply = (RunId, String);
+
+/// A reply that is made in the background.
+#[derive(Debug)]
+pub(in crate::proxy) struct Awaited {
+    id: String,
+    pub(in crate::proxy) run: Arc<Run>,
+    surface: &'static dyn Surface,
+    /// Taken by whoever fetches it, and given back where it was not made yet.
+    held: Mutex<Option<Postponed>>,
+}
+
+/// A step whose reply is still to come.
+#[derive(Debug)]
+struct Postponed {
+    step: Box<OpenStep>,
+    /// What its program was told at first.
+    head: Parts,
+    said: Bytes,
+}
+
+impl Background {
+    /// The reply that a path fetches, cancels or deletes, if it is awaited. `run`: the one that the request names.
+    pub(super) fn at(&self, path: &str, run: Option<&RunId>) -> Option<Arc<Awaited>> {
+        let path = path.trim_end_matches('/');
+        let id = path.strip_suffix("/cancel").unwrap_or(path).rsplit('/').next()?;
+        let all = locked(&self.0);
+        let awaited = match run {
+            _ if all.is_empty() => None,
+            Some(run) => all.get(&(run.clone(), id.to_owned())),
+            None => all.iter().find(|((_, known), _)| known == id).map(|(_, awaited)| awaited),
+        };
+        awaited?.front().cloned()
+    }
+
+    /// How many replies each run awaits.
+    pub(in crate::proxy) fn counts(&self) -> HashMap<RunId, usize> {
+        let mut counts = HashMap::new();
+        for ((run, _), awaited) in locked(&self.0).iter() {
+            *counts.entry(run.clone()).or_default() += awaited.len();
+        }
+        counts
+    }
+
+    /// Gives up replies: their steps end with what their programs saw of them.
+    pub(in crate::proxy) fn give_up(&self, of: impl Fn(&Arc<Awaited>) -> bool) {
+        let mut given_up = Vec::new();
+        locked(&self.0).retain(|_, queue| {
+            queue.retain(|awaited| {
+                let gives_up = of(awaited);
+                given_up.extend(gives_up.then(|| Arc::clone(awaited)));
+                !gives_up
+            });
+            !queue.is_empty()
+        });
+        for awaited in given_up {
+            // One that is not held is on its way to a program.
+            let held = locked(&awaited.held).take();
+            held.into_iter().for_each(Postponed::give_up);
+        }
+    }
+
+    /// Takes one more; gives it back where there are too many.
+    fn add(&self, awaited: Awaited) -> Option<Awaited> {
+        let mut all = locked(&self.0);
+        if all.values().map(VecDeque::len).sum::<usize>() >= AWAITED_MAX {
+            return Some(awaited);
+        }
+        all.entry((awaited.run.id.clone(), awaited.id.clone())).or_default().push_back(Arc::new(awaited));
+        None
+    }
+
+    fn remove(&self, awaited: &Arc<Awaited>) {
+        let mut all = locked(&self.0);
+        let key = (awaited.run.id.clone(), awaited.id.clone());
+        if let Some(queue) = all.get_mut(&key) {
+            queue.retain(|other| !Arc::ptr_eq(other, awaited));
+            if queue.is_empty() {
+                all.remove(&key);
+            }
+        }
+    }
+
+    /// Whether a reply is still awaited.
+    fn awaits(&self, awaited: &Arc<Awaited>) -> bool {
+        let key = (awaited.run.id.clone(), awaited.id.clone());
+        locked(&self.0).get(&key).is_some_and(|queue| queue.iter().any(|other| Arc::ptr_eq(other, awaited)))
+    }
+
+    /// What is fetched of an awaited reply, heard as it passes. `in_part`: of a stream without its beginning.
+    pub(super) fn heard(
+        &self,
+        awaited: &Arc<Awaited>,
+        received: Response<ReceivedBody>,
+        link: &Arc<Link>,
+        in_part: bool,
+    ) -> Response<ReceivedBody> {
+        let postponed = if in_part { None } else { locked(&awaited.held).take() };
+        let Some(mut postponed) = postponed else { return received };
+        postponed.step.fetched(link, received.status(), received.headers());
+        let (awaited, background, headers) = (Arc::clone(awaited), self.clone(), received.headers().clone());
+        let hearing = Hearing { awaited, background, headers, postponed: Some(postponed) };
+        received.map(|body| ReceivedBody::Heard(Box::new(body), Box::new(hearing)))
+    }
+}
+
+impl Postponed {
+    fn give_up(self) {
+        let Self { mut step, head, said } = self;
+        step.answered(head.status, &head.headers);
+        step.tape(&said);
+        // What cannot be recorded has stopped the run already.
+        let _ = step.close(CloseCause::Complete);
+    }
+}
+
+/// Hears what is fetched of a reply pass: where it was made, its step is closed before its end is released. Where it was
+/// not, or breaks off, the program may ask again, and the step goes on waiting.
+#[derive(Debug)]
+struct Hearing {
+    awaited: Arc<Awaited>,
+    background: Background,
+    headers: HeaderMap,
+    postponed: Option<Postponed>,
+}
+
+impl Listener for Hearing {
+    fn frame(&mut self, frame: &Bytes) {
+        if let Some(postponed) = &mut self.postponed {
+            postponed.step.tape(frame);
+        }
+    }
+
+    fn end(&mut self) {
+        let Self { awaited, headers, .. } = self;
+        let is_made = |step: &OpenStep| {
+            let taped = step.taped();
+            if step.is_stream() {
+                awaited.surface.is_finished(&taped)
+            } else {
+                in_the_making(awaited.surface, headers, &taped).is_none()
+            }
+        };
+        if let Some(mut postponed) = self.postponed.take_if(|postponed| is_made(&postponed.step)) {
+            // What cannot be recorded has stopped the run already.
+            let _ = postponed.step.close(CloseCause::Complete);
+            self.background.remove(&self.awaited);
+        }
+    }
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        let Some(mut postponed) = self.postponed.take() else { return };
+        postponed.step.wait_on();
+        if self.background.awaits(&self.awaited) {
+            *locked(&self.awaited.held) = Some(postponed);
+        } else {
+            postponed.give_up();
+        }
+    }
+}
 
 /// Whether a fault acts on the bytes of the very next reply, whatever that says.
 fn acts_at_once(disturbance: &Disturbance) -> bool {
@@ -37,16 +212,14 @@ fn acts_at_once(disturbance: &Disturbance) -> bool {
 }
 
 impl Proxy {
-    /// The reply to a request for one in the background: passed on as it is, what is due to it put off, where it only
-    /// says that it will be made.
+    /// The reply to a request for one in the background: passed on as it is, where it only says that it will be made.
     pub(in crate::proxy) async fn postpone(
         &self,
         mut due: Due,
         received: Response<ReceivedBody>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let limits = &self.limits;
-        let at_once = due.decision.faults.iter().any(|fault| acts_at_once(&fault.disturbance));
-        if !received.status().is_success() || headers::is_event_stream(received.headers()) || at_once {
+        if !received.status().is_success() || headers::is_event_stream(received.headers()) {
             return due.deliver(received, limits).await;
         }
         let (head, body) = received.into_parts();
@@ -55,149 +228,45 @@ impl Proxy {
             Ok(Err(rest)) => return due.deliver(Response::from_parts(head, rest), limits).await,
             Err(error) => return Err(due.closed(error.into())?),
         };
-        let Due { step, decision, .. } = &mut due;
-        let progress = step.surface.map(|surface| (surface, progress(surface, &head, &raw)));
-        let Some((surface, ReplyProgress::Making(id))) = progress else {
-            let received = Response::from_parts(head, inject::made(raw, false));
+        let received = Response::from_parts(head.clone(), inject::made(raw.clone(), false));
+        let making = |surface| Some((surface, in_the_making(surface, &head.headers, &raw)?));
+        let Some((surface, id)) = due.step.surface.and_then(making) else {
             return due.deliver(received, limits).await;
         };
+        refuse(&mut due)?;
+        if !due.decision.faults.is_empty() {
+            return due.deliver(received, limits).await;
+        }
+        let mut step = due.step;
         let number = step.numbers.step;
         step.run.recorder.note(&format!("step {number} is made in the background, as `{id}`"));
         step.kept.name(&step.run.told, &Reply { id: id.clone(), ..Reply::default() });
         step.wait_on();
-        let rewords = decision.faults.iter().any(|fault| matches!(fault.disturbance, Disturbance::Reshape));
-        let is_due = decision.may_edit_reply() || rewords;
         let run = Arc::clone(&step.run);
-        let postponed = Postponed { due, head: head.clone(), said: raw.clone() };
-        let awaited = Awaited { id, run, surface, is_due, held: tokio::sync::Mutex::new(Some(postponed)) };
-        if let Some(refused) = self.runs.background.add(awaited)
-            && let Some(postponed) = refused.held.into_inner()
-        {
-            postponed.give_up(TOO_MANY);
+        let held = Mutex::new(Some(Postponed { step, head, said: raw }));
+        if let Some(refused) = self.runs.background.add(Awaited { id, run, surface, held }) {
+            let held = locked(&refused.held).take();
+            held.into_iter().for_each(Postponed::give_up);
         }
-        Ok(Response::from_parts(head, Delivery::pass(inject::made(raw, false), limits.silence_timeout)))
-    }
-
-    /// What was fetched of an awaited reply.
-    pub(super) async fn fetch_awaited(
-        &self,
-        awaited: &Arc<Awaited>,
-        received: Response<ReceivedBody>,
-        fetch: &Fetch<'_>,
-    ) -> Result<FetchedReply, Interrupted> {
-        let streamed = headers::is_event_stream(received.headers());
-        if streamed && !awaited.is_due {
-            // Nobody waits for the end of a stream of which nothing is wanted.
-            let postponed = if fetch.part { None } else { awaited.held.lock().await.take() };
-            return Ok(FetchedReply::Plain(Box::new(match postponed {
-                Some(postponed) => self.hear(awaited, postponed, received, fetch),
-                None => received,
-            })));
-        }
-        let (head, body) = received.into_parts();
-        let raw = match gather(body, &self.limits).await? {
-            Ok(chunks) => joined(chunks),
-            Err(rest) => return Ok(FetchedReply::Plain(Box::new(Response::from_parts(head, rest)))),
-        };
-        let streamed = door::is_stream(&raw, streamed);
-        let again = || Response::from_parts(head.clone(), inject::made(raw.clone(), streamed));
-        let progress = if streamed { ended(awaited.surface, &raw) } else { progress(awaited.surface, &head, &raw) };
-        match progress {
-            // To pass a part of what is to be edited would tell the program two things.
-            ReplyProgress::Making(_) if streamed => {
-                return Err(UpstreamError::Closed("the stream of a reply ended before the reply did".into()).into());
-            }
-            ReplyProgress::Making(_) => return Ok(FetchedReply::Plain(Box::new(again()))),
-            ReplyProgress::Made | ReplyProgress::Broken => {}
-        }
-        let broken = matches!(progress, ReplyProgress::Broken);
-        let Some(delivered) = self.settle(awaited, again(), raw.clone(), broken, fetch).await? else {
-            return Ok(FetchedReply::Plain(Box::new(again())));
-        };
-        if fetch.part {
-            return Ok(FetchedReply::Plain(Box::new(again())));
-        }
-        let delivered = delivered.map(|body| Delivery::pass(body, self.limits.silence_timeout));
-        Ok(FetchedReply::Delivered(Box::new(delivered)))
-    }
-
-    /// A stream of which nothing is wanted, heard as it passes.
-    fn hear(
-        &self,
-        awaited: &Arc<Awaited>,
-        mut postponed: Postponed,
-        received: Response<ReceivedBody>,
-        fetch: &Fetch<'_>,
-    ) -> Response<ReceivedBody> {
-        postponed.due.step.fetched(fetch.link, &received, fetch.patience);
-        let hearing = Hearing::of(awaited, &self.runs.background, postponed);
-        received.map(|body| ReceivedBody::Heard(Box::new(body), Box::new(hearing)))
-    }
-
-    /// Does what is due to a reply that has been made. It goes on where its client has left meanwhile: the next fetch
-    /// must see the same. `None`: it was done before.
-    async fn settle(
-        &self,
-        awaited: &Arc<Awaited>,
-        received: Response<ReceivedBody>,
-        raw: Bytes,
-        broken: bool,
-        fetch: &Fetch<'_>,
-    ) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
-        let (awaited, background, limits) = (Arc::clone(awaited), self.runs.background.clone(), self.limits.clone());
-        let (link, patience) = (Arc::clone(fetch.link), fetch.patience);
-        let (answer, answered) = oneshot::channel();
-        tokio::spawn(async move {
-            let mut held = awaited.held.lock().await;
-            let settled = match held.take() {
-                Some(mut postponed) => {
-                    postponed.due.step.fetched(&link, &received, patience);
-                    let left = || answer.is_closed();
-                    let settled = edited(postponed.due, received, &raw, broken, &limits, left).await;
-                    background.remove(&awaited);
-                    settled.map(Some)
-                }
-                None => Ok(None),
-            };
-            drop(held);
-            // Nobody is left to be told.
-            drop(answer.send(settled));
-        });
-        answered.await.unwrap_or(Err(ProxyError::Internal.into()))
+        Ok(received.map(|body| Delivery::pass(body, limits.silence_timeout)))
     }
 }
 
-/// How far a whole reply is.
-fn progress(surface: &dyn Surface, head: &Parts, raw: &Bytes) -> ReplyProgress {
-    let unpacked = UnpackedBody::of(raw, headers::text(&head.headers, &header::CONTENT_ENCODING));
-    unpacked.refused.as_ref().map_or_else(|| surface.progress(&unpacked.plain), |_| ReplyProgress::Made)
+/// Writes down that no edit of a reply in the background is made; what a fault of the connection does stays due.
+fn refuse(due: &mut Due) -> Result<(), Interrupted> {
+    let Due { step, decision, .. } = due;
+    unmade::all_failed(step, decision, &UNEDITED.to_owned().into())?;
+    let (at_once, edits): (Vec<_>, Vec<_>) =
+        std::mem::take(decision).faults.into_iter().partition(|fault| acts_at_once(&fault.disturbance));
+    for fault in edits.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {
+        faults::fault_failed(step, fault, UNEDITED)?;
+    }
+    *decision = Decided { faults: at_once, ..Decided::default() };
+    Ok(())
 }
 
-/// How far the reply of a stream is that has ended.
-fn ended(surface: &dyn Surface, raw: &Bytes) -> ReplyProgress {
-    if surface.is_finished(raw) { ReplyProgress::Made } else { ReplyProgress::Making(String::new()) }
-}
-
-/// Edits a reply that has been made, and closes its step before anybody gets it. A reply that was not made in the end
-/// passes as it is, like any error of an upstream. `left`: whether the client has gone.
-async fn edited(
-    mut due: Due,
-    received: Response<ReceivedBody>,
-    raw: &Bytes,
-    broken: bool,
-    limits: &Limits,
-    left: impl Fn() -> bool,
-) -> Result<Response<ReceivedBody>, Interrupted> {
-    if broken {
-        due.decision = Decided::default();
-    }
-    let response = match due.change(received, limits).await {
-        Ok(response) => response,
-        Err(interrupted) => return Err(due.closed(interrupted)?),
-    };
-    if due.step.taped().is_empty() {
-        due.step.tape(raw);
-    }
-    due.step.close(if left() { CloseCause::ClientGone } else { CloseCause::Complete })?;
-    Ok(response)
+/// The id of a whole reply that is still being made.
+fn in_the_making(surface: &dyn Surface, headers: &HeaderMap, raw: &Bytes) -> Option<String> {
+    let unpacked = UnpackedBody::of(raw, headers::text(headers, &header::CONTENT_ENCODING));
+    unpacked.refused.is_none().then(|| surface.in_the_making(&unpacked.plain)).flatten()
 }

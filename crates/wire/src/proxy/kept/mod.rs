@@ -1,10 +1,9 @@
 //! State that the upstream keeps: a reply that was edited on its way is stored there as the model said it. A request that
 //! goes on from such a reply is marked in the record, or, where the plan wants it, says it as its program was told
-//! (`retell`); a program that fetches the reply sees what it was told (`fetch`), also where it is made in the background
-//! (`background`).
+//! (`retell`). A program that fetches the reply sees what the upstream keeps, and the edit counts as failed (`fetch`); what
+//! is made in the background is recorded when it is fetched, and never edited (`background`).
 
-pub(super) mod awaited;
-mod background;
+pub(super) mod background;
 mod fetch;
 pub(super) mod retell;
 
@@ -18,8 +17,8 @@ use bytes::Bytes;
 
 use super::lock::locked;
 use crate::{
-    surface::{self, Conversation, Edited, Reply, Surface, door},
-    trajectory::Step,
+    surface::{self, Conversation, Reply, Surface, door},
+    trajectory::{InjectedError, Side, Step, StepIndex},
 };
 
 /// Bytes of replies and requests that a run keeps for this; later ones cannot be told again.
@@ -119,8 +118,10 @@ pub(super) struct RetoldRun {
     replies: HashMap<String, NamedReply>,
     /// By the id of a conversation: what it is still to be told.
     threads: HashMap<String, (u32, Vec<String>)>,
-    /// Replies that the program was told otherwise.
-    edited: Edited,
+    /// Edits that no fetch has undone so far.
+    edits: Vec<StoredEdit>,
+    /// Items of replies that the program was told otherwise, by their ids.
+    items: HashSet<String>,
     /// Replies to requests that the upstream got otherwise than the program sent them.
     requests: HashSet<String>,
     /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
@@ -136,6 +137,17 @@ struct NamedReply {
     kept: Option<surface::Kept>,
     /// The injection that edited it.
     edited: Option<u32>,
+}
+
+/// An edit of a reply that the upstream keeps unedited.
+#[derive(Debug)]
+struct StoredEdit {
+    step: StepIndex,
+    attempt: u32,
+    injection: u32,
+    operator: String,
+    /// The id of the reply, and that of the conversation that it belongs to.
+    ids: Vec<String>,
 }
 
 /// What a request is to say before its own words, and the injection that makes it so.
@@ -165,7 +177,16 @@ impl RetoldRun {
         let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
         let goes_on = continues.iter().chain(&thread).any(|id| self.has_diverged(id));
         if surface.stores(sent) && (edited || goes_on) {
-            self.diverge(thread.into_iter().chain([reply.id.clone()]));
+            let ids: Vec<String> = thread.into_iter().chain([reply.id.clone()]).collect();
+            let of_reply = |error: &&InjectedError| error.delivered && error.side == Side::Response;
+            self.edits.extend(step.injected.iter().filter(of_reply).map(|error| StoredEdit {
+                step: step.step,
+                attempt: error.attempt,
+                injection: error.injection,
+                operator: error.operator.clone(),
+                ids: ids.clone(),
+            }));
+            self.diverge(ids);
         }
     }
 
@@ -181,24 +202,36 @@ impl RetoldRun {
 
     /// Whether anything that the upstream keeps was told or sent otherwise.
     fn has_edits(&self) -> bool {
-        !self.edited.is_empty() || self.has_edited_requests()
+        !self.edits.is_empty() || !self.requests.is_empty()
     }
 
-    /// Whether the upstream keeps a request otherwise than the program sent it.
-    fn has_edited_requests(&self) -> bool {
-        !self.requests.is_empty()
+    /// Whether a path names anything that was told otherwise, that goes on from it, or whose request was sent so.
+    fn concerns(&self, path: &str) -> bool {
+        let edited = |id: &str| self.edits.iter().any(|edit| edit.ids.iter().any(|known| known == id));
+        path.split('/').any(|id| edited(id) || self.requests.contains(id) || self.diverged.contains(id))
     }
 
-    /// Whether this is the id of something that was told otherwise, or of the reply to a request that was sent so.
-    fn concerns(&self, id: &str) -> bool {
-        self.edited.knows(id) || self.requests.contains(id)
+    /// Takes out the edits that what is kept at a path shows undone: a reply by its id, a list of what it goes on from, or of
+    /// all that is kept.
+    fn shown_at(&mut self, path: &str) -> Vec<StoredEdit> {
+        let ids: Vec<&str> = path.split('/').filter(|id| !id.is_empty()).collect();
+        let before = ids.split_last().map_or(&[][..], |(_, before)| before);
+        let all = ids.last() == Some(&"completions") || before.iter().any(|id| self.diverged.contains(*id));
+        let shows = |edit: &StoredEdit| all || edit.ids.iter().any(|id| ids.contains(&id.as_str()));
+        self.edits.extract_if(.., |edit| shows(edit)).collect()
+    }
+
+    /// Whether a path is that of a list, in which edited requests stand as the upstream got them.
+    fn shows_edited_requests(&self, path: &str) -> bool {
+        let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        !self.requests.is_empty() && matches!(last, "completions" | "input_items" | "items" | "messages")
     }
 
     /// What a request goes on from that the upstream keeps otherwise than the program got it: by its id, by that of its
     /// conversation, or by those of single items.
     fn diverged_in<'a>(&self, asked: &'a Conversation) -> Vec<&'a String> {
         let whole = asked.continues.iter().chain(&asked.thread).filter(|id| self.diverged.contains(*id));
-        whole.chain(asked.refers.iter().filter(|id| self.edited.knows(id))).collect()
+        whole.chain(asked.refers.iter().filter(|id| self.items.contains(*id))).collect()
     }
 
     /// Takes room for so many bytes; whether there is any.

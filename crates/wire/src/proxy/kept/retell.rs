@@ -1,13 +1,14 @@
 //! A request that goes on from what the upstream keeps otherwise than its program was told it: marked, or told again.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
-use super::KnownPast;
+use super::{KnownPast, StoredEdit};
 use crate::{
-    plan::Hit,
     proxy::{error::Interrupted, lock::locked, open_step::OpenStep},
     recording::Inject,
-    surface::{Conversation, door},
+    surface::{Conversation, Surface, door, splice::Node},
     trajectory::Side,
 };
 
@@ -89,30 +90,41 @@ pub(in crate::proxy) struct Retelling<'a> {
     pub(in crate::proxy) streamed: bool,
 }
 
-/// Remembers that the upstream keeps another reply than the program gets. With `retell` the next request mends that;
+/// Remembers that the upstream keeps another reply than the program gets, by these injections. With `retell` the next request mends that;
 /// without it, what goes on from there is marked.
 pub(in crate::proxy) fn edited(
     step: &mut OpenStep,
     change: &Retelling<'_>,
-    hits: &[Hit],
+    injections: &[u32],
     asked: Option<&Conversation>,
 ) {
     let Some(surface) = step.surface.filter(|_| step.kept.reply) else { return };
-    let Retelling { kept, told, streamed } = *change;
-    let read = door::reply(surface, kept, streamed);
+    let read = door::reply(surface, change.kept, change.streamed);
     // What cannot be read is kept under no id that anybody could learn.
     let Ok(read) = read else { return };
-    let retelling = |hit: &&Hit| step.injection(hit.injection).is_some_and(|injection| injection.retell);
-    step.kept.retells = hits.iter().find(retelling).map(|hit| hit.injection).or(step.kept.retells);
+    let retelling = |number: &&u32| step.injection(**number).is_some_and(|injection| injection.retell);
+    step.kept.retells = injections.iter().find(retelling).copied().or(step.kept.retells);
+    let ids: Vec<String> = asked.and_then(|asked| asked.thread.clone()).into_iter().chain([read.id]).collect();
+    let operator = |injection: u32| step.injection(injection).map(|injection| injection.name.clone());
+    let edits: Vec<StoredEdit> = injections
+        .iter()
+        .filter_map(|&injection| {
+            let (step, attempt) = (step.numbers.step, step.numbers.attempt);
+            Some(StoredEdit { step, attempt, injection, operator: operator(injection)?, ids: ids.clone() })
+        })
+        .collect();
     let mut state = locked(&step.run.told);
+    state.edits.extend(edits);
+    state.items.extend(changed_items(surface, change));
     if step.kept.retells.is_none() {
-        state.diverge([read.id.clone()].into_iter().chain(asked.and_then(|asked| asked.thread.clone())));
+        state.diverge(ids);
     }
-    let remembered = state.take(told.len()) && state.edited.keep(surface, kept, told, streamed).is_ok();
-    drop(state);
-    if !remembered {
-        let number = step.numbers.step;
-        let id = read.id;
-        step.run.recorder.note(&format!("step {number}: whoever fetches `{id}` sees what the model said, unedited"));
-    }
+}
+
+/// The ids of the items that the upstream keeps otherwise than the program got them.
+fn changed_items(surface: &dyn Surface, change: &Retelling<'_>) -> Vec<String> {
+    let items = |reply: &[u8]| surface.kept(b"{}", reply, change.streamed).map(|kept| kept.replied).unwrap_or_default();
+    let told: HashSet<String> = items(change.told).into_iter().collect();
+    let id_of = |item: &String| Some(Node::parse(item.as_bytes()).ok()?.get("id")?.string()?.into_owned());
+    items(change.kept).iter().filter(|item| !told.contains(*item)).filter_map(id_of).collect()
 }

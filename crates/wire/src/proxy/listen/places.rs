@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::{
+    resource::{Resource, getrlimit},
+    socket::{setsockopt, sockopt},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -53,7 +56,7 @@ impl ConnectionPlaces {
             Ok((stream, _)) => {
                 let _ = stream.set_nodelay(true);
                 // Without a bound the system takes megabytes for a client that does not read, and so does its record.
-                let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+                let _ = setsockopt(&stream, sockopt::SndBuf, &SEND_BUFFER);
                 Some((stream, place))
             }
             Err(error) => {

@@ -19,10 +19,10 @@ use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
     client::conn::http1::{self, SendRequest},
     header,
+    service::Service,
 };
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use tower_service::Service;
+use hyper_util::{client::legacy::connect::HttpConnector, service::TowerToHyperService};
 
 use super::{
     connection::{CONNECT_TIMEOUT, Stream, UnansweredRequest},
@@ -114,11 +114,7 @@ impl Pool {
     }
 
     async fn stream(&self, connector: &HttpsConnector<HttpConnector>) -> Result<Stream, UpstreamError> {
-        let mut connector = connector.clone();
-        let connected = async {
-            poll_fn(|context| connector.poll_ready(context)).await?;
-            connector.call(self.origin.clone()).await
-        };
+        let connected = TowerToHyperService::new(connector.clone()).call(self.origin.clone());
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
         connected
             .unwrap_or_else(|_| Err(format!("no connection within {CONNECT_TIMEOUT:?}, TLS handshake included").into()))

@@ -18,6 +18,9 @@ pub(crate) enum Arithmetic {
 }
 
 impl Arithmetic {
+    /// Each.
+    pub(super) const ALL: [Self; 4] = [Self::Add, Self::Subtract, Self::Multiply, Self::Divide];
+
     /// Its sign.
     pub(crate) fn sign(self) -> char {
         match self {

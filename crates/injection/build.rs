@@ -1,0 +1,28 @@
+//! Lists the ready-made plans, so that they become part of the program.
+
+use std::{env, fs, io, path::Path};
+
+fn main() -> io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut plans = Vec::new();
+    list(&folder, "", &mut plans)?;
+    plans.sort();
+    let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo names no OUT_DIR"))?;
+    fs::write(Path::new(&out).join("plans.rs"), format!("&[{}]", plans.join(",\n")))
+}
+
+/// The plans below a folder as pairs of name and text. Templates have a format of their own.
+fn list(folder: &Path, prefix: &str, plans: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && name != "templates" {
+            list(&path, &format!("{prefix}{name}/"), plans)?;
+        } else if let Some(name) = name.strip_suffix(".toml") {
+            let (name, file) = (format!("{prefix}{name}"), path.to_string_lossy());
+            plans.push(format!("({name:?}, include_str!({file:?}))"));
+        }
+    }
+    Ok(())
+}
