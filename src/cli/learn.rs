@@ -31,8 +31,7 @@ pub(super) struct LearnArgs {
     /// Data sets of traced failures (`aegis trace … --dataset DIR`).
     #[arg(value_name = "DATASET", required = true)]
     datasets: Vec<PathBuf>,
-    /// File for the ranker, for `trace --prior` and `attribute --method learned --prior`. Not written if nothing was
-    /// learned.
+    /// Write the ranker, if anything was learned, for `trace --prior` and `attribute --method learned --prior`.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Replace an existing FILE.

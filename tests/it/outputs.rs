@@ -148,7 +148,7 @@ fn every_option_that_writes_is_looked_at() {
             verb = name;
         }
         if let Some((option, help)) = line.strip_prefix("- `").and_then(|line| line.split_once("`: "))
-            && (help.starts_with("Write ") || help.starts_with("Also write ") || help.starts_with("Where the ranker"))
+            && (help.starts_with("Write ") || help.starts_with("Also write "))
             && option.contains(' ')
         {
             writes.insert(format!("{verb} {}", option.split(' ').next().unwrap_or_default()));
