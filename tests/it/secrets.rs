@@ -10,8 +10,8 @@ use crate::{
     scripted::{Scripted, chat_stream, chunk, delta, http_with, last_chunk, stream_head},
 };
 
-/// Everything in a directory's files as one text, unpacked where packed.
-fn everything(dir: &Path) -> Vec<(String, String)> {
+/// Every file below a directory, unpacked, with its path.
+pub fn everything(dir: &Path) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(dir).expect("readable").flatten() {
         let path = entry.path();

@@ -207,3 +207,20 @@ async fn run_replaces_a_recording_only_where_it_is_told_to() {
     assert!(code == Some(2) && talk.contains("is sealed"), "{talk}");
     assert_eq!(run(&["--overwrite"]).await.0, Some(0));
 }
+
+/// Programs print their keys when they fail, and a test keeps what they print.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_prints_is_kept_without_its_keys() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let key = ["sk-proj-", "Vq3nT7xKpL9wZr2MbYc4HdJ8sGfA6eUo"].concat();
+    let script = "echo out $KEY; echo err $KEY >&2; \"$0\" \"$@\"; exit 7".replace("$KEY", &key);
+    let program = [&["sh", "-c", &script][..], PROGRAM].concat();
+    let (code, data, junit, talk) = tested(dir.path(), &["rate-limit", "--name", "keys"], &program).await;
+    assert_eq!(code, 1, "{talk}");
+    let files = crate::secrets::everything(dir.path());
+    let leaks: Vec<_> = files.iter().filter(|(_, text)| text.contains(&key)).map(|(path, _)| path).collect();
+    assert!(leaks.is_empty(), "{leaks:?}");
+    let printed = files.iter().filter(|(_, text)| text.starts_with("out ") || text.starts_with("err ")).count();
+    assert!(printed >= 2, "what it printed is kept");
+    assert!(!format!("{data}{junit}{talk}").contains(&key));
+}

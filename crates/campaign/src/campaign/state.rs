@@ -158,11 +158,7 @@ impl CampaignState {
     /// Masks secrets in that file, once the program has ended: programs say their keys when they fail.
     pub(super) fn mask_errors(&self, run: &RunId, redactor: &Redactor) -> Result<(), CampaignError> {
         let path = self.errors_of(run)?;
-        let mask = || {
-            let mut text = RunFile::bytes(&path)?;
-            if redactor.mask(&mut text) { fs::write(&path, text) } else { Ok(()) }
-        };
-        mask().map_err(|source| CampaignError::Directory { path: path.clone(), source })
+        redactor.mask_file(&path).map_err(|source| CampaignError::Directory { path: path.clone(), source })
     }
 
     /// A directory of a cell's own, empty.

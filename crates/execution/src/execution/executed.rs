@@ -33,7 +33,7 @@ pub struct ExecutedRun {
     pub ending: Ending,
     /// The signal by which all work was to stop, where that ended the program or the command that judges it.
     pub interrupted: Option<Signal>,
-    /// What it wrote to its standard output, or the end of it.
+    /// What it wrote to its standard output, or the end of it; secrets are masked.
     pub output: Vec<u8>,
     /// What it achieved.
     pub outcome: Outcome,

@@ -28,7 +28,7 @@ use self::{arm::ArmUpstream, void::ExecutionEnd};
 use crate::{
     launch::{Ended, LaunchError},
     proxy::{Asking, OriginError, Proxy, ProxyError, Run, RunSetup, upstream::Upstream},
-    recording::{self, RecordingError},
+    recording::{self, RecordingError, Redactor},
     replay::{Cassette, NoSuchStep},
     ruling,
     trajectory::{Outcome, ProgramEnd, RunId},
@@ -294,7 +294,7 @@ impl Executor {
             fetches: open.fetches(),
             ending: ended.ending,
             interrupted: ended.interrupted.or(judged.interrupted).filter(|_| halt.is_none()),
-            output: ended.output,
+            output: masked(ended.output),
             outcome: judged.outcome,
             answer: judged.answer,
             label,
@@ -337,4 +337,10 @@ fn forget(open: Arc<Run>) -> Result<(), RecordingError> {
     let (dir, is_new) = (open.dir().to_owned(), !open.recorder.has_records());
     drop(open);
     if is_new { recording::discard(&dir) } else { Ok(()) }
+}
+
+/// What a program wrote, without secrets: programs print their keys when they fail.
+fn masked(mut output: Vec<u8>) -> Vec<u8> {
+    Redactor::of_process().mask(&mut output);
+    output
 }

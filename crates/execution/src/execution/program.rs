@@ -14,7 +14,7 @@ use super::{ExecutionMeter, Judge, Stop};
 use crate::{
     launch::{Echo, Ended, Launch, LaunchError, environment},
     proxy::RunTemplate,
-    recording::Launched,
+    recording::{Launched, Redactor},
     trajectory::RunId,
 };
 
@@ -164,7 +164,15 @@ impl System for Program {
             },
             ..Launch::of(self.command.clone())
         };
-        Box::pin(async move { launch.run(place.ended_early()).await })
+        let errors = launch.errors.clone();
+        Box::pin(async move {
+            let ended = launch.run(place.ended_early()).await;
+            if let Some(errors) = errors {
+                // Programs print their keys when they fail. Where there is no such file, there is nothing to mask.
+                let _ = Redactor::of_process().mask_file(&errors);
+            }
+            ended
+        })
     }
 
     fn program(&self) -> Option<&Program> {

@@ -4,7 +4,9 @@
 
 use std::{
     borrow::Cow,
+    fs, io,
     ops::Range,
+    path::Path,
     sync::{
         Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
@@ -20,6 +22,7 @@ use super::{
     escaped::{self, Escapes},
     heard::HeardCredentials,
     record::Headers,
+    run_file::RunFile,
     shapes,
     values::Values,
 };
@@ -186,6 +189,12 @@ impl Redactor {
         let spans = self.find(text, 0..text.len());
         mask(text, &spans);
         !spans.is_empty()
+    }
+
+    /// Masks secrets in a file. It must be a plain one.
+    pub fn mask_file(&self, path: &Path) -> io::Result<()> {
+        let mut text = RunFile::bytes(path)?;
+        if self.mask(&mut text) { fs::write(path, text) } else { Ok(()) }
     }
 
     /// A text without its secrets.
