@@ -5,7 +5,7 @@ use similar::{Algorithm, DiffOp};
 use crate::trajectory::patterns;
 
 patterns! {
-    /// A number, its sign included, or a word.
+    /// A number, its sign included, or a word. Not as `WrittenNumber` has it: an exponent belongs to it, and it is parted from words.
     TOKEN = r"(?i)([-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-−]?\d+(?:\.\d+)?)(e[+-]?\d+\b)?|[\p{L}\p{N}_]+";
 }
 

@@ -25,6 +25,7 @@ mod step;
 mod unplaced;
 mod unserved;
 mod watched;
+mod written_number;
 
 pub use dependence::Dependence;
 pub use doubt::TokenDoubt;
@@ -53,3 +54,4 @@ pub use step::{
 pub use unplaced::{StepUnplaced, Unplaced, UnplacedKind};
 pub use unserved::{Unserved, unanswered, unserved};
 pub use watched::WatchSign;
+pub use written_number::WrittenNumber;

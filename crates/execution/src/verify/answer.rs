@@ -82,7 +82,8 @@ pub(super) fn boxed(text: &str) -> Option<&str> {
     None
 }
 
-/// The text without thousands separators.
+/// The text without thousands separators. Not as `WrittenNumber` has them: answers come with blanks, thin ones and apostrophes
+/// between their thousands, too.
 pub(super) fn without_separators(text: &str) -> String {
     SEPARATOR
         .replace_all(text, |found: &regex::Captures<'_>| {

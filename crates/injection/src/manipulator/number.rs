@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::trajectory::WrittenNumber;
+
 /// Words after which a number names a thing and counts nothing.
 const LABELS: &[&str] = &[
     "step", "round", "part", "section", "figure", "table", "line", "example", "question", "problem", "agent", "option",
@@ -82,18 +84,12 @@ impl JsonSchema for Which {
 /// The numbers of a text, in order: not those inside words, identifiers, versions, dates or times, not list markers,
 /// not the `2` of `step 2`.
 pub(super) fn numbers(text: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(offset) = text.as_bytes().get(at..).and_then(|rest| rest.iter().position(u8::is_ascii_digit)) {
-        let start = at + offset;
-        let end = end_of_number(text.as_bytes(), start);
-        let sign = sign_before(text, start);
-        if stands_alone(text, start, end, sign) && !is_label(text, start - sign, end) {
-            found.push(start - sign..end);
-        }
-        at = end;
-    }
-    found
+    let counts = |number: WrittenNumber<'_>| {
+        let Range { start, end } = number.place;
+        let signed = start - number.sign();
+        (stands_alone(text, signed, end) && !is_label(text, signed, end)).then_some(signed..end)
+    };
+    WrittenNumber::all(text).filter_map(counts).collect()
 }
 
 /// The number changed by `how`, decided by `draw`; `None` when it cannot be, for example the sign of 0.
@@ -115,30 +111,8 @@ pub(super) fn added(number: &str, by: f64) -> Option<String> {
     Decimal::read(number)?.plus(by).map(|decimal| decimal.write()).filter(|sum| sum != number)
 }
 
-fn end_of_number(bytes: &[u8], start: usize) -> usize {
-    let digits = |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
-    let mut end = start + digits(start);
-    if end - start <= 3 {
-        while bytes.get(end) == Some(&b',') && digits(end + 1) == 3 {
-            end += 4;
-        }
-    }
-    if bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
-        end += 1 + digits(end + 1);
-    }
-    end
-}
-
-/// Length in bytes of a sign that belongs to the number at `start`.
-fn sign_before(text: &str, start: usize) -> usize {
-    let before = text.get(..start).unwrap_or_default();
-    let Some(sign) = before.chars().next_back().filter(|c| matches!(c, '-' | '\u{2212}')) else { return 0 };
-    let owner = before.strip_suffix(sign).and_then(|before| before.chars().next_back());
-    if owner.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, ')' | ']' | '_' | '-')) { sign.len_utf8() } else { 0 }
-}
-
-fn stands_alone(text: &str, start: usize, end: usize, sign: usize) -> bool {
-    let mut before = text.get(..start - sign).unwrap_or_default().chars().rev();
+fn stands_alone(text: &str, start: usize, end: usize) -> bool {
+    let mut before = text.get(..start).unwrap_or_default().chars().rev();
     let mut after = text.get(end..).unwrap_or_default().chars();
     let (previous, next) = (before.next(), after.next());
     let (before_that, after_that) = (before.next(), after.next());

@@ -1,5 +1,7 @@
 //! English as the simulator reads it: tokens and number words. No meaning here.
 
+use crate::trajectory::WrittenNumber;
+
 /// One token of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TextToken {
@@ -130,21 +132,15 @@ fn push_word(found: &mut Vec<TextToken>, letters: &[char]) {
     }
 }
 
+/// The longest number that is read as one, in characters.
+const LONGEST: usize = 400;
+
+/// The number that begins at a digit, or the fraction: `3/4`.
 fn digits(letters: &[char], start: usize) -> (f64, usize) {
-    let mut end = start;
-    let mut text = String::new();
-    while let Some(&letter) = letters.get(end) {
-        let digit_follows = |n: usize| letters.get(end + n).is_some_and(char::is_ascii_digit);
-        let thousands = letter == ',' && (1..=3).all(digit_follows) && !digit_follows(4);
-        match letter {
-            '0'..='9' => text.push(letter),
-            '.' if digit_follows(1) && !text.contains('.') => text.push('.'),
-            ',' if thousands => {}
-            _ => break,
-        }
-        end += 1;
-    }
-    let value = text.parse().unwrap_or(0.0);
+    let belongs = |letter: &&char| letter.is_ascii_digit() || matches!(letter, ',' | '.');
+    let written: String = letters.iter().skip(start).take(LONGEST).take_while(belongs).collect();
+    let Some(number) = WrittenNumber::all(&written).next() else { return (0.0, start + 1) };
+    let (value, end) = (number.value(), start + number.place.end);
     if letters.get(end) == Some(&'/') && letters.get(end + 1).is_some_and(char::is_ascii_digit) {
         let (below, after) = digits(letters, end + 1);
         if below != 0.0 {

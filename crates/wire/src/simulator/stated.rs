@@ -4,6 +4,7 @@ use super::{
     function,
     language::{TextToken, number_text, tokens},
 };
+use crate::trajectory::WrittenNumber;
 
 /// The final answer that a text states, written as the simulator writes answers: a number, a choice letter, or a block
 /// of code. The last statement counts.
@@ -75,24 +76,15 @@ pub(super) fn last_number(text: &str) -> Option<f64> {
         .or_else(|| numbers(text).pop())
 }
 
-/// All numbers of a text. A minus belongs to a number at the start of the text, after a blank or after a bracket,
-/// unless nothing but it stands between two numbers.
+/// All numbers of a text. Other than in prose a minus that stands alone between two numbers is no sign: `12 -3` is a sum.
 fn numbers(text: &str) -> Vec<f64> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
-        let (before, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
-        let end = from.find(|c: char| !(c.is_ascii_digit() || matches!(c, ',' | '.'))).unwrap_or(from.len());
-        let (digits, after) = from.split_at_checked(end).unwrap_or((from, ""));
-        let lead = before.strip_suffix('-');
-        let term = !found.is_empty() && lead.is_some_and(|lead| lead.trim().is_empty());
-        let negative = !term && lead.is_some_and(|lead| !lead.ends_with(char::is_alphanumeric));
-        if let Ok(value) = digits.trim_end_matches(['.', ',']).replace(',', "").parse::<f64>() {
-            found.push(if negative { -value } else { value });
-        }
-        rest = after;
-    }
-    found
+    let mut until = None;
+    let signed = |number: WrittenNumber<'_>| {
+        let between = until.replace(number.place.end).and_then(|end| text.get(end..number.place.start));
+        let subtracts = between.is_some_and(|between| between.trim() == "-");
+        if number.sign() > 0 && !subtracts { -number.value() } else { number.value() }
+    };
+    WrittenNumber::all(text).filter(|number| !number.is_piece()).map(signed).collect()
 }
 
 /// Every statement of an answer, in order.

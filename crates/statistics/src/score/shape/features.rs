@@ -172,7 +172,8 @@ fn outline(run: &[FeaturesRead], at: usize, asked: &CosineTerms, known: &BTreeSe
     ]
 }
 
-/// The numbers of a text: digits with a point between; marks of thousands left out.
+/// The numbers of a text: digits with a point between; marks of thousands left out. Not as `WrittenNumber` has them: `1.2.3` is one,
+/// as it was when what features are worth was measured.
 fn numbers(text: &str) -> BTreeSet<String> {
     let parts = text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','));
     let number = |part: &str| part.trim_matches(['.', ',']).replace(',', "");

@@ -2,32 +2,19 @@
 
 use std::ops::Range;
 
+use crate::trajectory::WrittenNumber;
+
 /// The numbers of a text, with their places; digits that are part of a name or of a list's `1.` do not count.
 pub(super) fn numbers(text: &str) -> Vec<(Range<usize>, f64)> {
-    let mut found = Vec::new();
-    let mut start = None;
-    let bytes = text.as_bytes();
-    for at in 0..=bytes.len() {
-        let byte = bytes.get(at).copied().unwrap_or(b' ');
-        let inside = byte.is_ascii_digit()
-            || (start.is_some() && matches!(byte, b'.' | b',') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit));
-        match (start, inside) {
-            (None, true) => start = Some(at),
-            (Some(from), false) => {
-                start = None;
-                let before = from.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or(b' ');
-                let is_item =
-                    byte == b'.' && text.get(..from).is_some_and(|head| head.is_empty() || head.ends_with('\n'));
-                let in_name = before.is_ascii_alphabetic() || before == b'_' || byte.is_ascii_alphabetic();
-                let value = text.get(from..at).and_then(|digits| digits.replace(',', "").parse().ok());
-                if let (false, false, Some(value)) = (is_item, in_name, value) {
-                    found.push((from..at, value));
-                }
-            }
-            _ => {}
-        }
-    }
-    found
+    let counts = |number: WrittenNumber<'_>| {
+        let (before, after) = (number.before(), number.after());
+        let is_item = after.starts_with('.') && (before.is_empty() || before.ends_with('\n'));
+        let in_name = before.ends_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            || after.starts_with(|c: char| c.is_ascii_alphabetic());
+        let value = number.value();
+        (!is_item && !in_name && !number.is_piece()).then_some((number.place, value))
+    };
+    WrittenNumber::all(text).filter_map(counts).collect()
 }
 
 /// A number as it is written.
