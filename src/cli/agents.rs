@@ -1,5 +1,5 @@
 //! `aegis agents RUN`: which agent made which call, and how that is known; unknown and ambiguous first. It proposes a
-//! roster (`--suggest`) and says what a roster would change (`--check`).
+//! roster (`--suggest`) and says what a roster would change (`--roster`).
 
 mod hear;
 mod upstream;
@@ -39,11 +39,11 @@ pub(super) struct AgentsArgs {
     #[arg(long)]
     evidence: bool,
     /// Print a roster for aegis.toml.
-    #[arg(long, conflicts_with_all = ["check", "evidence"])]
+    #[arg(long, conflicts_with_all = ["roster", "evidence"])]
     suggest: bool,
     /// Report the effect of this roster (an aegis.toml) on the runs.
     #[arg(long, value_name = "FILE", conflicts_with = "evidence")]
-    check: Option<PathBuf>,
+    roster: Option<PathBuf>,
 }
 
 /// What is known of one agent.
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, screen: Screen, out: &mut 
     let recordings: Vec<Recording> = arguments.dirs.iter().map(read).collect::<Result<_, _>>()?;
     let runs: Vec<LateRun<'_>> = recordings.iter().map(LateRun::of).collect();
     let names = proposals(&runs);
-    if let Some(roster) = &arguments.check {
+    if let Some(roster) = &arguments.roster {
         return check(roster, &runs, json, screen, out);
     }
     let written = if arguments.suggest {

@@ -55,7 +55,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "agents",
-        &["aegis agents logs/first", "aegis agents logs/first --suggest", "aegis agents logs/first --check aegis.toml"],
+        &["aegis agents logs/first", "aegis agents logs/first --suggest", "aegis agents logs/first --roster aegis.toml"],
     ),
     (
         "amend",
@@ -106,7 +106,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("score", &["aegis score predictions.jsonl --gold demo-run"]),
     ("reward", &["aegis reward --listen 127.0.0.1:8485"]),
-    ("lint", &["aegis lint demo-run", "aegis lint --rules"]),
+    ("lint", &["aegis lint demo-run", "aegis lint --list"]),
     ("stats", &["aegis stats demo-run", "aegis stats demo-run --html stats.html --open"]),
     ("repair", &["aegis repair logs/first", "aegis repair logs/first --seal", "aegis repair logs/first --salvage"]),
     ("doctor", &["aegis doctor", "aegis doctor --upstream http://127.0.0.1:8000/v1"]),

@@ -78,7 +78,7 @@ pub(super) struct ExportArgs {
     inputs: Option<GivenExport>,
     /// Maximum prompt length in tokens (estimated) or characters (`32000chars`). Inputs are cut first; labelled steps
     /// stay, shortened like others.
-    #[arg(long, visible_alias = "max-tokens", value_name = "N", value_parser = budget)]
+    #[arg(long = "max-prompt", value_name = "N", value_parser = budget)]
     budget: Option<PromptBudget>,
     /// Export despite findings of this lint rule; repeatable.
     #[arg(long, value_name = "RULE")]
@@ -243,7 +243,7 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         Rule::ALL.iter().copied().find(|rule| rule.name() == name).ok_or_else(|| {
             let near = nearest(name, Rule::ALL.iter().map(|rule| rule.name()));
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            Failure::new(Exit::Usage, format!("unknown rule `{name}`: `aegis lint --rules` lists them{near}"))
+            Failure::new(Exit::Usage, format!("unknown rule `{name}`: `aegis lint --list` lists them{near}"))
         })
     };
     Ok(ExportOptions {

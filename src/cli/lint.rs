@@ -21,18 +21,18 @@ use crate::dataset::{
 )]
 pub(super) struct LintArgs {
     /// Data set: a directory with dataset.jsonl, or a JSONL file.
-    #[arg(value_name = "DATASET", required_unless_present = "rules")]
+    #[arg(value_name = "DATASET", required_unless_present = "list")]
     dataset: Option<PathBuf>,
     /// List the rules and their meaning.
     #[arg(long)]
-    rules: bool,
+    list: bool,
     /// Maximum findings shown per rule; 0 for all.
     #[arg(long, default_value_t = 20, value_name = "N")]
     show: usize,
 }
 
 pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Failure> {
-    if arguments.rules {
+    if arguments.list {
         return rules(global);
     }
     let path = arguments.dataset.clone().unwrap_or_default();

@@ -20,9 +20,6 @@ pub(super) struct MatchArgs {
     /// everything. Default: `exact`; campaigns learn it from clean runs.
     #[arg(long, value_name = "HOW")]
     tool_results: Option<ToolResultsChoice>,
-    /// Same as `--tool-results any`.
-    #[arg(long, conflicts_with = "tool_results")]
-    any_tool_results: bool,
 }
 
 /// How far results of tools may differ.
@@ -36,9 +33,6 @@ enum ToolResultsChoice {
 impl MatchArgs {
     /// How far results of tools may differ, where that is said.
     pub(super) fn tool_results(&self) -> Option<ToolResults> {
-        if self.any_tool_results {
-            return Some(ToolResults::Any);
-        }
         self.tool_results.map(|choice| match choice {
             ToolResultsChoice::Exact => ToolResults::Exact,
             ToolResultsChoice::Masked => ToolResults::Masked,

@@ -106,7 +106,7 @@ async fn what_cannot_be_written_or_read_is_said_with_the_way_out() {
         (&["--to", "grppo"], 2, "did you mean `grpo`?"),
         (&["--to", "sft", "--allow", "unprovn"], 2, "did you mean `unproven`?"),
         (&["--to", "sft", "--template", "bad.txt"], 2, "bad.txt: line 1: `{questoin}` is no place"),
-        (&["--to", "sft", "--max-tokens", "5"], 2, "256"),
+        (&["--to", "sft", "--max-prompt", "5"], 2, "256"),
     ] {
         let (found, _, talk) = run(dir.path(), &[&export, more].concat()).await;
         assert_eq!(found, Some(code), "{more:?}: {talk}");

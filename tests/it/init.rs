@@ -62,7 +62,7 @@ async fn a_run_proposes_agents_a_plan_and_a_campaign() {
         let said = fine(dir.path(), &["init", example, "--from", &run]).await;
         assert!(said.contains(&format!("aegis plan check {example}/plan.toml --against {run}")), "{said}");
         let [plan, campaign, roster] = ["plan", "campaign", "aegis"].map(|file| format!("{example}/{file}.toml"));
-        fine(dir.path(), &["agents", &run, "--check", &roster]).await;
+        fine(dir.path(), &["agents", &run, "--roster", &roster]).await;
         fine(dir.path(), &["plan", "check", &plan, "--against", &run]).await;
         fine(dir.path(), &["campaign", &campaign, "--dry-run"]).await;
         let text = fs::read_to_string(dir.path().join(&campaign)).expect("the campaign");

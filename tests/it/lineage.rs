@@ -82,11 +82,11 @@ async fn an_unknown_program_is_learned_once_and_named_ever_after() {
     let roster = proposed.replace(&format!("name = \"{unnamed}\""), "name = \"Critic\"");
     assert_ne!(roster, proposed, "{proposed}");
     std::fs::write(dir.path().join("aegis.toml"), &roster).expect("written");
-    let (code, change) = agents(dir.path(), &[&first, "--check", "aegis.toml"]).await;
+    let (code, change) = agents(dir.path(), &[&first, "--roster", "aegis.toml"]).await;
     assert!(code == 0 && change.contains("becomes Critic") && change.contains("becomes Tide Writer"), "{change}");
     let stray = format!("{roster}\n[[agent]]\nname = \"Nobody\"\nsystem_contains = \"never said\"\n");
     std::fs::write(dir.path().join("stray.toml"), stray).expect("written");
-    let (code, change) = agents(dir.path(), &[&first, "--check", "stray.toml"]).await;
+    let (code, change) = agents(dir.path(), &[&first, "--roster", "stray.toml"]).await;
     assert!(code == 1 && change.contains("number 3 fits no step"), "{change}");
 
     let upstream = Scripted::start(script()).await;

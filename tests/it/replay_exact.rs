@@ -262,7 +262,7 @@ async fn the_nearest_record_is_the_one_that_differs_least_and_the_way_out_is_nam
     again.proxy.runs.open(&run, RunSetup { upstream, ..RunSetup::default() }).await.expect("opens");
     for (asked, nearest, says) in [
         // Workers come in another order: the call number says nothing.
-        (worker(3, "took 9.75 s"), 3, "(`--any-tool-results` goes on)"),
+        (worker(3, "took 9.75 s"), 3, "(`--tool-results any` goes on)"),
         (chat("Take ticket-91bc07 along."), 5, "a rule says so (`--rules FILE`)"),
         (chat("Choose of {'plum', 'fig', 'pear'}."), 6, "unless PYTHONHASHSEED is set"),
         (chat("There are 13 pears."), 7, "now \\\"There are 13 pears.\\\""),

@@ -184,7 +184,7 @@ async fn rosters_that_fit_nothing_or_two_hit_nobody() {
         assert_eq!(recording.trajectory.steps[0].attribution.is_certain(), hit, "{roster}");
         std::fs::write(lab.dir.path().join("roster.toml"), &roster).expect("written");
         let run = lab.logs.join("r0").display().to_string();
-        let (code, told) = agents(lab.dir.path(), &[&run, "--check", "roster.toml"]).await;
+        let (code, told) = agents(lab.dir.path(), &[&run, "--roster", "roster.toml"]).await;
         assert_eq!(code, i32::from(!hit), "{roster}: {told}");
         assert!(check.iter().any(|words| told.contains(words)), "{roster}: {told}");
     }
@@ -226,7 +226,7 @@ async fn hostile_names_are_shown_harmlessly() {
     let names = read.get("agent").and_then(toml::Value::as_array).into_iter().flatten();
     assert!(names.clone().all(|rule| rule.get("name").and_then(toml::Value::as_str) != Some("injected")), "{roster}");
     std::fs::write(lab.dir.path().join("roster.toml"), &roster).expect("written");
-    let (code, said) = agents(lab.dir.path(), &[&run, "--check", "roster.toml"]).await;
+    let (code, said) = agents(lab.dir.path(), &[&run, "--roster", "roster.toml"]).await;
     assert_eq!(code, 0, "{said}");
 }
 

@@ -123,7 +123,7 @@ class Case:
         self.equal("it has a rule for each agent that needs one", sorted({r["name"] for r in rules}), sorted(by_rule))
         file = self.aegis.logs(f"{self.folder.name}-roster") / "aegis.toml"
         file.write_text(text)
-        checked = self.aegis.call("agents", self.directory, "--check", file)
+        checked = self.aegis.call("agents", self.directory, "--roster", file)
         self.true("the roster fits the run that it comes from", checked.code == 0, checked.stdout + checked.stderr)
         return text
 

@@ -161,7 +161,7 @@ impl std::fmt::Display for Departure {
             write!(formatter, ", where {difference}")?;
         }
         if *tool_results_only {
-            write!(formatter, "; only results of tools differ: the tools ran again (`--any-tool-results` goes on)")?;
+            write!(formatter, "; only results of tools differ: the tools ran again (`--tool-results any` goes on)")?;
         } else if self.swapped {
             let why = "equal questions, asked at once, got each other's answers, and nothing tells them apart";
             write!(formatter, "; {why}")?;
