@@ -13,17 +13,17 @@ use super::{
 const GUARDED: &[(&str, &[&str])] = &[
     ("ruled", &[]),
     // A label is read back from its own file, and from that of a campaign's cell.
-    ("read_back", &["crates/recording/src/recording/manifest.rs", "crates/campaign/src/campaign/ended.rs"]),
+    ("read_back", &["crates/recording/src/recording/label.rs", "crates/campaign/src/campaign/ended.rs"]),
     // And told under the names and the outcome that became known later, when it is read.
     ("named_later", &["crates/recording/src/recording/amended.rs"]),
     ("with_outcome", &["crates/recording/src/recording/amended.rs"]),
     ("under_names_of", &["crates/recording/src/recording/renamed.rs"]),
-    ("LABEL_FILE", &["crates/recording/src/recording/manifest.rs", "crates/recording/src/recording/mod.rs"]),
+    ("LABEL_FILE", &["crates/recording/src/recording/label.rs", "crates/recording/src/recording/mod.rs"]),
 ];
 
 /// The files of a label; the first is named where it is read.
 const FILES: &[(&str, &[&str])] =
-    &[("label.json", &["crates/recording/src/recording/manifest.rs"]), ("label.former.json", &[])];
+    &[("label.json", &["crates/recording/src/recording/label.rs"]), ("label.former.json", &[])];
 
 /// Labels are made and written by `ruling` alone. Their fields are private, they are not `Deserialize`, and what makes one and what
 /// names its file has one name each.

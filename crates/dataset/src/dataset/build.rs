@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{
     Change, DatasetError, Input, LabelledError, Mode, OfferedTool, Said, Sample, SampleKind, SampleStep, Split, Task,
-    Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
+    Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows, step_surface::surface_of,
 };
 use crate::{
     recording::Recording,
     ruling::Ruling,
-    surface::{self, Conversation, Reply, Surface, account, door},
+    surface::{self, Conversation, Reply, account, door},
     trajectory::{
         AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, ModeClaim, Side, Step, StepIndex, TokenDoubt,
         Verdict,
@@ -354,10 +354,6 @@ fn raw(body: &[u8]) -> Said {
         answers: None,
         opaque: 0,
     }
-}
-
-pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
-    surface::ALL.iter().copied().find(|surface| surface.name() == step.surface)
 }
 
 fn read(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {

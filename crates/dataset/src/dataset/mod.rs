@@ -26,6 +26,7 @@ mod sample_line;
 mod split;
 mod spoken;
 pub mod statistics;
+mod step_surface;
 mod tasks;
 mod truth;
 mod values;

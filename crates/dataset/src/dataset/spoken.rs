@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Said, SampleStep, build::surface_of};
+use super::{Said, SampleStep, step_surface::surface_of};
 use crate::{
     surface::{self, AgentUtterance, Part, Reply},
     trajectory::{AgentName, Call, InjectedError, Step, StepIndex},

@@ -9,8 +9,10 @@ use serde_json::Value;
 use super::{
     ForeignAgent, ForeignCall, ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
     account::CallAccount,
-    fields::{FieldNames, REASONING, arguments, as_text, call, content, list, silent, text, time, tool, usage, whole},
+    field_names::FieldNames,
+    fields::{REASONING, arguments, as_text, call, list, silent, text, time, tool, usage, whole},
     held,
+    parts::content,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };

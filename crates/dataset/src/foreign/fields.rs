@@ -1,13 +1,10 @@
 //! Fields of documents that nobody vouches for: what has another type is not there.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use super::{TraceAccount, parts::is_known};
 use crate::{
-    surface::{Message, Part, Role, Tool, ToolCall},
-    trajectory::{UnplacedKind, Usage},
+    surface::{Message, Role, Tool, ToolCall},
+    trajectory::Usage,
 };
 
 /// What was in messages and has no place in a chat completion.
@@ -50,32 +47,6 @@ pub(super) fn moment(value: &Value) -> Option<i64> {
     let nanos = number * scale.map_or(1.0, |(_, scale)| scale);
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     (nanos < 9.2e18).then_some(nanos as i64)
-}
-
-/// What the user calls the fields of a log, by what they hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldNames(BTreeMap<String, String>);
-
-impl FieldNames {
-    /// Reads `agent=who`.
-    ///
-    /// # Errors
-    /// What was expected.
-    pub fn add(&mut self, pair: &str) -> Result<(), String> {
-        let known: Vec<&str> = super::log::NAMES.iter().map(|(what, _)| *what).collect();
-        let expected = || format!("expected FIELD=NAME, FIELD one of {}; for example `agent=who`", known.join(", "));
-        let (what, name) = pair.split_once('=').ok_or_else(expected)?;
-        if !known.contains(&what) || name.is_empty() {
-            return Err(expected());
-        }
-        self.0.insert(what.to_owned(), name.to_owned());
-        Ok(())
-    }
-
-    /// The name of the field that holds this, where the user says it.
-    pub fn of(&self, what: &str) -> Option<&str> {
-        self.0.get(what).map(String::as_str)
-    }
 }
 
 /// Whether words may stand in a value: identifiers and flags are none.
@@ -146,32 +117,6 @@ pub(super) fn tool(value: &Value) -> Option<Tool> {
     })
 }
 
-/// Content as most formats write it: a text, or a list of typed parts.
-pub(super) fn content(value: &Value, message: &mut Message, account: &mut TraceAccount) {
-    match value {
-        Value::String(said) if !said.is_empty() => message.parts.push(Part::Text(said.clone())),
-        Value::Array(parts) => {
-            for (at, part) in parts.iter().enumerate() {
-                match (text(part, "type"), text(part, "text")) {
-                    (Some("text" | "input_text" | "output_text"), Some(said)) => {
-                        message.parts.push(Part::Text(said.to_owned()));
-                    }
-                    (Some("text"), None) => {}
-                    (Some("reasoning" | "thinking"), _) => account.leave_out(REASONING, 1),
-                    (kind, _) => match part {
-                        Value::String(said) => message.parts.push(Part::Text(said.clone())),
-                        _ if kind.is_some_and(|kind| !is_known(kind)) && holds_text(part) => {
-                            account.cannot_place(&format!("content[{at}]"), UnplacedKind::Part, part);
-                        }
-                        _ => account.leave_out(MEDIA, 1),
-                    },
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -188,21 +133,5 @@ mod tests {
             assert_eq!(time(&json!({ "t": said }), "t"), Some(1_795_478_694_500_000_000), "{said}");
         }
         assert_eq!(time(&json!({"t": "yesterday"}), "t"), None);
-    }
-
-    #[test]
-    fn content_is_a_text_or_parts_and_what_is_neither_is_counted() {
-        let said = |value: Value| {
-            let (mut message, mut account) = (silent(Role::User), TraceAccount::default());
-            content(&value, &mut message, &mut account);
-            let unplaced: Vec<String> = account.pieces.iter().map(ToString::to_string).collect();
-            (message.text(), account.left_out.into_keys().collect::<Vec<_>>(), unplaced.join(" "))
-        };
-        assert_eq!(said(json!("a")), ("a".to_owned(), vec![], String::new()));
-        let parts = json!([{"type": "text", "text": "a"}, {"type": "image", "image": "x"}, {"type": "reasoning"}, "b",
-            {"type": "verse", "lines": "two words"}]);
-        let verse = "`content[4]` is an element of an unknown type: two words".to_owned();
-        assert_eq!(said(parts), ("a\nb".to_owned(), vec![MEDIA, REASONING], verse));
-        assert_eq!(said(json!(7)), (String::new(), vec![], String::new()));
     }
 }

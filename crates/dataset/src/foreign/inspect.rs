@@ -10,8 +10,10 @@ use super::{
     ForeignAgent, ForeignCall, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace, Grouping,
     TraceAccount, TracePlace,
     account::CallAccount,
-    fields::{FieldNames, arguments, as_text, call, content, list, role, silent, text, time, tool, usage, whole},
+    field_names::FieldNames,
+    fields::{arguments, as_text, call, list, role, silent, text, time, tool, usage, whole},
     held,
+    parts::content,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ForeignReader, ForeignRun, ForeignTrace, Grouping, TracePlace,
-    fields::{FieldNames, list, text, time},
+    field_names::FieldNames,
+    fields::{list, text, time},
     otlp::SpanReader,
     scored,
 };

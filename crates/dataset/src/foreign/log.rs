@@ -9,7 +9,8 @@ use super::{
     ForeignAgent, ForeignCall, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace, Grouping,
     TraceAccount, TracePlace,
     account::CallAccount,
-    fields::{FieldNames, as_text, moment, role, text, usage, whole},
+    field_names::{FieldNames, NAMES},
+    fields::{as_text, moment, role, text, usage, whole},
     held::TraceValue,
     messages,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
@@ -20,19 +21,6 @@ use crate::{
     trajectory::{UnplacedKind, Verdict},
 };
 
-/// What an entry's fields are called, by what they hold, the surest first. `--map FIELD=NAME` puts another before them.
-pub(super) const NAMES: &[(&str, &[&str])] = &[
-    (
-        "agent",
-        &["agent", "agent_name", "agent_id", "speaker", "sender", "name", "author", "actor", "from", "source", "role"],
-    ),
-    ("content", &["content", "text", "message", "output", "response", "body", "msg", "answer", "utterance"]),
-    ("time", &["timestamp", "time", "ts", "created_at", "createdAt", "datetime", "date"]),
-    ("inputs", &["inputs", "input", "prompt", "request", "messages"]),
-    ("error", &["error", "exception"]),
-    ("model", &["model", "model_name"]),
-    ("run", &["run", "run_id", "trace_id", "session_id", "conversation_id", "thread_id"]),
-];
 /// Fields of an object around a list of entries.
 const LISTS: &[&str] = &[
     "history",

@@ -10,6 +10,7 @@ mod account;
 mod agents;
 mod atif;
 mod documents;
+mod field_names;
 mod fields;
 mod held;
 mod import;
@@ -30,7 +31,7 @@ mod tests;
 mod log_tests;
 
 pub use account::TraceAccount;
-pub use fields::FieldNames;
+pub use field_names::FieldNames;
 pub use import::{ForeignError, ForeignImport, ForeignOptions, import};
 pub use record::{RecordedForeign, Remade};
 pub use trace::{

@@ -6,7 +6,10 @@ use super::{
     TraceAccount,
     fields::{MEDIA, REASONING, arguments, as_text, call, holds_text, text},
 };
-use crate::surface::{Message, Part, Role, ToolCall};
+use crate::{
+    surface::{Message, Part, Role, ToolCall},
+    trajectory::UnplacedKind,
+};
 
 /// Kinds of parts that are known.
 const PARTS: &[&str] = &[
@@ -113,5 +116,55 @@ fn result_text(value: &Value) -> String {
             fields.get("value").map(as_text).unwrap_or_default()
         }
         other => as_text(other),
+    }
+}
+
+/// Content as most formats write it: a text, or a list of typed parts.
+pub(super) fn content(value: &Value, message: &mut Message, account: &mut TraceAccount) {
+    match value {
+        Value::String(said) if !said.is_empty() => message.parts.push(Part::Text(said.clone())),
+        Value::Array(parts) => {
+            for (at, part) in parts.iter().enumerate() {
+                match (text(part, "type"), text(part, "text")) {
+                    (Some("text" | "input_text" | "output_text"), Some(said)) => {
+                        message.parts.push(Part::Text(said.to_owned()));
+                    }
+                    (Some("text"), None) => {}
+                    (Some("reasoning" | "thinking"), _) => account.leave_out(REASONING, 1),
+                    (kind, _) => match part {
+                        Value::String(said) => message.parts.push(Part::Text(said.clone())),
+                        _ if kind.is_some_and(|kind| !is_known(kind)) && holds_text(part) => {
+                            account.cannot_place(&format!("content[{at}]"), UnplacedKind::Part, part);
+                        }
+                        _ => account.leave_out(MEDIA, 1),
+                    },
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::foreign::fields::silent;
+
+    #[test]
+    fn content_is_a_text_or_parts_and_what_is_neither_is_counted() {
+        let said = |value: Value| {
+            let (mut message, mut account) = (silent(Role::User), TraceAccount::default());
+            content(&value, &mut message, &mut account);
+            let unplaced: Vec<String> = account.pieces.iter().map(ToString::to_string).collect();
+            (message.text(), account.left_out.into_keys().collect::<Vec<_>>(), unplaced.join(" "))
+        };
+        assert_eq!(said(json!("a")), ("a".to_owned(), vec![], String::new()));
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "image", "image": "x"}, {"type": "reasoning"}, "b",
+            {"type": "verse", "lines": "two words"}]);
+        let verse = "`content[4]` is an element of an unknown type: two words".to_owned();
+        assert_eq!(said(parts), ("a\nb".to_owned(), vec![MEDIA, REASONING], verse));
+        assert_eq!(said(json!(7)), (String::new(), vec![], String::new()));
     }
 }

@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     fingerprint::Mark,
-    ledger::QUESTIONS_MAX,
     recent::Recent,
     roster::{DeclaredOrder, SpeakingOrder},
 };
 
+/// Different requests that a run remembers.
+pub(super) const QUESTIONS_MAX: usize = 4096;
 /// Equal agents of one name that are told apart; what more there are is marked as not known.
 const EQUALS_MAX: usize = 256;
 

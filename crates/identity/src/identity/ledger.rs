@@ -12,21 +12,16 @@ use bytes::Bytes;
 use foldhash::HashMap;
 
 use super::{
-    instances::AgentNumber,
+    instances::{AgentNumber, QUESTIONS_MAX},
     near::{NearMarks, near_marks},
     recent::Recent,
     reference::{COMPARED_MAX, LedgerRequest, ReferenceCalls},
 };
 use crate::{surface::Surface, trajectory::RetryEvidence};
 
-/// How often a client says that it has tried before (`x-stainless-retry-count`); `None` where it says nothing.
-pub type RetryCount = Option<u32>;
-
 /// The number of a call in the ledger of its run.
 pub type LedgerNumber = u64;
 
-/// Different requests that a run remembers.
-pub(super) const QUESTIONS_MAX: usize = 4096;
 /// Failed calls of a run that requests are compared with by their words. Their bodies are held.
 const FAILED_MAX: usize = 64;
 /// Failed calls of its agent that a request is compared with.

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use foldhash::HashMap;
 
-use super::{
-    ledger::RetryCount,
-    near::{NearMarks, near_marks},
-};
+use super::near::{NearMarks, near_marks};
 use crate::{equality::Rules, surface::Surface};
+
+/// How often a client says that it has tried before (`x-stainless-retry-count`); `None` where it says nothing.
+pub type RetryCount = Option<u32>;
 
 /// Longest request that is compared by its words, in bytes.
 pub(super) const COMPARED_MAX: usize = 256 << 10;

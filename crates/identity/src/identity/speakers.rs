@@ -252,7 +252,7 @@ impl Speakers {
     /// Entries held beside one an agent, and the most that there can be.
     pub fn size(&self) -> (usize, usize) {
         let (history, of_history) = self.history.size();
-        let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + 2 * super::ledger::QUESTIONS_MAX + KIN_MAX;
+        let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + 2 * super::instances::QUESTIONS_MAX + KIN_MAX;
         let asked = self.instances.len() + self.ledger.len() + self.under_way.len() + self.voices.len();
         (self.seen.len() + self.told.len() + history + asked, most)
     }

@@ -43,7 +43,7 @@ fn record(logs: &Path, groups: &[&[(Attribution, &str)]]) -> std::path::PathBuf 
 }
 
 fn rules(text: &str) -> Option<GivenRoster> {
-    #[derive(Deserialize)]
+    #[derive(serde::Deserialize)]
     struct File {
         agent: Vec<RosterRule>,
     }

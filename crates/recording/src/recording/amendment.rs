@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use super::{
-    Durability, FactContent, FactSource, LaterRoster, Manifest, RecordingError, RunFact, Settings,
+    Durability, Manifest, RecordingError, Settings,
     amended::{FACTS_FILE, FORMAT, FactsFile, LONGEST},
     disk::{Disk, failed},
     lock,
     read::{read_run_file, read_unamended},
     renamed,
+    run_fact::{FactContent, FactSource, LaterRoster, RunFact},
 };
 use crate::{
-    identity::{Roster, RosterRule},
+    identity::RosterRule,
     trajectory::{ModeVerdict, Outcome},
 };
 
@@ -128,7 +129,7 @@ impl Amendment {
         });
         let task = self.task.as_deref().map(|task| FactContent::Task { task: masked(task) });
         let roster = self.roster.as_ref().map(|given| {
-            let roster = roster(&given.rules)?;
+            let roster = renamed::roster(&given.rules)?;
             let (recording, requests) = read_unamended(run_dir, true)?;
             let later = renamed::by_roster(&recording, roster, |at, _| requests.get(at));
             let roster = LaterRoster { file: masked(&given.file), agent: given.rules.clone(), ..later };
@@ -140,8 +141,4 @@ impl Amendment {
         });
         Ok([outcome, roster.transpose()?, task].into_iter().flatten().chain(modes).collect())
     }
-}
-
-pub(super) fn roster(rules: &[RosterRule]) -> Result<Roster, RecordingError> {
-    Roster::new(rules.to_vec()).map_err(|error| RecordingError::Roster { why: error.to_string() })
 }

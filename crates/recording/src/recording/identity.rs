@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     RecordingError,
     disk::Disk,
-    manifest::{read_json, write_json},
+    json_file::{read_json, write_json},
 };
 use crate::identity::LateStep;
 

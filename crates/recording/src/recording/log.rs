@@ -5,12 +5,14 @@
 //! them: whatever is written next takes them along.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -21,7 +23,7 @@ use super::{
     known::Known,
     line,
     recover::Recovered,
-    roll::{self, Roll, Rolled},
+    rolled::{Roll, Rolled},
     settings::Durability,
     write,
 };
@@ -80,7 +82,7 @@ struct Synced {
 }
 
 impl Log {
-    /// Goes on with an open log file that holds what was found; a mark for [rolling](roll) is set each `step` bytes.
+    /// Goes on with an open log file that holds what was found; a mark for [rolling](super::roll) is set each `step` bytes.
     pub(super) fn new(
         disk: Disk,
         path: &Path,
@@ -194,7 +196,7 @@ impl Log {
         state.queue.truncate(state.whole);
         let written = self.disk.append(&state.file, &self.path, &state.queue);
         if written.is_ok() && state.roll.grew(state.whole) {
-            roll::later(Weak::clone(&self.itself));
+            later(Weak::clone(&self.itself));
         }
         state.queue.clear();
         state.whole = 0;
@@ -250,6 +252,34 @@ impl LogState {
         line::append(self.next, &mut self.queue, record);
         self.whole = self.queue.len();
         self.next += 1;
+    }
+}
+
+/// Logs that are long, and whether the thread is there: only while there are any.
+static LONG: Mutex<(VecDeque<Weak<Log>>, bool)> = Mutex::new((VecDeque::new(), false));
+
+/// Has a log [rolled](Log::roll), in its turn.
+fn later(log: Weak<Log>) {
+    let mut long = LONG.lock().unwrap_or_else(PoisonError::into_inner);
+    long.0.push_back(log);
+    if !long.1 {
+        // Without a thread it waits for the next one.
+        long.1 = thread::Builder::new().name("aegis-roll".to_owned()).spawn(roll_all).is_ok();
+    }
+}
+
+fn roll_all() {
+    loop {
+        let next = {
+            let mut long = LONG.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = long.0.pop_front();
+            long.1 = next.is_some();
+            next
+        };
+        let Some(log) = next else { return };
+        if let Some(log) = log.upgrade() {
+            log.roll();
+        }
     }
 }
 

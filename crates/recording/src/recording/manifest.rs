@@ -1,30 +1,12 @@
-//! `run.json` and the other small files beside the log: each is replaced whole, never edited in place.
+//! `run.json` and `seal.json`: what a run is, and what it holds once it is sealed.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-    path::Path,
-};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
-use super::{
-    ImportedFrom, Launched, RecordingError,
-    amended::{FACTS_FILE, FactsFile},
-    disk::{self, Disk},
-    redact::Redactor,
-    run_file::RunFile,
-};
-use crate::{
-    proof,
-    trajectory::{Label, LabelContent, Outcome, ProgramEnd, RunId, TAXONOMY},
-};
-
-/// The newest format of `run.json`, `seal.json` and `label.json` that is read.
-const FORMAT: u64 = 1;
-/// The longest of these files, in bytes; a plan's text may stand in `run.json`.
-const LONGEST: u64 = 64 << 20;
+use super::{ImportedFrom, Launched, json_file::FORMAT, redact::Redactor};
+use crate::trajectory::{Outcome, ProgramEnd, RunId, TAXONOMY};
 
 /// This program's version, with the commit that it was built from where the build knew it.
 pub const VERSION: &str = env!("BUILD_VERSION");
@@ -214,68 +196,4 @@ pub struct Seal {
     pub log_bytes: u64,
     /// blake3 of the uncompressed log.
     pub log_blake3: String,
-}
-
-/// Where a run's label stands. It lies outside the seal's hash: a label may be earned or withdrawn after the run.
-pub const LABEL_FILE: &str = "label.json";
-
-/// Reads `label.json`, under the names that were given to its steps since; `None` when the run has none.
-///
-/// # Errors
-/// [`RecordingError`] when it is there and cannot be read.
-pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
-    let Some(mut label) = read_json::<LabelContent>(&run_dir.join(LABEL_FILE))? else { return Ok(None) };
-    if let Some(mut evidence) = label.evidence.clone()
-        && proof::read_former_states(&mut evidence)
-    {
-        label = label.resting_on(evidence);
-    }
-    Ok(Some(FactsFile::read(run_dir)?.name(Label::read_back(label))))
-}
-
-/// The bytes of what a label is read from, for a digest: `label.json` and `facts.jsonl`, as far as the run has them.
-///
-/// # Errors
-/// When one is there and cannot be read.
-pub fn label_bytes(run_dir: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let read = |file: &str| match RunFile::bytes(&run_dir.join(file)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
-    };
-    [LABEL_FILE, FACTS_FILE].into_iter().filter_map(|file| read(file).transpose()).collect()
-}
-
-/// What every format of these files has.
-#[derive(Deserialize)]
-struct VersionedFile {
-    format: u64,
-}
-
-/// Writes a small JSON file beside a record, replacing an earlier one.
-///
-/// # Errors
-/// [`RecordingError::Io`] when it cannot be written.
-pub fn write_beside(path: &Path, value: &impl Serialize) -> Result<(), RecordingError> {
-    write_json(&Disk::default(), path, value)
-}
-
-/// Writes a small JSON file, whole.
-pub(super) fn write_json(disk: &Disk, path: &Path, value: &impl Serialize) -> Result<(), RecordingError> {
-    let unreadable =
-        |error: serde_json::Error| RecordingError::Unreadable { path: path.into(), why: error.to_string() };
-    let mut text = serde_json::to_vec_pretty(value).map_err(unreadable)?;
-    text.push(b'\n');
-    disk.replace(path, |file| file.write_all(&text))
-}
-
-/// Reads a small JSON file; `None` when it is not there.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordingError> {
-    let Some(bytes) = disk::read_whole(path, LONGEST)? else { return Ok(None) };
-    let unreadable =
-        |error: serde_json::Error| RecordingError::Unreadable { path: path.into(), why: error.to_string() };
-    let found = serde_json::from_slice::<VersionedFile>(&bytes).map_err(unreadable)?.format;
-    if found > FORMAT {
-        return Err(RecordingError::Future { path: path.into(), found, known: FORMAT });
-    }
-    serde_json::from_slice(&bytes).map(Some).map_err(unreadable)
 }

@@ -9,14 +9,16 @@ use super::{
     decode::Library,
     disk,
     head::read_unsealed,
-    identity, manifest,
-    manifest::read_json,
+    identity,
+    json_file::read_json,
+    label,
     record::Record,
     recover::check_packed,
+    renamed,
     scan::{Scan, corrupt, scan},
     threads::each_in_threads,
 };
-use crate::trajectory::Step;
+use crate::{identity::RosterRule, trajectory::Step};
 
 /// Records that are held before they are put together.
 const AT_ONCE: usize = 8192;
@@ -87,6 +89,21 @@ pub fn read_recorded(run_dir: &Path) -> Result<Recording, RecordingError> {
     Ok(read_unamended(run_dir, false)?.0)
 }
 
+/// Reads a run under the names of a roster, as if it had been given; nothing is written.
+///
+/// # Errors
+/// As [`read`], and [`RecordingError::Roster`] where a rule cannot be used.
+pub fn read_under(run_dir: &Path, rules: &[RosterRule]) -> Result<Recording, RecordingError> {
+    let mut recording = read(run_dir)?;
+    if !rules.is_empty() {
+        let request = |_, step: &Step| step.request.clone();
+        let later = renamed::by_roster(&read_unamended(run_dir, false)?.0, renamed::roster(rules)?, request);
+        renamed::apply(&mut recording, &later.named, request);
+        recording.manifest.agents = later.agents;
+    }
+    Ok(recording)
+}
+
 /// As [`read`], without the run's facts. `apart`: with the steps' requests apart.
 pub(super) fn read_unamended(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
     let manifest = read_run_file(run_dir)?;
@@ -113,7 +130,7 @@ pub(super) fn read_unamended(run_dir: &Path, apart: bool) -> Result<(Recording, 
         }
     }
     let (mut recording, requests) = assembly.finish(manifest.with_seal(seal.as_ref()));
-    recording.label = manifest::read_label(run_dir)?;
+    recording.label = label::read_label(run_dir)?;
     recording.late = identity::read_identity(run_dir)?;
     recording.sealed = seal.is_some();
     recording.torn_bytes = torn.len() as u64;

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use twox_hash::XxHash3_128;
 
 use super::{
-    Recording,
-    amended::{LaterRoster, NamedSteps},
-    overlap, turns,
+    Recording, RecordingError, overlap,
+    run_fact::{LaterRoster, NamedSteps},
+    turns,
 };
 use crate::{
-    identity::{AttributedCall, EndedCall, Identity, LedgerNumber, LedgerRequest, Roster, Speakers},
+    identity::{AttributedCall, EndedCall, Identity, LedgerNumber, LedgerRequest, Roster, RosterRule, Speakers},
     surface::{self, Outline, Surface},
     trajectory::{Attribution, Source, Step},
 };
@@ -23,6 +23,10 @@ enum LogMoment {
     Asked(usize),
     /// An attempt of the step at this position has ended.
     Ended(usize),
+}
+
+pub(super) fn roster(rules: &[RosterRule]) -> Result<Roster, RecordingError> {
+    Roster::new(rules.to_vec()).map_err(|error| RecordingError::Roster { why: error.to_string() })
 }
 
 /// Which steps a roster names, as it would have named them when they arrived. What the user declared for a step by path, header,

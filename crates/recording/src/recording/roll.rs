@@ -2,11 +2,9 @@
 //! runs. An exchange waits for none of it but the last step, which puts a new file in the log's place.
 
 use std::{
-    collections::VecDeque,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    sync::{Arc, Mutex, PoisonError, Weak},
-    thread,
+    sync::{Arc, PoisonError},
 };
 
 use super::{
@@ -14,31 +12,12 @@ use super::{
     disk::{self, failed},
     head::Head,
     log::{Log, LogState, error_text},
+    rolled::Rolled,
     settings::Durability,
 };
 
 /// A log that is as long is compressed, but for its last write; what comes meanwhile stays plain text too.
 pub(super) const STEP: u64 = 512 << 10;
-
-/// What a writer knows of the log's file, to tell when it is long.
-#[derive(Debug)]
-pub(super) struct Roll {
-    /// How long is long.
-    step: u64,
-    /// Bytes of the file.
-    length: u64,
-    /// What stands before it may move into the head: all but the last write, for a log is never without a line.
-    ready: u64,
-    /// Whether the thread knows of it.
-    is_due: bool,
-}
-
-/// The head, and whether it may still grow. Whoever holds it works at the files, for as long as that takes.
-#[derive(Debug)]
-pub(super) struct Rolled {
-    head: Option<Head>,
-    is_over: bool,
-}
 
 /// A log that does not roll any more.
 #[derive(Debug)]
@@ -47,37 +26,6 @@ pub(super) struct RollEnded {
     pub(super) file: Arc<File>,
     /// Bytes of the file.
     pub(super) length: u64,
-}
-
-impl Rolled {
-    pub(super) fn new(head: Option<Head>) -> Self {
-        Self { head, is_over: false }
-    }
-}
-
-impl Roll {
-    /// Of a log that is this long.
-    pub(super) fn new(step: u64, length: u64) -> Self {
-        Self { step, length, ready: 0, is_due: false }
-    }
-
-    /// The file has grown; says whether the thread must be told.
-    pub(super) fn grew(&mut self, bytes: usize) -> bool {
-        let before = self.length;
-        self.length += bytes as u64;
-        if before >= self.step {
-            self.ready = before;
-        }
-        let is_told = self.ready == 0 || std::mem::replace(&mut self.is_due, true);
-        !is_told
-    }
-
-    /// What stood before this place has left the file.
-    fn began_anew(&mut self, upto: u64) {
-        self.length -= upto;
-        // What came meanwhile is worth no frame of its own until it is long.
-        self.ready = if self.length >= self.step { self.ready.saturating_sub(upto) } else { 0 };
-    }
 }
 
 impl Log {
@@ -180,32 +128,4 @@ fn copy(mut from: &File, range: std::ops::Range<u64>, mut to: &File) -> io::Resu
         return Ok(());
     }
     Err(io::ErrorKind::UnexpectedEof.into())
-}
-
-/// Logs that are long, and whether the thread is there: only while there are any.
-static LONG: Mutex<(VecDeque<Weak<Log>>, bool)> = Mutex::new((VecDeque::new(), false));
-
-/// Has a log [rolled](Log::roll), in its turn.
-pub(super) fn later(log: Weak<Log>) {
-    let mut long = LONG.lock().unwrap_or_else(PoisonError::into_inner);
-    long.0.push_back(log);
-    if !long.1 {
-        // Without a thread it waits for the next one.
-        long.1 = thread::Builder::new().name("aegis-roll".to_owned()).spawn(roll_all).is_ok();
-    }
-}
-
-fn roll_all() {
-    loop {
-        let next = {
-            let mut long = LONG.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = long.0.pop_front();
-            long.1 = next.is_some();
-            next
-        };
-        let Some(log) = next else { return };
-        if let Some(log) = log.upgrade() {
-            log.roll();
-        }
-    }
 }

@@ -13,7 +13,7 @@ use super::{
     RecordingError, Seal,
     disk::Disk,
     head::{HEAD, compress},
-    manifest::write_json,
+    json_file::write_json,
     roll::RollEnded,
 };
 

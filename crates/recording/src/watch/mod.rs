@@ -17,11 +17,12 @@ mod repetition;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tool_error;
 mod tools;
 mod watching;
 mod wire;
 
-pub use numbers::in_text as numbers_in_text;
+pub use notation::in_text as numbers_in_text;
 pub use past::Past;
 pub use rates::{RateRow, RatedRun, Rates, RunShare, rates};
 pub use read::read;

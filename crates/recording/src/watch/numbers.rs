@@ -2,7 +2,7 @@
 
 use super::{
     Past, Sighting, WatchedStep,
-    notation::{WrittenSum, goes_on},
+    notation::{WrittenSum, goes_on, in_text},
     past::hash,
 };
 use crate::trajectory::patterns;
@@ -81,13 +81,4 @@ fn as_written(text: &str, number: &str) -> String {
 
 fn is_known(past: &Past, number: &str) -> bool {
     past.known.get(hash(number)).is_some()
-}
-
-/// The numbers of a text, without thousands' commas. Not as `WrittenNumber` has them: what holds a digit and no blank is one, so that
-/// `10:30` and `v1.2` are known again as they are written; the rates of the rules, and the learned ranker, were measured so.
-pub fn in_text(text: &str) -> impl Iterator<Item = String> {
-    let plain = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).replace(',', "");
-    text.split(|c: char| c.is_whitespace() || matches!(c, '$' | '(' | ')' | '=' | '*' | '/' | '+'))
-        .map(plain)
-        .filter(|word| !word.is_empty())
 }

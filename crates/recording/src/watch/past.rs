@@ -5,7 +5,11 @@ use std::collections::VecDeque;
 use foldhash::{HashMap, HashSet};
 use twox_hash::XxHash3_64;
 
-use super::{WatchedStep, repetition, tools};
+use super::{
+    WatchedStep,
+    notation::in_text,
+    tool_error::{PASSING, is_error},
+};
 use crate::trajectory::StepIndex;
 
 /// Agents that a run keeps apart.
@@ -16,6 +20,8 @@ const REMEMBERED: usize = 1024;
 pub(super) const TURNS: usize = 12;
 /// Tool results of an agent that count as its last ones.
 pub(super) const RESULTS: usize = 6;
+/// Shortest reply whose repetition means anything, in words.
+const WORDS: usize = 20;
 /// Messages of a request that are remembered: of a longer one, the last.
 const MESSAGES: usize = 4096;
 
@@ -92,12 +98,12 @@ impl Past {
 
     /// A step as a turn: who, and a hash of what was said.
     pub(super) fn turn(step: &WatchedStep) -> (u64, u64) {
-        (agent_key(&step.agent, step.instance), repetition::whole(step))
+        (agent_key(&step.agent, step.instance), whole(step))
     }
 
     /// Takes the numbers of a text as known.
     pub(super) fn knows(&mut self, text: &str) {
-        super::numbers::in_text(text).for_each(|number| self.known.put(hash(&number), ()));
+        in_text(text).for_each(|number| self.known.put(hash(&number), ()));
     }
 
     /// Takes a step in.
@@ -126,10 +132,10 @@ impl Past {
 
 impl AgentPast {
     fn learn(&mut self, step: &WatchedStep) {
-        if let Some(said) = repetition::long(step) {
+        if let Some(said) = long(step) {
             self.said.put(said, step.step);
         }
-        for (call, failed) in tools::outcomes(self, step) {
+        for (call, failed) in outcomes(self, step) {
             if self.results.len() >= RESULTS {
                 self.results.pop_front();
             }
@@ -154,6 +160,32 @@ impl AgentPast {
             self.heard = heard.iter().rev().take(MESSAGES).copied().collect();
         }
     }
+}
+
+/// What the results of a request say of the calls that they answer: the call, and, where it failed, whether the error lasts.
+pub(super) fn outcomes(own: &AgentPast, step: &WatchedStep) -> Vec<(Option<u64>, Option<bool>)> {
+    let told = |result: &super::WatchedResult| {
+        let call = result.call.as_ref().map(super::WatchedCall::key);
+        let call = call.or_else(|| own.open_calls.iter().find(|(id, ..)| *id == result.id).map(|(_, key, _)| *key));
+        let failed = is_error(&result.text).then(|| {
+            let text = result.text.to_lowercase();
+            !PASSING.iter().any(|words| text.contains(words))
+        });
+        (call, failed)
+    };
+    step.results.iter().map(told).collect()
+}
+
+/// The hash of a reply that is long enough to be repeated.
+pub(super) fn long(step: &WatchedStep) -> Option<u64> {
+    let is_long = step.said.split_whitespace().nth(WORDS - 1).is_some();
+    is_long.then(|| hash(&bare(&step.said)))
+}
+
+/// The hash of all that a step says and does.
+pub(super) fn whole(step: &WatchedStep) -> u64 {
+    let calls = step.calls.iter().map(|call| format!("\n{:x}", call.key()));
+    hash(&calls.fold(bare(&step.said), |whole, call| whole + &call))
 }
 
 fn agent_key(agent: &str, instance: u32) -> u64 {

@@ -2,29 +2,15 @@
 
 use super::{
     Past, Sighting, WatchedStep,
-    past::{bare, first, hash},
+    past::{first, long, outcomes},
 };
 
-/// Shortest reply whose repetition means anything, in words.
-const WORDS: usize = 20;
 /// How often the same tool is called the same way before that is a sign.
 const CALLS: u32 = 3;
 /// Longest cycle, in turns.
 const LONGEST: usize = 4;
 /// How often a cycle comes before it is one.
 const ROUNDS: usize = 3;
-
-/// The hash of a reply that is long enough to be repeated.
-pub(super) fn long(step: &WatchedStep) -> Option<u64> {
-    let is_long = step.said.split_whitespace().nth(WORDS - 1).is_some();
-    is_long.then(|| hash(&bare(&step.said)))
-}
-
-/// The hash of all that a step says and does.
-pub(super) fn whole(step: &WatchedStep) -> u64 {
-    let calls = step.calls.iter().map(|call| format!("\n{:x}", call.key()));
-    hash(&calls.fold(bare(&step.said), |whole, call| whole + &call))
-}
 
 /// Word for word what the agent said before.
 pub(super) fn repetition(past: &Past, step: &WatchedStep) -> Option<Sighting> {
@@ -64,7 +50,7 @@ pub(super) fn same_call(past: &Past, step: &WatchedStep) -> Option<Sighting> {
 /// A call that ended in an error, again.
 pub(super) fn retried_call(past: &Past, step: &WatchedStep) -> Option<Sighting> {
     let own = past.agent(step)?;
-    let errors = super::tools::outcomes(own, step);
+    let errors = outcomes(own, step);
     let failed = |key: u64| {
         let now =
             errors.iter().rev().find(|(call, _)| *call == Some(key)).map(|(_, failed)| failed.unwrap_or_default());

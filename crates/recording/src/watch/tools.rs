@@ -4,13 +4,11 @@ use serde_json::Value;
 
 use super::{
     Past, Sighting, WatchedStep,
-    past::{AgentPast, RESULTS, first},
+    past::{RESULTS, first, outcomes},
+    tool_error::is_error,
 };
 use crate::surface::schema;
 
-/// Words of an error that a second try may well not meet.
-const PASSING: &[&str] =
-    &["timed out", "timeout", "rate limit", "temporar", "try again", "unavailable", "429", "502", "503", "504"];
 /// Words by which an agent says that something went wrong.
 const MINDED: &[&str] = &[
     "error",
@@ -41,40 +39,6 @@ const MINDED: &[&str] = &[
     "wrong",
     "exception",
 ];
-
-/// What the results of a request say of the calls that they answer: the call, and, where it failed, whether the error lasts.
-pub(super) fn outcomes(own: &AgentPast, step: &WatchedStep) -> Vec<(Option<u64>, Option<bool>)> {
-    let told = |result: &super::WatchedResult| {
-        let call = result.call.as_ref().map(super::WatchedCall::key);
-        let call = call.or_else(|| own.open_calls.iter().find(|(id, ..)| *id == result.id).map(|(_, key, _)| *key));
-        let failed = is_error(&result.text).then(|| {
-            let text = result.text.to_lowercase();
-            !PASSING.iter().any(|words| text.contains(words))
-        });
-        (call, failed)
-    };
-    step.results.iter().map(told).collect()
-}
-
-/// Whether a tool's result is an error, by its form: nothing that merely talks of errors.
-pub(super) fn is_error(text: &str) -> bool {
-    let text = text.trim();
-    if let Ok(Value::Object(fields)) = serde_json::from_str(text) {
-        let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && value != "";
-        let says = |name: &str, words: &[&str]| {
-            fields.get(name).and_then(Value::as_str).is_some_and(|value| words.contains(&value.to_lowercase().as_str()))
-        };
-        return fields.get("error").is_some_and(is_set)
-            || fields.get("isError") == Some(&Value::Bool(true))
-            || fields.get("success") == Some(&Value::Bool(false))
-            || says("status", &["error", "failed", "failure"]);
-    }
-    let start: String = text.chars().take(64).flat_map(char::to_lowercase).collect();
-    let named = start.split([':', ' ', '\n', '(']).next().unwrap_or_default();
-    let begins = ["error", "exception", "traceback", "failed", "toolerror", "fatal"].contains(&named)
-        || (named.len() > 5 && named.ends_with("error") && start.starts_with(&format!("{named}:")));
-    begins || start.starts_with("error executing") || text.contains("Traceback (most recent call last)")
-}
 
 /// Nothing but errors, and not a word about them.
 pub(super) fn ignored_error(_: &Past, step: &WatchedStep) -> Option<Sighting> {

@@ -10,8 +10,8 @@ use super::{
         held::TraceValue,
         messages,
     },
-    convention::{Convention, SpanOf, named, request},
-    span::TraceSpan,
+    convention::{Convention, named, request},
+    span::{SpanOf, TraceSpan},
 };
 use crate::surface::{Answer, Role, Tool};
 

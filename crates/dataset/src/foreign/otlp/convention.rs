@@ -1,4 +1,4 @@
-//! What the ways of writing model calls as spans share: each is a file and a line of [`ALL`].
+//! What the ways of writing model calls as spans share: each is a file and a line of [`ALL`](super::conventions::ALL).
 
 use std::sync::Arc;
 
@@ -6,40 +6,9 @@ use serde_json::Value;
 
 use super::{
     super::{ForeignAgent, ForeignCall, ForeignRequest, account::CallAccount, held::TraceValue, messages},
-    ai_sdk, former, genai, langfuse, langgraph, logfire, mlflow, openinference, openllmetry,
-    span::TraceSpan,
+    span::{SpanOf, TraceSpan},
 };
 use crate::surface::{Message, Role, Tool};
-
-/// Every convention, nearest to the standard first: what one has read stays.
-pub(super) const ALL: &[&dyn Convention] = &[
-    &genai::GenAi,
-    &former::FormerGenAi,
-    &openinference::OpenInference,
-    &langgraph::LangGraph,
-    &openllmetry::OpenLlmetry,
-    &langfuse::Langfuse,
-    &ai_sdk::AiSdk,
-    &mlflow::MlFlow,
-    &logfire::Logfire,
-];
-
-/// What a span is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SpanOf {
-    /// One call of a model.
-    Call,
-    /// A call for vectors.
-    Vectors,
-    /// A tool.
-    Tool,
-    /// An agent's work.
-    Agent,
-    /// A whole program: a graph, a crew, a workflow. Its name is nobody's.
-    Workflow,
-    /// Anything else.
-    Other,
-}
 
 /// One way in which tracers write model calls.
 pub(super) trait Convention: std::fmt::Debug + Sync {
@@ -57,19 +26,6 @@ pub(super) trait Convention: std::fmt::Debug + Sync {
     fn given(&self, _span: &TraceSpan) -> Option<Value> {
         None
     }
-}
-
-/// What a span is of: a call where any convention says so, else what the first says.
-pub(super) fn of(span: &TraceSpan) -> Option<SpanOf> {
-    let told: Vec<SpanOf> = ALL.iter().filter_map(|convention| convention.of(span)).collect();
-    // A graph may call itself an agent; that it is one is said by who knows graphs.
-    let strongest = [SpanOf::Call, SpanOf::Workflow, SpanOf::Vectors];
-    strongest.into_iter().find(|kind| told.contains(kind)).or_else(|| told.first().copied())
-}
-
-/// The agent that a span names itself.
-pub(super) fn agent(span: &TraceSpan) -> Option<ForeignAgent> {
-    (span.of != Some(SpanOf::Workflow)).then(|| ALL.iter().find_map(|convention| convention.agent(span)))?
 }
 
 /// An agent's name, and where it stands.

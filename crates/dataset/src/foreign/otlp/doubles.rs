@@ -5,9 +5,8 @@ use std::collections::HashMap;
 
 use super::{
     super::{ForeignCall, ForeignRequest, account},
-    convention::SpanOf,
-    span::TraceSpan,
-    tree::SpanTree,
+    span::{SpanOf, TraceSpan},
+    span_tree::SpanTree,
 };
 use crate::surface::Message;
 

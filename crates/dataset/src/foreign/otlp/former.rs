@@ -14,9 +14,9 @@ use super::{
         held::{self, TraceValue},
         messages, parts,
     },
-    convention::{Convention, SpanOf, fill, request},
+    convention::{Convention, fill, request},
     genai,
-    span::{SpanEvent, TraceSpan},
+    span::{SpanEvent, SpanOf, TraceSpan},
 };
 use crate::surface::{Answer, Message, Part, Role, Tool, ToolCall};
 

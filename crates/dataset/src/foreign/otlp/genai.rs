@@ -11,9 +11,9 @@ use super::{
         held::TraceValue,
         messages,
     },
-    convention::{Convention, SpanOf, named, request},
+    convention::{Convention, named, request},
     langgraph, openllmetry,
-    span::TraceSpan,
+    span::{SpanOf, TraceSpan},
 };
 use crate::surface::{Answer, Message, Part, Role, Tool};
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{
     super::{ForeignAgent, ForeignCall, account::CallAccount, fields::usage},
-    convention::{Convention, SpanOf, fill, named},
+    convention::{Convention, fill, named},
     langgraph,
-    span::TraceSpan,
+    span::{SpanOf, TraceSpan},
 };
 use crate::foreign::fields::whole;
 

@@ -10,8 +10,8 @@ use super::{
         fields::text,
         held::{self, TraceValue},
     },
-    convention::{Convention, SpanOf, fill, named},
-    span::TraceSpan,
+    convention::{Convention, fill, named},
+    span::{SpanOf, TraceSpan},
 };
 
 /// Where a reply stands whole in `response_data`, and what else stands there.

@@ -9,8 +9,8 @@ use super::{
         fields::{text, usage, whole},
         held::TraceValue,
     },
-    convention::{Convention, SpanOf, fill, named},
-    span::TraceSpan,
+    convention::{Convention, fill, named},
+    span::{SpanOf, TraceSpan},
 };
 
 /// Reads its spans.

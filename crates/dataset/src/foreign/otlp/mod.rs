@@ -3,6 +3,7 @@
 
 mod ai_sdk;
 mod convention;
+mod conventions;
 mod doubles;
 mod former;
 mod genai;
@@ -14,6 +15,7 @@ mod mlflow;
 mod openinference;
 mod openllmetry;
 mod span;
+mod span_tree;
 mod tree;
 
 #[cfg(test)]
@@ -30,7 +32,8 @@ use serde_json::Value;
 use self::span::{SpanEvent, TraceSpan, identifier};
 use super::{
     ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
-    fields::{FieldNames, list, text, whole},
+    field_names::FieldNames,
+    fields::{list, text, whole},
 };
 use crate::trajectory::{EVALUATION_EVENT, UnplacedKind};
 

@@ -10,10 +10,10 @@ use super::{
         held::TraceValue,
         messages,
     },
-    convention::{Convention, SpanOf, fill, named, request},
+    convention::{Convention, fill, named, request},
     former::{Numbered, below},
     langgraph,
-    span::TraceSpan,
+    span::{SpanOf, TraceSpan},
 };
 use crate::surface::{Answer, Message, Part, Tool, ToolCall};
 

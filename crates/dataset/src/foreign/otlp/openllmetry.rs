@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::{
     super::ForeignAgent,
-    convention::{Convention, SpanOf, named},
+    convention::{Convention, named},
     langgraph,
-    span::TraceSpan,
+    span::{SpanOf, TraceSpan},
 };
 
 /// Steps of chains that are no agents: `LangChain` names them after its classes.

@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{
-    super::{
-        ForeignAgent,
-        fields::{list, text, whole},
-        held::TraceValue,
-    },
-    convention::SpanOf,
+use super::super::{
+    ForeignAgent,
+    fields::{list, text, whole},
+    held::TraceValue,
 };
 
 /// A span.
@@ -85,6 +82,23 @@ pub(super) enum SpanStatus {
     Unset,
     /// It failed.
     Error,
+}
+
+/// What a span is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpanOf {
+    /// One call of a model.
+    Call,
+    /// A call for vectors.
+    Vectors,
+    /// A tool.
+    Tool,
+    /// An agent's work.
+    Agent,
+    /// A whole program: a graph, a crew, a workflow. Its name is nobody's.
+    Workflow,
+    /// Anything else.
+    Other,
 }
 
 impl TraceSpan {

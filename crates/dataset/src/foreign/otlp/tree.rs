@@ -1,6 +1,6 @@
 //! From the spans of a run to its calls: which spans are calls, whose they are, what became of the run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -8,19 +8,16 @@ use super::{
     super::{
         ForeignAgent, ForeignCall, ForeignFailure, ForeignRun, TraceAccount, account::CallAccount, messages, scored,
     },
-    GatheredTrace,
-    convention::{self, SpanOf},
+    GatheredTrace, conventions,
     doubles::{self, CallSpan},
-    known, langgraph,
-    span::{SpanEvent, SpanStatus, TraceSpan},
+    known,
+    span::{SpanEvent, SpanOf, SpanStatus, TraceSpan},
+    span_tree::{HIGHEST, SpanTree},
 };
 use crate::{
     surface::{Message, Role},
     trajectory::{EVALUATION_EVENT, Verdict},
 };
-
-/// How far up agents and wrappers are looked for.
-const HIGHEST: usize = 256;
 
 /// The run that some traces are.
 pub(super) fn run(key: String, traces: Vec<GatheredTrace>) -> ForeignRun {
@@ -66,7 +63,7 @@ fn task(root: &TraceSpan) -> Option<String> {
     if matches!(root.of, Some(SpanOf::Call | SpanOf::Tool | SpanOf::Vectors)) {
         return None;
     }
-    let given = convention::ALL.iter().find_map(|convention| convention.given(root));
+    let given = conventions::ALL.iter().find_map(|convention| convention.given(root));
     let told = given.map(|given| messages::unheld(&given, Role::User, &mut TraceAccount::default()));
     let asked = told.iter().flatten().find(|message| message.role == Role::User).map(Message::text);
     asked.filter(|text| !text.trim().is_empty()).or_else(|| root.text("gen_ai.workflow.name").map(str::to_owned))
@@ -90,45 +87,7 @@ fn evaluation(event: &SpanEvent) -> Option<(String, Value)> {
     Some((name, at("gen_ai.evaluation.score.label").or_else(|| at("gen_ai.evaluation.score.value"))?))
 }
 
-/// The spans of one trace, and who is above whom.
-pub(super) struct SpanTree {
-    spans: Vec<TraceSpan>,
-    places: HashMap<String, usize>,
-    doubled: u64,
-}
-
 impl SpanTree {
-    fn of(all: Vec<TraceSpan>) -> Self {
-        let (mut spans, mut places, mut doubled) = (Vec::with_capacity(all.len()), HashMap::new(), 0);
-        for mut span in all {
-            if places.contains_key(&span.id) {
-                doubled += 1;
-                continue;
-            }
-            span.of = convention::of(&span);
-            span.agent = convention::agent(&span);
-            span.node = langgraph::loop_node(&span);
-            places.insert(span.id.clone(), spans.len());
-            spans.push(span);
-        }
-        Self { spans, places, doubled }
-    }
-
-    /// The span above; `None` at a root, and where the one above is not in the trace.
-    fn parent(&self, span: &TraceSpan) -> Option<&TraceSpan> {
-        self.spans.get(*self.places.get(span.parent.as_ref()?)?)
-    }
-
-    /// A span and those above it, up to a height: a trace may go round.
-    pub(super) fn upwards<'a>(&'a self, span: &'a TraceSpan) -> impl Iterator<Item = &'a TraceSpan> {
-        std::iter::successors(Some(span), |span| self.parent(span)).take(HIGHEST)
-    }
-
-    /// How many spans name a parent that is not here: what is above them is not known.
-    fn orphans(&self) -> usize {
-        self.spans.iter().filter(|span| span.parent.is_some() && self.parent(span).is_none()).count()
-    }
-
     fn calls(&self, run: &mut ForeignRun) {
         let vectors = self.spans.iter().filter(|span| span.of == Some(SpanOf::Vectors));
         run.account.leave_out("calls for vectors", vectors.count() as u64);
@@ -137,7 +96,7 @@ impl SpanTree {
             let mut call =
                 ForeignCall { began: span.began, ended: span.ended, failure: failure(span), ..ForeignCall::default() };
             let mut account = CallAccount::default();
-            for convention in convention::ALL {
+            for convention in conventions::ALL {
                 convention.read(span, &mut call, &mut account);
             }
             known::account(span, &mut account);

@@ -55,13 +55,16 @@ impl CalledAgent {
         let text = regex::escape(&self.text);
         match self.place {
             CalledPlace::FirstText => {
-                format!("first_user_regex = {}\n", super::text::toml_pattern(&format!(r"(?m)^\s*{text}\s*(?:\.|$)")))
+                format!(
+                    "first_user_regex = {}\n",
+                    super::toml_text::toml_pattern(&format!(r"(?m)^\s*{text}\s*(?:\.|$)"))
+                )
             }
             CalledPlace::FirstTextEnd => {
-                format!("first_user_regex = {}\n", super::text::toml_pattern(&format!(r"(?m)^\s*{text}\s*\z")))
+                format!("first_user_regex = {}\n", super::toml_text::toml_pattern(&format!(r"(?m)^\s*{text}\s*\z")))
             }
             CalledPlace::LastTextEnd => {
-                format!("last_user_regex = {}\n", super::text::toml_pattern(&format!(r"(?m)^\s*{text}\s*\z")))
+                format!("last_user_regex = {}\n", super::toml_text::toml_pattern(&format!(r"(?m)^\s*{text}\s*\z")))
             }
         }
     }

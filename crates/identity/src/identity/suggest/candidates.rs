@@ -6,7 +6,7 @@ use super::{
     Suggestion,
     fixed::{FixedTemplate, escaped},
     portrait::Portrait,
-    text::{toml_pattern, toml_string},
+    toml_text::{toml_pattern, toml_string},
 };
 use crate::{
     identity::{Heard, HeardRun, fingerprint::Mark, mask, words::shingles},

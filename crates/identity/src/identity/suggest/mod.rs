@@ -11,6 +11,7 @@ mod portrait;
 mod role;
 mod rules;
 mod text;
+mod toml_text;
 
 use std::collections::BTreeMap;
 
