@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use clap::Args;
 use serde::Deserialize;
 
-use super::{Exit, Failure, settings};
+use super::{Exit, Failure, upstream_origin::origin};
 use crate::{
     budget::{Budget, Price},
     manipulator::Templates,
@@ -100,7 +100,7 @@ impl AskingArgs {
             Arc::new(Simulator::new(seed))
         } else {
             let usage = |error: crate::proxy::OriginError| Failure::new(Exit::Usage, error);
-            let origin = settings::origin(url, config.key_env.as_deref()).map_err(usage)?;
+            let origin = origin(url, config.key_env.as_deref()).map_err(usage)?;
             HttpUpstream::new(origin, Vec::new(), None, settings.deadline).map(HttpUpstream::shared).map_err(usage)?
         };
         Ok(Some(Arc::new(Asking::new(upstream, settings))))

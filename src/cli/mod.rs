@@ -55,6 +55,7 @@ mod test;
 mod trace;
 mod trial;
 mod typed;
+mod upstream_origin;
 mod view;
 mod watch;
 

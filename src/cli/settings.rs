@@ -13,11 +13,12 @@ use super::{
     asking::{self, AskingArgs},
     config::Config,
     escape,
+    upstream_origin::origin,
 };
 use crate::{
     identity::RosterRule,
     plan::{self, Plan},
-    proxy::{HttpUpstream, Proxy, RunTemplate, Runs, UpstreamOrigin, upstream::Upstream},
+    proxy::{HttpUpstream, Proxy, RunTemplate, Runs, upstream::Upstream},
     replay::Rules,
     simulator::Simulator,
     surface,
@@ -237,16 +238,6 @@ fn is_base(url: &str) -> Result<(), Failure> {
     let error =
         format!("`{url}` is the address of one call, and a base URL is expected: programs append the call to it");
     Err(Failure::new(Exit::Usage, error).hint(format!("--upstream {base}")))
-}
-
-/// An upstream whose key, if it has one of its own, is in an environment variable.
-pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<UpstreamOrigin, crate::proxy::OriginError> {
-    let key = key_env.map(|name| {
-        let key = std::env::var(name).ok().filter(|key| !key.is_empty());
-        key.map(|key| (name, key)).ok_or_else(|| crate::proxy::OriginError::KeyMissing(name.to_owned()))
-    });
-    let key = key.transpose()?;
-    UpstreamOrigin::parse(url, key.as_ref().map(|(name, key)| (*name, key.as_str())))
 }
 
 /// A pattern in which `*` stands for any text.

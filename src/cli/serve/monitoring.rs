@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
 use crate::{
-    cli::{Exit, Failure, config::Config, settings},
+    cli::{Exit, Failure, config::Config, upstream_origin},
     monitor::{Monitor, SpanSettings, SpanSource},
     proxy::{HttpUpstream, Runs, send_spans, upstream::Upstream},
 };
@@ -41,7 +41,7 @@ impl Monitoring {
         let url = url.strip_suffix("/v1/traces").unwrap_or(url);
         let below = url.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
         let url = if below { format!("{url}/v1") } else { url.to_owned() };
-        let origin = settings::origin(&url, otlp.key_env.as_deref()).map_err(wrong)?;
+        let origin = upstream_origin::origin(&url, otlp.key_env.as_deref()).map_err(wrong)?;
         let collector = HttpUpstream::new(origin, Vec::new(), config.upstream.ca_file.as_deref(), ANSWER);
         let upstream = upstream.split_once("://").map_or(upstream, |(_, authority)| authority).to_owned();
         let redactor = config.recording()?.redactor;

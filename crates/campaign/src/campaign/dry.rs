@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::{
     definition::{Campaign, SampleSpace},
     file::CallPosition,
-    forecast::ExpectedCost,
+    forecast::{ExpectedCost, MeasuredCampaign, several},
+    label_cost::LabelCost,
 };
 use crate::{
     budget::{PICO, pico_for},
     dataset::Task,
-    proof::{Foretold, Terms, foretell},
     verify::Check,
 };
 
@@ -49,37 +49,6 @@ pub struct Extent {
     pub money: Option<f64>,
     /// What is expected, by runs that were made already; `null` where no clean run is among them.
     pub expected: Option<ExpectedCost>,
-}
-
-/// What a label is expected to cost, once the first injected run has flipped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct LabelCost {
-    /// How often a run comes out wrong by chance; `None` for a system that repeats itself.
-    pub noise: Option<f64>,
-    /// Runs beyond the injected one, in the mean.
-    pub runs: f64,
-    /// Of them, those without the injection, which claims that leave the reference at the same step share.
-    pub shared: f64,
-    /// How often a real effect comes to be shown.
-    pub shown: f64,
-}
-
-impl LabelCost {
-    fn of(terms: &Terms) -> [Self; 4] {
-        let repeating = Self { noise: None, runs: 3.0, shared: 2.0, shown: 1.0 };
-        let noisy = |noise: f64| {
-            let Foretold { shown, executions, null } = foretell(terms, 1.0 - noise, noise);
-            Self { noise: Some(noise), runs: executions - 1.0, shared: null, shown }
-        };
-        [repeating, noisy(0.0), noisy(0.1), noisy(0.2)]
-    }
-
-    fn text(&self) -> String {
-        let kind =
-            self.noise.map_or("if it repeats itself".to_owned(), |noise| format!("at {:.0} % noise", noise * 100.0));
-        let Self { runs, shared, shown, .. } = self;
-        format!("   {kind:<21} {runs:>4.1} runs more, {shared:.1} of them shared; {:.0} % are shown\n", shown * 100.0)
-    }
 }
 
 impl Campaign {
@@ -179,17 +148,6 @@ impl Campaign {
         task.check.as_ref().map_or_else(|| self.verify.checks.iter().map(attempts).sum(), attempts)
     }
 
-    /// How often a judge is asked about one run where it answers at once, in the mean over tasks.
-    pub(super) fn judgements_of_run(&self) -> f64 {
-        let judges = |task: &Task| {
-            let checks = task.check.as_ref().map_or(self.verify.checks.as_slice(), std::slice::from_ref);
-            checks.iter().filter(|check| matches!(check, Check::ModelJudge(_))).count()
-        };
-        #[expect(clippy::cast_precision_loss, reason = "a mean, for an estimate")]
-        let mean = |sum: usize| sum as f64 / self.tasks.len().max(1) as f64;
-        mean(self.tasks.iter().map(judges).sum())
-    }
-
     fn cost(&self, mut extent: Extent) -> Extent {
         let budget = &self.budget;
         let bound = budget.calls.unwrap_or(u64::MAX);
@@ -214,6 +172,14 @@ impl Campaign {
 }
 
 impl Extent {
+    /// The same with what is expected, by what was made.
+    #[must_use]
+    pub fn expecting(mut self, campaign: &Campaign, measured: Option<&MeasuredCampaign>) -> Self {
+        let runs = self.clean + self.injected + self.decoys;
+        self.expected = measured.map(|measured| campaign.expected_by(runs, &self.label, measured));
+        self
+    }
+
     /// In words, a line each: the runs, and what a label takes.
     pub fn text(&self) -> String {
         let Self { clean, injected, decoys, verify, narrow, .. } = self;
@@ -251,11 +217,6 @@ fn drawn(sample: &SampleSpace, max_calls: u64) -> u64 {
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
-}
-
-/// A plan of one injection is not narrowed.
-pub(super) fn several(injections: u64) -> u64 {
-    if injections > 1 { injections } else { 0 }
 }
 
 fn most_targets(sample: &SampleSpace) -> u64 {

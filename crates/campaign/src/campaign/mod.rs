@@ -26,6 +26,8 @@ mod gate;
 mod going_on;
 mod journal;
 mod junit;
+mod label_cost;
+mod making;
 mod markdown;
 mod narrow;
 mod prefix;
@@ -59,13 +61,14 @@ pub use concluded::Concluded;
 pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
 };
-pub use dry::{Extent, LabelCost};
+pub use dry::Extent;
 pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
 pub use file::{CallPosition, Repeatable, schema};
 pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use junit::junit;
+pub use label_cost::LabelCost;
 pub use prefix::CampaignEquality;
 pub use read::parse;
 pub use read_system::MAX_CALLS;

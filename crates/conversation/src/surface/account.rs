@@ -10,7 +10,7 @@ mod step;
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{
-    Reply, Surface, Unplaced, UnplacedKind, door,
+    Reply, Surface, Unplaced, UnplacedKind, body_form,
     splice::{Node, member},
     sse,
 };
@@ -123,10 +123,10 @@ pub struct StreamState {
     pub(super) answers: BTreeMap<u32, bool>,
 }
 
-/// What of a reply stands in no view, in the order of the body. `plain` is not packed, and was [read](door::reply) as `view`.
+/// What of a reply stands in no view, in the order of the body. `plain` is not packed, and was [read](super::door::reply) as `view`.
 pub(super) fn of_reply(surface: &dyn Surface, plain: &[u8], streamed: bool, view: &Reply) -> Vec<Unplaced> {
     let mut account = ReadAccount::default();
-    let is_stream = door::is_stream(plain, streamed);
+    let is_stream = body_form::is_stream(plain, streamed);
     if is_stream {
         let Ok(text) = std::str::from_utf8(plain) else { return Vec::new() };
         let source = sse::single_lines(text);
@@ -139,14 +139,14 @@ pub(super) fn of_reply(surface: &dyn Surface, plain: &[u8], streamed: bool, view
         }
         account.event = None;
         account.number_answers(&state.answers);
-    } else if let Ok(root) = Node::parse(door::whole_and_rest(door::json(plain)).0) {
+    } else if let Ok(root) = Node::parse(body_form::whole_and_rest(body_form::json(plain)).0) {
         surface.account_for_reply(&root, &mut account);
     }
     account.hold_against(view, is_stream);
     account.unplaced.into_iter().map(|unplaced| unplaced.piece).collect()
 }
 
-/// What of a request no reader places, with the bytes of the element that holds it. `json` is as [`door::json`] gives it.
+/// What of a request no reader places, with the bytes of the element that holds it. `json` is as [`body_form::json`] gives it.
 pub(super) fn of_request(surface: &dyn Surface, json: &[u8]) -> Vec<UnplacedPiece> {
     let mut account = ReadAccount::default();
     if let Ok(root) = Node::parse(json) {

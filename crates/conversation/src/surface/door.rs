@@ -10,7 +10,8 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Conversation, Outline, Reading, Reply, Surface, SurfaceError, account, fields::unreadable, sse};
+pub use super::body_form::{is_stream, json, whole_and_rest};
+use super::{Conversation, Outline, Reading, Reply, Surface, SurfaceError, account, fields::unreadable};
 
 /// Largest unpacked body, in bytes.
 const UNPACKED_MAX: u64 = 64 << 20;
@@ -204,23 +205,6 @@ fn sniffed(body: &[u8]) -> Option<(Vec<u8>, Vec<Coding>)> {
     None
 }
 
-/// Whether a body is an event stream: its bytes tell, whatever it was typed as. `streamed`: what it was typed as, for bytes that do
-/// not tell.
-pub fn is_stream(plain: &[u8], streamed: bool) -> bool {
-    sse::is_stream(plain).unwrap_or(streamed)
-}
-
-/// A whole reply and what stands behind it: some servers put the end marker of a stream there.
-pub fn whole_and_rest(body: &[u8]) -> (&[u8], &[u8]) {
-    let text = body.trim_ascii_end();
-    let before = text.strip_suffix(b"[DONE]").map(<[u8]>::trim_ascii_end);
-    let before = before.map(|before| before.strip_suffix(b"data:").unwrap_or(before).trim_ascii_end());
-    match before.filter(|before| before.ends_with(b"}")) {
-        Some(before) => body.split_at(before.len()),
-        None => (body, b""),
-    }
-}
-
 /// Reads what identity needs of a request, packed or not.
 ///
 /// # Errors
@@ -238,11 +222,6 @@ pub fn outline<'a>(surface: &dyn Surface, body: &'a [u8]) -> Result<Outline<'a>,
 /// [`SurfaceError::Unreadable`] when the body is not a request of this surface.
 pub fn request(surface: &dyn Surface, body: &[u8]) -> Result<Conversation, SurfaceError> {
     surface.read_request(json(&plain(body)))
-}
-
-/// JSON without the byte order mark that some senders put before it.
-pub fn json(plain: &[u8]) -> &[u8] {
-    plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain)
 }
 
 /// Reads a reply, packed or not, whatever its content type says: the bytes tell a stream from JSON. `streamed`: which of both it

@@ -181,6 +181,27 @@ pub(super) fn new_texts(old: &[Part], new: &[Part]) -> Vec<Option<String>> {
     old.iter().map(fresh).collect()
 }
 
+/// The tool calls of a message, in the shape of chat completions.
+pub(super) fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
+    let call = |(origin, element): (usize, Node<'_>)| {
+        let members = element.members();
+        // Custom tools carry `custom.input` where functions carry `function.arguments`.
+        let inner = member(&members, "function")
+            .or_else(|| member(&members, "custom"))
+            .map(|f| f.members())
+            .unwrap_or_default();
+        let text = |key: &str| member(&inner, key).and_then(|value| value.string()).map(Cow::into_owned);
+        let said = |key: &str| member(&inner, key).and_then(|value| arguments(&value));
+        ToolCall {
+            id: member(&members, "id").and_then(|id| id.string()).unwrap_or_default().into_owned(),
+            name: text("name").unwrap_or_default(),
+            arguments: said("arguments").or_else(|| said("input")).unwrap_or_default(),
+            origin: Some(origin),
+        }
+    };
+    calls.elements().into_iter().enumerate().map(call).collect()
+}
+
 /// The calls that stood in a body, by where they stood there. Of several copies, the first.
 pub(super) fn by_origin(calls: &[ToolCall]) -> HashMap<usize, &ToolCall> {
     let mut placed = HashMap::with_capacity(calls.len());

@@ -6,6 +6,7 @@
 
 pub mod account;
 mod anthropic_messages;
+mod body_form;
 pub mod conversation;
 mod counts;
 pub mod door;

@@ -6,7 +6,7 @@ use std::{borrow::Cow, cell::OnceCell};
 
 use twox_hash::XxHash3_64;
 
-use super::{Message, Part, Role, ToolCall, fields, openai_chat, scan, splice::Node};
+use super::{Message, Part, Role, ToolCall, fields, scan, splice::Node};
 
 /// One message of a request.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ impl SaidContent<'_> {
         match self {
             SaidContent::Raw { calls, .. } => {
                 let calls = calls.and_then(|raw| Node::parse(raw).ok());
-                Cow::Owned(calls.map(|calls| openai_chat::tool_calls(&calls)).unwrap_or_default())
+                Cow::Owned(calls.map(|calls| fields::tool_calls(&calls)).unwrap_or_default())
             }
             SaidContent::Read { calls, .. } => Cow::Borrowed(calls),
         }

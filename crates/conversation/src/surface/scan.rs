@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::{octets, splice::decode_string};
+use super::{escape::decode_string, octets};
 
 /// A member's name, its escapes read: UTF-8, as bytes, because nearly all are only compared with a few words.
 pub type Key<'a> = Cow<'a, [u8]>;

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{conversation::Origin, escape, scan};
+pub use super::escape::decode_string;
+use super::{conversation::Origin, scan};
 
 /// A JSON value inside a source text, by its span.
 #[derive(Debug, Clone, Copy)]
@@ -158,18 +159,6 @@ impl<'a> Node<'a> {
 /// Finds a member among those of one object; the last of equal keys.
 pub fn member<'a>(members: &[Member<'a>], key: &str) -> Option<Node<'a>> {
     members.iter().rev().find(|member| member.key == key).map(|member| member.value)
-}
-
-/// Decodes a JSON string literal, quotes included; `None` when it is none.
-pub fn decode_string(literal: &str) -> Option<Cow<'_, str>> {
-    let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
-    }
-    Some(Cow::Owned(escape::decode_plain(inner).unwrap_or_else(|| {
-        let strict = serde_json::from_str::<String>(literal);
-        strict.unwrap_or_else(|_| decode_leniently(inner))
-    })))
 }
 
 /// Encodes text as a JSON string literal, quotes included.
@@ -327,34 +316,6 @@ impl Splices {
 /// Where `inner`, a slice of `outer`, starts in it.
 fn offset(outer: &str, inner: &str) -> usize {
     (inner.as_ptr() as usize).saturating_sub(outer.as_ptr() as usize)
-}
-
-/// Decodes string content whose escapes serde refuses: a lone surrogate becomes U+FFFD.
-fn decode_leniently(inner: &str) -> String {
-    let mut units: Vec<u16> = Vec::with_capacity(inner.len());
-    let mut chars = inner.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
-            continue;
-        }
-        let plain = match chars.next() {
-            Some('n') => '\n',
-            Some('t') => '\t',
-            Some('r') => '\r',
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('u') => {
-                let hex: String = chars.by_ref().take(4).collect();
-                units.push(u16::from_str_radix(&hex, 16).unwrap_or(0xfffd));
-                continue;
-            }
-            Some(other) => other,
-            None => break,
-        };
-        units.extend_from_slice(plain.encode_utf16(&mut [0; 2]));
-    }
-    String::from_utf16_lossy(&units)
 }
 
 #[cfg(test)]

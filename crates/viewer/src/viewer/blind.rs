@@ -3,7 +3,6 @@
 //! The steps hold what their agents really sent and got, as if no other bytes had ever been: nothing tells an injected
 //! word from a model's own. Label, trace, plan, notes and the words of other annotators are gone.
 
-use super::listing::{Listing, RunRow};
 use crate::{
     recording::Recording,
     trajectory::{ReplyOrigin, Step},
@@ -43,20 +42,4 @@ pub(super) fn step(mut step: Step) -> Step {
         step.request = sent;
     }
     step
-}
-
-/// Takes from a list what is known about its runs, and what is no run to look at: campaigns, datasets, runs of traces. `labelled`:
-/// runs without a label, too.
-pub(super) fn listing(listing: &Listing, labelled: bool) -> Listing {
-    let runs = listing.runs.iter().filter(|row| row.trial_of.is_none() && (row.label.is_some() || !labelled));
-    let blind = |row: &RunRow| RunRow {
-        label: None,
-        trace: None,
-        suspected: None,
-        campaign: None,
-        plan: None,
-        class: None,
-        ..row.clone()
-    };
-    Listing { runs: runs.map(blind).collect(), ..Listing::default() }
 }

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::{
     annotation::{self, AnnotatedStep, Annotation, AnnotationError, annotator_named},
-    blind, compare, data,
+    blind_listing, compare, data,
     listing::{KnownEntry, Listing, RunRow, report_of},
     mode_form,
+    no_answer::NoAnswer,
     opened::{OpenedRun, Shelf},
     sample,
     search::{self, decoded},
@@ -64,20 +65,6 @@ impl LibraryAnswer {
             LibraryAnswer::File(..) => None,
         }
     }
-}
-
-/// Why there is none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
-    /// Nothing has this name.
-    #[error("{0}")]
-    Unknown(String),
-    /// What was sent is not what is expected.
-    #[error("{0}")]
-    Wrong(String),
-    /// It is there and cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
 }
 
 /// What the page sends of an annotation.
@@ -160,8 +147,11 @@ impl ViewerLibrary {
     fn look(&self) -> Arc<Listing> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = Listing::again(&self.dirs, &mut known);
-        let found =
-            Arc::new(if self.annotator.is_some() { blind::listing(&found, self.modes.is_some()) } else { found });
+        let found = Arc::new(if self.annotator.is_some() {
+            blind_listing::listing(&found, self.modes.is_some())
+        } else {
+            found
+        });
         *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         found
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     accounts::account_of,
-    opened::{Stamp, stamp},
+    stamp::{Stamp, stamp},
     suspected::{Suspected, is_rows},
     traced::Traced,
 };

@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    library::{NoAnswer, ViewerLibrary},
-    opened::{OpenedRun, stamp},
+    library::ViewerLibrary,
+    no_answer::NoAnswer,
+    opened::OpenedRun,
     skeleton::{self, SkeletonAgents},
+    stamp::stamp,
 };
 use crate::viewer::data;
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    library::NoAnswer,
+    no_answer::NoAnswer,
     planted::{PlantedAt, planted},
     step,
 };

@@ -1,24 +1,32 @@
 //! Recordings that are looked at: opened once, and again when their files change.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::SystemTime,
 };
 
 use serde_json::{Value, value::RawValue};
 
-use super::{accounts::ReadSteps, blind, origin::ReplyOrigins, suspected::Suspected, traced::Traced};
+use super::{
+    blind,
+    origin::ReplyOrigins,
+    stamp::{Stamp, stamp},
+    suspected::Suspected,
+    traced::Traced,
+};
 use crate::{
     capability::Capabilities,
     recording::{self, Recording, RecordingError, Requests},
     ruling,
+    surface::account::{self, RunAccount},
     trajectory::{Step, StepIndex},
 };
 
 /// Recordings that are kept open.
 const KEPT: usize = 6;
+/// Requests of one run that its page looks at, in bytes: once where it is sealed, after each change where it is being written.
+const SEALED_MAX: u64 = 32 << 20;
+const OPEN_MAX: u64 = 2 << 20;
 
 /// A recording in memory, its requests as they stand in the log: what they share is held once.
 #[derive(Debug)]
@@ -137,20 +145,39 @@ impl OpenedRun {
     }
 }
 
-/// What a directory looked like: names, lengths and times of its files. What is written changes it.
-pub(super) type Stamp = Vec<(std::ffi::OsString, u64, Option<SystemTime>)>;
+/// How much of each step of a run was read, and of the run. What is looked at is bounded: the requests of a growing conversation are
+/// as long together as the square of its length.
+#[derive(Debug)]
+pub(super) struct ReadSteps {
+    /// By the steps' positions: `read`, `partly read`, `unread`.
+    pub(super) words: Vec<&'static str>,
+    /// All of them, counted.
+    pub(super) account: RunAccount,
+    /// Bytes of the requests that were looked at.
+    pub(super) bytes: u64,
+}
 
-/// How a run's directory looks now.
-pub(super) fn stamp(dir: &Path) -> Stamp {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut stamp: Stamp = entries
-        .filter_map(|entry| {
-            let facts = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            Some((entry.file_name(), facts.len(), facts.modified().ok()))
-        })
-        .collect();
-    stamp.sort();
-    stamp
+impl ReadSteps {
+    /// Looks at a run for its page.
+    pub(super) fn for_page(opened: &OpenedRun) -> Self {
+        Self::of(opened, if opened.recording.sealed { SEALED_MAX } else { OPEN_MAX })
+    }
+
+    /// Looks at the steps of a run: at every reply, which is held anyway, and at requests up to so many bytes.
+    pub(super) fn of(opened: &OpenedRun, room: u64) -> Self {
+        let mut read = Self { words: Vec::new(), account: RunAccount::default(), bytes: 0 };
+        for (at, bare) in opened.steps().iter().enumerate() {
+            let whole = (read.bytes < room).then(|| opened.at(at)).flatten();
+            let account = account::of_step(whole.as_ref().unwrap_or(bare));
+            match whole {
+                Some(step) => read.bytes = read.bytes.saturating_add(step.request.len() as u64),
+                None => read.account.requests_left_out += 1,
+            }
+            read.account.add(&account);
+            read.words.push(account.words());
+        }
+        read
+    }
 }
 
 /// The recordings that were looked at last.

@@ -31,8 +31,9 @@ use tokio::{
 };
 
 use super::{
-    library::{LibraryAnswer, NoAnswer, ViewerLibrary},
+    library::{LibraryAnswer, ViewerLibrary},
     live,
+    no_answer::NoAnswer,
     page::{self, PAGE},
 };
 use crate::proxy::{Gate, Token};

@@ -34,6 +34,7 @@ mod runs;
 mod setup;
 mod spans;
 mod speakers;
+mod spoken_steps;
 mod tape;
 mod tunnel;
 mod unmade;

@@ -9,14 +9,12 @@ use hyper::{Request, StatusCode, header};
 
 use super::{
     headers::seconds,
-    negotiating::NegotiatingUpstream,
+    negotiating::{ANSWER_MAX, NegotiatingUpstream},
     upstream::{SentBody, Upstream},
 };
 
 /// Where questions go: the path that clients of the API use.
 pub const PATH: &str = "/v1/chat/completions";
-/// Longest answer that is read, in bytes.
-pub(super) const ANSWER_MAX: usize = 4 << 20;
 /// How often a question is sent again that met a busy or broken backend.
 const RESENDS: u32 = 3;
 /// The wait before the first of them; it doubles.

@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 
 use super::{
     lock::locked,
-    model::ANSWER_MAX,
     upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
 };
 use crate::{
@@ -26,6 +25,8 @@ use crate::{
     trajectory::Attribution,
 };
 
+/// Longest answer that is read, in bytes.
+pub(super) const ANSWER_MAX: usize = 4 << 20;
 /// Says in a reply what was changed in its question: the record of the reply keeps it.
 const CHANGED: &str = "x-aegis-parameters";
 

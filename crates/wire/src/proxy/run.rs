@@ -17,7 +17,7 @@ use super::{
     lock::locked,
     remembered::{AnotherTry, Numbers, Remembered},
     setup::{RunSetup, RunTemplate},
-    speakers::SpokenSteps,
+    spoken_steps::SpokenSteps,
     upstream::Upstream,
     watched::{HeardExchange, WatchedRun},
 };

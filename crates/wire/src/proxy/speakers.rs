@@ -1,8 +1,6 @@
 //! Whose words an edit of a reply is about: those of the agent that asks, or of one that the upstream names in the reply.
 
-use std::{borrow::Cow, collections::BTreeSet};
-
-use foldhash::HashMap;
+use std::borrow::Cow;
 
 use super::{
     decided::Decided,
@@ -14,28 +12,8 @@ use super::{
 use crate::{
     plan::{self, Facts, Hit, Plan, Settled},
     surface::{self, Conversation, Reply, Surface},
-    trajectory::{AgentName, Attribution, Call, ReplySpeaker, Step, StepIndex},
+    trajectory::{AgentName, Attribution, ReplySpeaker},
 };
-
-/// By the agent that asks, and the agent that the upstream names: the steps in whose replies it speaks.
-#[derive(Debug, Default)]
-pub(super) struct SpokenSteps(HashMap<(AgentName, u32, AgentName), BTreeSet<StepIndex>>);
-
-impl SpokenSteps {
-    /// An agent speaks in the reply of a step: the number of that reply among those in which it does, 0-based.
-    pub(super) fn number(&mut self, asker: &Attribution, speaker: &AgentName, step: StepIndex) -> Call {
-        let steps = self.0.entry((asker.agent.clone(), asker.instance, speaker.clone())).or_default();
-        steps.insert(step);
-        Call::try_from(steps.range(..step).count()).unwrap_or(Call::MAX)
-    }
-
-    /// Takes note of a step of a run that goes on.
-    pub(super) fn recall(&mut self, step: &Step, reply: &Reply) {
-        for name in reply.named_agents().into_iter().filter_map(|name| AgentName::parse(name).ok()) {
-            self.number(&step.attribution, &name, step.step);
-        }
-    }
-}
 
 /// An edit of a reply.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Cassette, compared::ordered_calls, play::Play, reading::request_text};
+use super::{Cassette, compared::ordered_calls, reading::request_text};
 use crate::equality::{OrderedCall, QuoteSearch, joins};
 
 /// Requests of a recording that are looked at.
@@ -79,35 +79,33 @@ impl FinishOrder {
         self.0.values().flatten().any(|before| before.joined_in == position)
     }
 
-    /// The answers that come before the one at a position, where the request that holds both `is_played`.
-    fn before(&self, position: usize, is_played: impl Fn(usize) -> bool) -> Vec<usize> {
-        let before = self.0.get(&position).into_iter().flatten();
-        before.filter(|before| is_played(before.joined_in)).map(|before| before.position).collect()
-    }
-}
-
-impl Play {
-    /// Waits until the answers are given that came before this one, if only for so long: a program that asks otherwise than
-    /// it did goes on without.
-    pub(super) async fn wait_for_turn(&self, position: usize) {
-        let before = self.cassette.finish_order().before(position, |joined_in| self.is_played(joined_in));
+    /// Waits until the answers are given that came before the one at a position, if only for so long: a program that asks
+    /// otherwise than it did goes on without. `last_given`: when the last of some answers was given, once all are.
+    pub(super) async fn wait_for_turn(
+        &self,
+        position: usize,
+        is_played: impl Fn(usize) -> bool,
+        last_given: impl Fn(&[usize]) -> Option<Instant>,
+    ) {
+        let before = self.before(position, is_played);
         if before.is_empty() {
             return;
         }
-        let last_given = || {
-            let state = self.state();
-            let given: Option<Vec<Instant>> = before.iter().map(|before| state.given.get(before).copied()).collect();
-            given?.into_iter().max()
-        };
         let held = async {
             loop {
-                if let Some(given) = last_given() {
+                if let Some(given) = last_given(&before) {
                     return tokio::time::sleep_until(given + APART).await;
                 }
                 tokio::time::sleep(HELD_STEP).await;
             }
         };
         let _ = tokio::time::timeout(HELD_MAX, held).await;
+    }
+
+    /// The answers that come before the one at a position, where the request that holds both `is_played`.
+    fn before(&self, position: usize, is_played: impl Fn(usize) -> bool) -> Vec<usize> {
+        let before = self.0.get(&position).into_iter().flatten();
+        before.filter(|before| is_played(before.joined_in)).map(|before| before.position).collect()
     }
 }
 

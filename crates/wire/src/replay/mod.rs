@@ -18,6 +18,7 @@ mod fork;
 mod other_value;
 mod play;
 mod prefixed;
+mod question;
 mod quoted;
 mod reading;
 mod replayed;

@@ -1,14 +1,13 @@
 //! The state of one replay: which records were used, which step of the run is which step of the record.
 
 use std::{
-    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
-use hyper::{Request, Response};
+use hyper::Response;
 use tokio::time::Instant;
 
 use super::{
@@ -17,11 +16,11 @@ use super::{
     cassette::{Same, asked_of},
     difference,
     other_value::other_value,
+    question::CassetteQuestion,
     reply::{self, Given},
 };
 use crate::{
-    proxy::upstream::{Asker, ReceivedBody, SentBody, UpstreamError},
-    surface,
+    proxy::upstream::{ReceivedBody, UpstreamError},
     trajectory::{AgentName, Attempt, Attribution, CallEnding, StepIndex, Usage},
 };
 
@@ -55,7 +54,7 @@ pub(super) struct PlayState {
     /// Of records that answer one request: before this one, each was given.
     first_unused: HashMap<(Fit, u128), usize>,
     /// When each recorded answer was given, by position.
-    pub(super) given: HashMap<usize, Instant>,
+    given: HashMap<usize, Instant>,
     /// Steps of the run, and the positions they were found at.
     bound: HashMap<StepIndex, (usize, Fit)>,
     /// What the record calls those whom the rules of this run call so; `None` where it has several names for them.
@@ -69,27 +68,6 @@ pub(super) struct PlayState {
     /// The run's step that is the fork point, where it went live.
     pub(super) forked: Option<StepIndex>,
     pub(super) report: ReplayReport,
-}
-
-/// A request to the cassette.
-pub(super) struct CassetteQuestion {
-    pub(super) asker: Asker,
-    /// What it asks for (see [`surface::asked_of`]).
-    pub(super) surface: Cow<'static, str>,
-}
-
-impl CassetteQuestion {
-    /// What a request asks; `None` for one that no run stands behind, that is no call, or that a record does not hold which was
-    /// made before such calls were recorded.
-    pub(super) fn of(request: &Request<SentBody>, cassette: &Cassette) -> Option<Self> {
-        let asker = request.extensions().get::<Asker>()?.clone();
-        let (method, path) = (request.method().as_str(), request.uri().path());
-        if let Some(surface) = surface::for_path(method, path) {
-            return Some(Self { asker, surface: surface.name().into() });
-        }
-        let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;
-        Some(Self { asker, surface: surface::asked_of(&row.name, method, path) })
-    }
 }
 
 impl Play {
@@ -270,6 +248,17 @@ impl Play {
             self.state().given.insert(position, Instant::now());
         }
         reply
+    }
+
+    /// Waits until the answers are given that came before this one.
+    async fn wait_for_turn(&self, position: usize) {
+        let last_given = |before: &[usize]| {
+            let state = self.state();
+            let given: Option<Vec<Instant>> = before.iter().map(|before| state.given.get(before).copied()).collect();
+            given?.into_iter().max()
+        };
+        let is_played = |joined_in| self.is_played(joined_in);
+        self.cassette.finish_order().wait_for_turn(position, is_played, last_given).await;
     }
 
     /// Waits until the equal questions that were under way when an attempt failed are asked here too, as far as they come:

@@ -8,7 +8,8 @@ use hyper::{Request, header::CONTENT_LENGTH};
 
 use super::{
     AtFork, Cassette, ForkPoint, ReplayReport, Timing,
-    play::{CassetteQuestion, Play, PlayState, Taken},
+    play::{Play, PlayState, Taken},
+    question::CassetteQuestion,
     reply::Given,
 };
 use crate::{

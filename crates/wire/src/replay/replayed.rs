@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use hyper::Request;
 
-use super::{
-    Cassette, RefusedRequest, ReplayReport, Timing,
-    play::{CassetteQuestion, Play},
-    reply::Given,
-};
+use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
 use crate::{
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     trajectory::Attribution,

@@ -9,6 +9,7 @@ use super::{
     problem::{Operand, SolutionStep, solution},
     reading::{ReadConversation, SpokenBy},
     stated,
+    tool_name::is_hand_off,
 };
 
 /// An answer and how it came about.
@@ -57,8 +58,7 @@ impl ReadConversation<'_> {
     /// A result that a calculator has just given, taken as it is.
     fn by_tool(&self) -> Option<Conclusion> {
         let results = self.fresh_results();
-        let (call, result) =
-            results.iter().rev().find(|(call, _)| !super::ability::hand_off::is_hand_off(&call.name))?;
+        let (call, result) = results.iter().rev().find(|(call, _)| !is_hand_off(&call.name))?;
         let value = stated::last_number(result)?;
         let value = stated::answer(result).unwrap_or_else(|| number_text(value));
         Some(Conclusion::new(value.clone(), vec![format!("The {} gives {value}.", call.name)]))

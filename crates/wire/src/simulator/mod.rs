@@ -18,7 +18,9 @@ mod reply;
 mod rewriting;
 mod stated;
 mod stored;
+mod tool_name;
 mod upstream;
+mod utterance;
 mod vectors;
 
 pub use upstream::Simulator;

@@ -1,11 +1,7 @@
 //! From what an ability says to a reply: alternatives, stop strings, length, usage, ids. All of it is a function of
 //! the conversation and the seed.
 
-use super::{
-    ability::{self, Utterance},
-    reading::ReadConversation,
-    vectors,
-};
+use super::{ability, reading::ReadConversation, utterance::Utterance, vectors};
 use crate::{
     surface::{Answer, Conversation, Message, Part, Reply, Role, ToolCall, Vectors},
     trajectory::Usage,

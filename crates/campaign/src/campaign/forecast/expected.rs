@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    super::{definition::Campaign, dry::Extent},
+    super::{definition::Campaign, label_cost::LabelCost},
     CostBand, FEWEST, ForetoldCost,
     draws::{FLIPS, LIVE},
     measured::{MeasuredCampaign, MeasuredRuns, SystemRuns, real},
@@ -120,24 +120,22 @@ fn many(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-impl Extent {
-    /// The same with what is expected, by what was made.
-    #[must_use]
-    pub fn expecting(mut self, campaign: &Campaign, measured: Option<&MeasuredCampaign>) -> Self {
-        self.expected = measured.map(|measured| self.expected_by(campaign, measured));
-        self
-    }
-
-    fn expected_by(&self, campaign: &Campaign, measured: &MeasuredCampaign) -> ExpectedCost {
-        let runs = real(self.clean + self.injected + self.decoys);
+impl Campaign {
+    /// What is expected of so many clean and injected runs, by what was made.
+    pub(in crate::campaign) fn expected_by(
+        &self,
+        runs: u64,
+        label: &[LabelCost; 4],
+        measured: &MeasuredCampaign,
+    ) -> ExpectedCost {
+        let runs = real(runs);
         let clean = measured.clean;
-        let judged = campaign.judgements_of_run();
-        let highest =
-            |price: fn(&super::super::ModelPrice) -> f64| campaign.prices.iter().map(price).fold(0.0, f64::max);
+        let judged = self.judgements_of_run();
+        let highest = |price: fn(&super::super::ModelPrice) -> f64| self.prices.iter().map(price).fold(0.0, f64::max);
         let (input_tokens, output_tokens) = (runs * clean.input_tokens, runs * clean.output_tokens);
         let money = (input_tokens * highest(|price| price.input) + output_tokens * highest(|price| price.output)) / 1e6;
-        let CostBand { made, low, high } = campaign.band(measured, &self.label);
-        let systems = campaign.systems.iter().zip(&measured.systems);
+        let CostBand { made, low, high } = self.band(measured, label);
+        let systems = self.systems.iter().zip(&measured.systems);
         ExpectedCost {
             low,
             high,
@@ -147,10 +145,10 @@ impl Extent {
             calls: runs * clean.calls,
             input_tokens,
             output_tokens,
-            money: (!campaign.prices.is_empty()).then_some(money),
-            calls_per_label: self.label.map(|label| label.runs * clean.calls),
+            money: (!self.prices.is_empty()).then_some(money),
+            calls_per_label: label.map(|label| label.runs * clean.calls),
             judgements: runs * judged,
-            judgements_per_label: self.label.map(|label| label.runs * judged),
+            judgements_per_label: label.map(|label| label.runs * judged),
         }
     }
 }

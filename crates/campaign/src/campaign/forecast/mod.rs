@@ -26,9 +26,13 @@ pub use self::{
 };
 use super::{
     definition::{Campaign, CampaignBudget},
-    dry::{LabelCost, several},
+    label_cost::LabelCost,
 };
-use crate::budget::{Cost, PICO};
+use crate::{
+    budget::{Cost, PICO},
+    dataset::Task,
+    verify::Check,
+};
 
 /// Campaigns that are played.
 const PLAYED: usize = 2_000;
@@ -238,6 +242,17 @@ impl Campaign {
         (runs, if runs > 0.0 { errors / runs } else { 0.0 })
     }
 
+    /// How often a judge is asked about one run where it answers at once, in the mean over tasks.
+    fn judgements_of_run(&self) -> f64 {
+        let judges = |task: &Task| {
+            let checks = task.check.as_ref().map_or(self.verify.checks.as_slice(), std::slice::from_ref);
+            checks.iter().filter(|check| matches!(check, Check::ModelJudge(_))).count()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a mean, for an estimate")]
+        let mean = |sum: usize| sum as f64 / self.tasks.len().max(1) as f64;
+        mean(self.tasks.iter().map(judges).sum())
+    }
+
     /// The band of the whole campaign.
     fn band(&self, measured: &MeasuredCampaign, label: &[LabelCost; 4]) -> CostBand {
         let judged = self.judgements_of_run();
@@ -293,4 +308,9 @@ impl SystemRuns {
     fn whole(&self) -> u64 {
         self.chains.iter().map(|chain| u64::from(chain.whole)).sum()
     }
+}
+
+/// A plan of one injection is not narrowed.
+pub(super) fn several(injections: u64) -> u64 {
+    if injections > 1 { injections } else { 0 }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::surface::{
     Message, Part, ToolCall,
-    fields::{arguments, edit_parts, parts, role, role_name, set},
+    fields::{edit_parts, parts, role, role_name, set, tool_calls},
     scan,
     splice::{Member, Node, Splices, encode_string, member},
 };
@@ -90,27 +90,6 @@ pub(super) fn make(message: &Message) -> serde_json::Value {
 /// A tool call of our own as JSON.
 pub(super) fn make_call(call: &ToolCall) -> serde_json::Value {
     serde_json::json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-}
-
-/// The tool calls of a message.
-pub(in crate::surface) fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
-    let call = |(origin, element): (usize, Node<'_>)| {
-        let members = element.members();
-        // Custom tools carry `custom.input` where functions carry `function.arguments`.
-        let inner = member(&members, "function")
-            .or_else(|| member(&members, "custom"))
-            .map(|f| f.members())
-            .unwrap_or_default();
-        let text = |key: &str| member(&inner, key).and_then(|value| value.string()).map(std::borrow::Cow::into_owned);
-        let said = |key: &str| member(&inner, key).and_then(|value| arguments(&value));
-        ToolCall {
-            id: member(&members, "id").and_then(|id| id.string()).unwrap_or_default().into_owned(),
-            name: text("name").unwrap_or_default(),
-            arguments: said("arguments").or_else(|| said("input")).unwrap_or_default(),
-            origin: Some(origin),
-        }
-    };
-    calls.elements().into_iter().enumerate().map(call).collect()
 }
 
 fn edit_tool_calls(

@@ -18,7 +18,6 @@ pub(super) use refusal::{limit_headers, refusal};
 pub(super) use reply::{drop_fields, usage, usage_of};
 
 use bytes::Bytes;
-pub(super) use message::tool_calls;
 
 use super::{
     Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError,

@@ -43,13 +43,6 @@ fn members_are_the_same_whether_or_not_a_list_is_visited() {
 }
 
 #[test]
-fn lone_surrogates_read_as_replacement() {
-    assert_eq!(decode_string(r#""a\ud800b\n\"""#).as_deref(), Some("a\u{fffd}b\n\""));
-    assert_eq!(decode_string(r#""\ud83d\ude00""#).as_deref(), Some("😀"));
-    assert_eq!(decode_string("12"), None);
-}
-
-#[test]
 fn arrays_keep_what_keeps_its_place() {
     let source = r#"{"m":[ "a", "b","c" ],"z":1}"#;
     for (after, expected) in [

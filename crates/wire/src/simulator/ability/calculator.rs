@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    super::reading::{ReadConversation, StatedTask},
-    Utterance,
-};
+use super::super::reading::{ReadConversation, StatedTask};
 use crate::{
     simulator::{
         duty::Duty,
@@ -13,6 +10,7 @@ use crate::{
         language::number_text,
         problem::{Arithmetic, Operand, Solution, SolutionStep},
         stated,
+        utterance::Utterance,
     },
     surface::{Tool, ToolChoice},
 };

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{super::reading::ReadConversation, Utterance, calculator, hand_off, structured};
+use super::{super::reading::ReadConversation, calculator, structured};
 use crate::{
-    simulator::{duty::Duty, reading::SpokenBy},
+    simulator::{duty::Duty, tool_name::is_hand_off, utterance::Utterance},
     surface::{Tool, ToolChoice},
 };
 
@@ -35,26 +35,12 @@ pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     Some(Utterance::call(&next.name, structured::arguments(reading, &next.parameters, &[])))
 }
 
-/// The work as another agent is to get it: the task, then what has been found so far.
-pub(super) fn work(reading: &ReadConversation<'_>) -> String {
-    let task = reading.task.as_ref().map_or_else(|| first_words(reading), |task| task.text.clone());
-    let found =
-        reading.spoken.iter().filter(|s| matches!(&s.who, SpokenBy::Tool(name) if !hand_off::is_hand_off(name)));
-    let found: Vec<&str> = found.map(|s| s.text.trim()).filter(|text| !text.is_empty()).collect();
-    if found.is_empty() { task } else { format!("{task}\n\n{}", found.join("\n\n")) }
-}
-
-fn first_words(reading: &ReadConversation<'_>) -> String {
-    let first = reading.spoken.iter().find(|s| s.who == SpokenBy::Caller);
-    first.map(|s| s.text.trim().chars().take(400).collect()).unwrap_or_default()
-}
-
 /// A tool that names coworkers: the tool, the property for the name, and the names.
 fn coworkers<'t>(tool: &'t Tool, prompt: &str) -> Option<(&'t Tool, String, Vec<String>)> {
     let properties = tool.parameters.get("properties").and_then(Value::as_object)?;
     let named = ["coworker", "member_id", "member", "agent", "agent_name", "to_agent", "assignee"];
     let (property, schema) = properties.iter().find(|(name, _)| named.contains(&name.as_str()))?;
-    if hand_off::is_hand_off(&tool.name) && properties.len() < 2 || tool.name.contains("question") {
+    if is_hand_off(&tool.name) && properties.len() < 2 || tool.name.contains("question") {
         return None;
     }
     let listed: Vec<String> = if let Some(options) = schema.get("enum").and_then(Value::as_array) {
@@ -77,7 +63,7 @@ fn coworkers<'t>(tool: &'t Tool, prompt: &str) -> Option<(&'t Tool, String, Vec<
 
 /// A tool with one text for somebody else to work on.
 fn is_agent(tool: &Tool) -> bool {
-    if calculator::is_calculator(tool) || hand_off::is_hand_off(&tool.name) {
+    if calculator::is_calculator(tool) || is_hand_off(&tool.name) {
         return false;
     }
     let properties = tool.parameters.get("properties").and_then(Value::as_object);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{super::reading::ReadConversation, Utterance, structured, text};
+use super::{super::reading::ReadConversation, structured, text};
 use crate::{
-    simulator::{duty::Duty, reading::SpokenBy, stated},
+    simulator::{duty::Duty, reading::SpokenBy, stated, tool_name::is_hand_off, utterance::Utterance},
     surface::{Tool, ToolChoice},
 };
 
@@ -29,14 +29,6 @@ pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
         }
         (None, words) => words.or_else(|| text::closing(reading)),
     }
-}
-
-/// Whether a tool passes the conversation on.
-pub(in crate::simulator) fn is_hand_off(name: &str) -> bool {
-    let lower = name.to_lowercase();
-    ["transfer_to", "handoff", "hand_off", "transfer_back", "handover", "switch_to_agent", "delegate_to_agent"]
-        .iter()
-        .any(|stem| lower.contains(stem))
 }
 
 /// The agent that a hand-off tool names.

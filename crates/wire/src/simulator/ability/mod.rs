@@ -2,7 +2,7 @@
 
 mod calculator;
 mod delegate;
-pub(super) mod hand_off;
+mod hand_off;
 mod react;
 mod recruit;
 mod select;
@@ -10,28 +10,7 @@ mod structured;
 mod text;
 mod tool;
 
-use super::{reading::ReadConversation, rewriting};
-
-/// What an ability says.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Utterance {
-    /// The text; empty where only a tool is called.
-    pub(super) text: String,
-    /// Tool calls: name and arguments, as JSON.
-    pub(super) calls: Vec<(String, serde_json::Value)>,
-}
-
-impl Utterance {
-    /// A text.
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), calls: Vec::new() }
-    }
-
-    /// A call of one tool.
-    pub(super) fn call(name: &str, arguments: serde_json::Value) -> Self {
-        Self { text: String::new(), calls: vec![(name.to_owned(), arguments)] }
-    }
-}
+use super::{reading::ReadConversation, rewriting, utterance::Utterance};
 
 /// An ability: its name, and what it says; `None` where it has nothing to say.
 #[derive(Clone, Copy)]

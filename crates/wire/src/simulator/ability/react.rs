@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::{super::reading::ReadConversation, Utterance};
-use crate::simulator::{duty::Duty, stated};
+use super::super::reading::ReadConversation;
+use crate::simulator::{duty::Duty, stated, utterance::Utterance};
 
 /// Acts once where the prompt lists tools in text and a calculator is among them; else states the final answer.
 pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {

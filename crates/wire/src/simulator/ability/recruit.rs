@@ -1,9 +1,10 @@
 //! Names experts for a task.
 
-use super::{super::reading::ReadConversation, Utterance};
+use super::super::reading::ReadConversation;
 use crate::simulator::{
     duty::Duty,
     language::{TextToken, tokens},
+    utterance::Utterance,
 };
 
 /// Who can be had, and what each is good at.

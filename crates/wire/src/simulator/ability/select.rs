@@ -1,7 +1,7 @@
 //! Selectors: one name out of a list.
 
-use super::{super::reading::ReadConversation, Utterance};
-use crate::simulator::stated;
+use super::super::reading::ReadConversation;
+use crate::simulator::{stated, utterance::Utterance};
 
 /// Answers `select the next role from ['a', 'b']` by a name of the list.
 pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{super::reading::ReadConversation, Utterance, delegate, select};
-use crate::{simulator::language, surface::RequiredFormat};
+use super::{super::reading::ReadConversation, select};
+use crate::{
+    simulator::{language, reading::SpokenBy, tool_name::is_hand_off, utterance::Utterance},
+    surface::RequiredFormat,
+};
 
 /// Answers as the required format wants it.
 pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
@@ -263,7 +266,7 @@ impl<'a> Filler<'a> {
         if has(&["expression", "formula", "equation"]) {
             return reading.task.as_ref().map_or_else(|| "0".to_owned(), |task| task.solution.expression());
         }
-        delegate::work(reading)
+        work(reading)
     }
 
     fn reason(&self) -> String {
@@ -307,6 +310,19 @@ impl<'a> Filler<'a> {
         }
         self.answer.as_ref().and_then(|answer| answer.parse().ok()).unwrap_or(0.0)
     }
+}
+
+/// The work as another agent is to get it: the task, then what has been found so far.
+fn work(reading: &ReadConversation<'_>) -> String {
+    let task = reading.task.as_ref().map_or_else(|| first_words(reading), |task| task.text.clone());
+    let found = reading.spoken.iter().filter(|s| matches!(&s.who, SpokenBy::Tool(name) if !is_hand_off(name)));
+    let found: Vec<&str> = found.map(|s| s.text.trim()).filter(|text| !text.is_empty()).collect();
+    if found.is_empty() { task } else { format!("{task}\n\n{}", found.join("\n\n")) }
+}
+
+fn first_words(reading: &ReadConversation<'_>) -> String {
+    let first = reading.spoken.iter().find(|s| s.who == SpokenBy::Caller);
+    first.map(|s| s.text.trim().chars().take(400).collect()).unwrap_or_default()
 }
 
 /// Whether an option is to be passed over because it nests too deep.

@@ -1,7 +1,7 @@
 //! Answers in plain text: plans, verdicts, summaries, solutions.
 
-use super::{super::reading::ReadConversation, Utterance};
-use crate::simulator::{conclusion, duty::Duty, function, stated};
+use super::super::reading::ReadConversation;
+use crate::simulator::{conclusion, duty::Duty, function, stated, utterance::Utterance};
 
 /// A plan of the task; once the task is answered, the answer instead.
 pub(super) fn plan(reading: &ReadConversation<'_>) -> Option<Utterance> {

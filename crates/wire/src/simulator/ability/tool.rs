@@ -1,7 +1,10 @@
 //! Any other tool: called once when the prompt speaks of it, when it must be, or when there is nothing else to go by.
 
-use super::{super::reading::ReadConversation, Utterance, calculator, hand_off, structured};
-use crate::surface::{Tool, ToolChoice};
+use super::{super::reading::ReadConversation, calculator, structured};
+use crate::{
+    simulator::{tool_name::is_hand_off, utterance::Utterance},
+    surface::{Tool, ToolChoice},
+};
 
 /// Calls a tool that has not been called since the caller last spoke.
 pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
@@ -13,10 +16,10 @@ pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let prompt = reading.instructions().to_lowercase();
     let wanted = |tool: &&Tool| match choice {
         ToolChoice::Named(name) => *name == tool.name,
-        ToolChoice::Required => !hand_off::is_hand_off(&tool.name),
+        ToolChoice::Required => !is_hand_off(&tool.name),
         _ => {
             let new = !fresh.iter().any(|(call, _)| call.name == tool.name);
-            let plain = !hand_off::is_hand_off(&tool.name) && !calculator::is_calculator(tool);
+            let plain = !is_hand_off(&tool.name) && !calculator::is_calculator(tool);
             let spoken_of = prompt.contains(&tool.name.to_lowercase())
                 || prompt.contains("your tool")
                 || prompt.contains("using tools");

@@ -11,7 +11,7 @@ mod wording;
 
 use serde_json::{Value, json};
 
-use super::{ability::Utterance, reading::ReadConversation};
+use super::{reading::ReadConversation, utterance::Utterance};
 use crate::trajectory::FailureMode;
 
 /// Where the message begins.

@@ -1,0 +1,32 @@
+//! A question to a cassette: who asks, and what for.
+
+use std::borrow::Cow;
+
+use hyper::Request;
+
+use super::Cassette;
+use crate::{
+    proxy::upstream::{Asker, SentBody},
+    surface,
+};
+
+/// A request to the cassette.
+pub(super) struct CassetteQuestion {
+    pub(super) asker: Asker,
+    /// What it asks for (see [`surface::asked_of`]).
+    pub(super) surface: Cow<'static, str>,
+}
+
+impl CassetteQuestion {
+    /// What a request asks; `None` for one that no run stands behind, that is no call, or that a record does not hold which was
+    /// made before such calls were recorded.
+    pub(super) fn of(request: &Request<SentBody>, cassette: &Cassette) -> Option<Self> {
+        let asker = request.extensions().get::<Asker>()?.clone();
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        if let Some(surface) = surface::for_path(method, path) {
+            return Some(Self { asker, surface: surface.name().into() });
+        }
+        let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;
+        Some(Self { asker, surface: surface::asked_of(&row.name, method, path) })
+    }
+}
