@@ -55,7 +55,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "agents",
-        &["aegis agents logs/first", "aegis agents logs/first --suggest", "aegis agents logs/first --roster aegis.toml"],
+        &[
+            "aegis agents logs/first",
+            "aegis agents logs/first --suggest",
+            "aegis agents logs/first --roster aegis.toml",
+        ],
     ),
     (
         "amend",
