@@ -1,5 +1,11 @@
 //! Lists the ready-made plans, so that they become part of the program.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a build script reads the files that the pure crate holds"
+)]
+
 use std::{env, fs, io, path::Path};
 
 fn main() -> io::Result<()> {

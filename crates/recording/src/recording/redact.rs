@@ -191,7 +191,11 @@ impl Redactor {
         !spans.is_empty()
     }
 
-    /// Masks secrets in a file. It must be a plain one.
+    /// Masks secrets in a plain file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or written, or is a link, a pipe or a device.
     pub fn mask_file(&self, path: &Path) -> io::Result<()> {
         let mut text = RunFile::bytes(path)?;
         if self.mask(&mut text) { fs::write(path, text) } else { Ok(()) }

@@ -11,31 +11,20 @@ use bytes::Bytes;
 use hyper::{HeaderMap, Response, header, http::response::Parts};
 
 use crate::{
-    fault::Disturbance,
     proxy::{
-        decided::Decided,
-        delivery::Delivery,
-        due::Due,
-        error::Interrupted,
-        exchange::Proxy,
-        faults,
-        gather::{gather, joined},
-        headers, inject,
+        headers,
         listen::socket::Link,
         lock::locked,
         open_step::OpenStep,
         run::Run,
-        unmade,
         upstream::{Listener, ReceivedBody},
     },
-    surface::{Reply, Surface, door::UnpackedBody},
+    surface::{Surface, door::UnpackedBody},
     trajectory::{CloseCause, RunId},
 };
 
 /// Replies that are awaited at once, of all runs; the step of a further one ends with what its program was told at first.
 const AWAITED_MAX: usize = 4096;
-/// Why nothing that a plan wants of such a reply is done.
-const UNEDITED: &str = "the reply is made in the background, and such replies are not edited";
 
 /// The replies that are awaited, by run and id: those of equal questions may have equal ids.
 #[derive(Debug, Default, Clone)]
@@ -100,6 +89,23 @@ impl Background {
         for awaited in given_up {
             // One that is not held is on its way to a program.
             let held = locked(&awaited.held).take();
+            held.into_iter().for_each(Postponed::give_up);
+        }
+    }
+
+    /// Awaits a reply: its step stays open. One that is too many ends with what its program was told at first.
+    pub(super) fn wait_for(
+        &self,
+        id: String,
+        surface: &'static dyn Surface,
+        step: Box<OpenStep>,
+        head: Parts,
+        said: Bytes,
+    ) {
+        let run = Arc::clone(&step.run);
+        let held = Mutex::new(Some(Postponed { step, head, said }));
+        if let Some(refused) = self.add(Awaited { id, run, surface, held }) {
+            let held = locked(&refused.held).take();
             held.into_iter().for_each(Postponed::give_up);
         }
     }
@@ -205,68 +211,8 @@ impl Drop for Hearing {
     }
 }
 
-/// Whether a fault acts on the bytes of the very next reply, whatever that says.
-fn acts_at_once(disturbance: &Disturbance) -> bool {
-    use Disturbance::{ContentType, Cut, Hang, Pace, Reset};
-    matches!(disturbance, Reset(_) | Cut { .. } | Hang { .. } | Pace(_) | ContentType(_))
-}
-
-impl Proxy {
-    /// The reply to a request for one in the background: passed on as it is, where it only says that it will be made.
-    pub(in crate::proxy) async fn postpone(
-        &self,
-        mut due: Due,
-        received: Response<ReceivedBody>,
-    ) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let limits = &self.limits;
-        if !received.status().is_success() || headers::is_event_stream(received.headers()) {
-            return due.deliver(received, limits).await;
-        }
-        let (head, body) = received.into_parts();
-        let raw = match gather(body, limits).await {
-            Ok(Ok(chunks)) => joined(chunks),
-            Ok(Err(rest)) => return due.deliver(Response::from_parts(head, rest), limits).await,
-            Err(error) => return Err(due.closed(error.into())?),
-        };
-        let received = Response::from_parts(head.clone(), inject::made(raw.clone(), false));
-        let making = |surface| Some((surface, in_the_making(surface, &head.headers, &raw)?));
-        let Some((surface, id)) = due.step.surface.and_then(making) else {
-            return due.deliver(received, limits).await;
-        };
-        refuse(&mut due)?;
-        if !due.decision.faults.is_empty() {
-            return due.deliver(received, limits).await;
-        }
-        let mut step = due.step;
-        let number = step.numbers.step;
-        step.run.recorder.note(&format!("step {number} is made in the background, as `{id}`"));
-        step.kept.name(&step.run.told, &Reply { id: id.clone(), ..Reply::default() });
-        step.wait_on();
-        let run = Arc::clone(&step.run);
-        let held = Mutex::new(Some(Postponed { step, head, said: raw }));
-        if let Some(refused) = self.runs.background.add(Awaited { id, run, surface, held }) {
-            let held = locked(&refused.held).take();
-            held.into_iter().for_each(Postponed::give_up);
-        }
-        Ok(received.map(|body| Delivery::pass(body, limits.silence_timeout)))
-    }
-}
-
-/// Writes down that no edit of a reply in the background is made; what a fault of the connection does stays due.
-fn refuse(due: &mut Due) -> Result<(), Interrupted> {
-    let Due { step, decision, .. } = due;
-    unmade::all_failed(step, decision, &UNEDITED.to_owned().into())?;
-    let (at_once, edits): (Vec<_>, Vec<_>) =
-        std::mem::take(decision).faults.into_iter().partition(|fault| acts_at_once(&fault.disturbance));
-    for fault in edits.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {
-        faults::fault_failed(step, fault, UNEDITED)?;
-    }
-    *decision = Decided { faults: at_once, ..Decided::default() };
-    Ok(())
-}
-
 /// The id of a whole reply that is still being made.
-fn in_the_making(surface: &dyn Surface, headers: &HeaderMap, raw: &Bytes) -> Option<String> {
+pub(super) fn in_the_making(surface: &dyn Surface, headers: &HeaderMap, raw: &Bytes) -> Option<String> {
     let unpacked = UnpackedBody::of(raw, headers::text(headers, &header::CONTENT_ENCODING));
     unpacked.refused.is_none().then(|| surface.in_the_making(&unpacked.plain)).flatten()
 }

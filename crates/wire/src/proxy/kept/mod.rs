@@ -5,6 +5,7 @@
 
 pub(super) mod background;
 mod fetch;
+mod postpone;
 pub(super) mod retell;
 
 use std::{
