@@ -1,6 +1,5 @@
 //! The first answer to a request for a reply in the background: it says that the reply will be made, and passes as it is.
 
-use bytes::Bytes;
 use hyper::Response;
 
 use super::background::in_the_making;
