@@ -268,7 +268,8 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
         let outline = declared.is_none().then(|| OpenaiChat.outline(&body).expect("a request"));
         let outlined = Instant::now();
         let placed = rules.place(outline.as_ref(), hash, || RunId::parse(&format!("run{round}")).expect("an id"));
-        let request = LedgerRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..LedgerRequest::of(hash) };
+        let request =
+            LedgerRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..LedgerRequest::from_hash(hash) };
         let AttributedCall { attribution: told, number, .. } =
             speakers.attribute(&rules, outline.as_ref(), declared, &request);
         if let Some((placed, track)) = &placed {

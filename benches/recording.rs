@@ -119,7 +119,7 @@ fn exchange(recorder: &Recorder, attribution: &Attribution, step: u32, request: 
         reply,
         truncated: false,
         delivered: None,
-        fuller: None,
+        reply_with_logprobs: None,
         usage: Some(Usage { input: 500, output: 200 }),
         finish_reason: Some("stop"),
         first_byte_us: Some(1000),

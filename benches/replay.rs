@@ -146,7 +146,7 @@ fn record(logs: &Path, (_, steps, agents, request): Kind) {
             reply: Captured::Whole(&[reply(step)]),
             truncated: false,
             delivered: None,
-            fuller: None,
+            reply_with_logprobs: None,
             usage: Some(Usage { input: 100, output: 100 }),
             finish_reason: None,
             first_byte_us: Some(400),

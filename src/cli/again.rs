@@ -37,7 +37,7 @@ impl HowStarted {
     ///
     /// # Errors
     /// The directory holds no recorded run.
-    pub(super) fn of(run_dir: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(run_dir: &Path) -> Result<Self, Failure> {
         let manifest = recording::read_manifest(run_dir)?;
         let made_here = manifest.is_made_here();
         Ok(Self { run_dir: run_dir.to_owned(), launched: manifest.launched, made_here })
@@ -67,7 +67,7 @@ impl HowStarted {
         let run = self.run_dir.display();
         let command = shell_line(&launched.command);
         let error = format!("`{run}` was not recorded by you on this machine: `--again` would execute `{command}`");
-        let line = self.line(verb, &self.said(verb)).unwrap_or_default();
+        let line = self.line(verb, &self.options_text(verb)).unwrap_or_default();
         Err(Failure::new(Exit::Usage, error).hint(format!("if that is what you want, name the command: {line}")))
     }
 
@@ -136,12 +136,12 @@ impl HowStarted {
 
     /// The line to type for a run whose record holds no command.
     fn unknown(&self, verb: &str) -> String {
-        let (run, said) = (shell_word(&self.run_dir.to_string_lossy()), self.said(verb));
+        let (run, said) = (shell_word(&self.run_dir.to_string_lossy()), self.options_text(verb));
         format!("aegis {verb} {run}{}{said} -- CMD", if said.is_empty() { "" } else { " " })
     }
 
     /// What the line that was typed says beside the verb, the run and `--again`: a line to type in its place says it again.
-    fn said(&self, verb: &str) -> String {
+    fn options_text(&self, verb: &str) -> String {
         let run = self.run_dir.to_string_lossy();
         TypedLine::of_process()
             .options_of(verb, &run)
@@ -166,7 +166,7 @@ impl HowStarted {
         self.require_made_here(verb)?;
         if launched.masked {
             let error = format!("the command of `{run}` held a secret, which is masked: it cannot be run as recorded");
-            let line = self.line(verb, &self.said(verb)).unwrap_or_default();
+            let line = self.line(verb, &self.options_text(verb)).unwrap_or_default();
             return Err(Failure::new(Exit::Usage, error).hint(format!("put the secret in: {line}")));
         }
         let command = launched.command.iter().map(OsString::from).collect();
@@ -180,7 +180,7 @@ impl HowStarted {
     /// As there; or nothing is said: the hint is the line to type.
     pub(super) fn required(&self, given: &[OsString], again: AgainArgs, verb: &str) -> Result<Program, Failure> {
         self.program(given, again, verb)?.ok_or_else(|| {
-            let line = self.line(verb, &self.said(verb)).unwrap_or_else(|| self.unknown(verb));
+            let line = self.line(verb, &self.options_text(verb)).unwrap_or_else(|| self.unknown(verb));
             let error = "no command was given: expected `-- CMD [ARG]…`, or `--again` for the recorded one";
             Failure::new(Exit::Usage, error).hint(line)
         })

@@ -1,7 +1,7 @@
 //! `aegis agents RUN`: which agent made which call, and how that is known; unknown and ambiguous first. It proposes a
 //! roster (`--suggest`) and says what a roster would change (`--roster`).
 
-mod hear;
+mod observe;
 mod upstream;
 
 use std::{
@@ -14,8 +14,8 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-pub(super) use self::hear::LateRun;
-use self::hear::{agent, ambiguous};
+pub(super) use self::observe::LateRun;
+use self::observe::{agent, ambiguous};
 use super::{
     Exit, Failure,
     config::Config,
@@ -23,7 +23,7 @@ use super::{
     screen::{Colour, Screen},
 };
 use crate::{
-    identity::{self, HeardRun, Proposal, Suggestions, helper_role, source_name},
+    identity::{self, ObservedRun, Proposal, Suggestions, helper_role, source_name},
     recording::{self, Recording},
     ruling::Ruling,
     trajectory::{AgentName, Attribution},
@@ -61,13 +61,13 @@ type AgentRow<'a> = ((&'a AgentName, &'static str), Audit<'a>);
 pub(super) fn run(arguments: &AgentsArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let read = |dir: &PathBuf| recording::read(dir).map_err(Failure::from);
     let recordings: Vec<Recording> = arguments.dirs.iter().map(read).collect::<Result<_, _>>()?;
-    let runs: Vec<LateRun<'_>> = recordings.iter().map(LateRun::of).collect();
+    let runs: Vec<LateRun<'_>> = recordings.iter().map(LateRun::from_recording).collect();
     let names = proposals(&runs);
     if let Some(roster) = &arguments.roster {
         return check(roster, &runs, json, screen, out);
     }
     let written = if arguments.suggest {
-        out.write_all(Suggestions::of(&heard(&runs), &names).to_toml().as_bytes())
+        out.write_all(Suggestions::for_runs(&observed_runs(&runs), &names).to_toml().as_bytes())
     } else if json {
         write_json(&runs, &names, out)
     } else {
@@ -79,19 +79,19 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, screen: Screen, out: &mut 
 
 /// The roster that a run proposes, as TOML.
 pub(super) fn roster_of(recording: &Recording) -> String {
-    let runs = [LateRun::of(recording)];
-    Suggestions::anew(&heard(&runs), &proposals(&runs)).to_toml()
+    let runs = [LateRun::from_recording(recording)];
+    Suggestions::anew(&observed_runs(&runs), &proposals(&runs)).to_toml()
 }
 
-fn heard<'a>(runs: &[LateRun<'a>]) -> Vec<HeardRun<'a>> {
-    runs.iter().map(|run| run.heard.clone()).collect()
+fn observed_runs<'a>(runs: &[LateRun<'a>]) -> Vec<ObservedRun<'a>> {
+    runs.iter().map(|run| run.steps.clone()).collect()
 }
 
 /// Display names: what the wire lets slip, over all runs; where runs contradict each other, none.
 fn proposals(runs: &[LateRun<'_>]) -> Names {
     let mut names = Names::new();
     let mut refused = Vec::new();
-    for (agent, proposal) in runs.iter().flat_map(|run| identity::propose(&run.heard.steps)) {
+    for (agent, proposal) in runs.iter().flat_map(|run| identity::propose(&run.steps.steps)) {
         match names.get_mut(&agent) {
             Some(known) if known.name == proposal.name => {
                 known.votes += proposal.votes;
@@ -135,11 +135,11 @@ fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::
             "ambiguous": 0, "display": agent})
     }));
     let mut steps = Vec::new();
-    let heard = heard(runs);
-    let suggested = Suggestions::of(&heard, names).of_steps(&heard);
+    let heard = observed_runs(runs);
+    let suggested = Suggestions::for_runs(&heard, names).of_steps(&heard);
     for (run, suggested) in runs.iter().zip(suggested) {
-        let ruling = Ruling::of(run.recording);
-        for (((step, late), looks), suggested) in run.steps().zip(identity::looks(&run.heard)).zip(suggested) {
+        let ruling = Ruling::new(run.recording);
+        for (((step, late), looks), suggested) in run.steps().zip(identity::looks(&run.steps)).zip(suggested) {
             let told = &step.attribution;
             let agent = agent(step, late);
             let no_label = ruling.of_step(step).err();
@@ -261,7 +261,7 @@ fn check(file: &Path, runs: &[LateRun<'_>], json: bool, screen: Screen, out: &mu
     let roster = Config::load(Some(file))?.identity()?.roster;
     let mut changes: BTreeMap<(String, String), (usize, bool)> = BTreeMap::new();
     for run in runs {
-        for ((step, late), told) in run.steps().zip(identity::try_roster(&run.heard, &roster)) {
+        for ((step, late), told) in run.steps().zip(identity::try_roster(&run.steps, &roster)) {
             let before = agent(step, late).to_string();
             let (after, clash) = match &told {
                 Some(told) if told.ambiguous => (told.evidence.clone(), true),
@@ -306,7 +306,7 @@ fn check(file: &Path, runs: &[LateRun<'_>], json: bool, screen: Screen, out: &mu
 fn unmatched(roster: &identity::Roster, runs: &[LateRun<'_>]) -> Vec<usize> {
     let mut fits = std::collections::BTreeSet::new();
     for run in runs {
-        fits.extend(identity::fitting_rules(&run.heard, roster));
+        fits.extend(identity::fitting_rules(&run.steps, roster));
     }
     roster.numbers().filter(|number| !fits.contains(number)).collect()
 }

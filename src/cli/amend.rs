@@ -148,7 +148,7 @@ fn task(file: &Path) -> Result<String, Failure> {
 
 impl AmendedRun<'_> {
     fn line(&self) -> String {
-        let mut said: Vec<String> = self.added.iter().map(said).collect();
+        let mut said: Vec<String> = self.added.iter().map(fact_text).collect();
         if said.is_empty() {
             said.push("all of it was known".to_owned());
         }
@@ -164,7 +164,7 @@ impl AmendedRun<'_> {
 }
 
 /// A fact in words.
-fn said(fact: &RunFact) -> String {
+fn fact_text(fact: &RunFact) -> String {
     let replaced = fact.replaces.is_some();
     match &fact.content {
         FactContent::Outcome { outcome } => {

@@ -50,7 +50,7 @@ pub(super) struct AnnotationsArgs {
 /// A run and what was said of it.
 struct AnnotatedRun {
     row: RunRow,
-    said: Vec<Annotation>,
+    annotations: Vec<Annotation>,
     /// Its label, where it was proven by execution.
     proven: Option<Label>,
 }
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
         let error = format!("there is nothing at `{}`", missing.display());
         return Err(Failure::new(Exit::Usage, error).hint("`aegis annotations DIR`, where DIR holds recordings"));
     }
-    let rows = Listing::of(&arguments.dirs).runs;
+    let rows = Listing::scan(&arguments.dirs).runs;
     if let (Some(path), Some(name)) = (&arguments.import, &arguments.annotator) {
         return import(&rows, path, name);
     }
@@ -72,8 +72,8 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
     if global.format == OutputFormat::Text {
         write(&runs, &compared, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let said: usize = runs.iter().map(|run| run.said.len()).sum();
-    let listed = runs.iter().map(|run| json!({"run": run.row.key, "said": run.said}));
+    let said: usize = runs.iter().map(|run| run.annotations.len()).sum();
+    let listed = runs.iter().map(|run| json!({"run": run.row.key, "said": run.annotations}));
     let data = json!({"runs": listed.collect::<Vec<_>>(), "agreement": compared.json()});
     Ok(Finished { exit: Exit::Ok, summary: format!("{said} annotations of {} runs", runs.len()), data })
 }
@@ -91,7 +91,7 @@ fn annotated(rows: Vec<RunRow>) -> Result<Vec<AnnotatedRun>, Failure> {
         let stands = row.label.as_ref().is_some_and(|label| label.refused.is_none());
         let label = recording::read_label(&row.dir)?;
         let proven = label.filter(|label| stands && label.status == LabelStatus::Verified);
-        runs.push(AnnotatedRun { row, said, proven });
+        runs.push(AnnotatedRun { row, annotations: said, proven });
     }
     Ok(runs)
 }
@@ -107,7 +107,7 @@ struct ComparedAnnotations {
 fn compared(runs: &[AnnotatedRun]) -> ComparedAnnotations {
     let answers = |of: &dyn Fn(&AnnotatedStep) -> String| -> Vec<Vec<String>> {
         let answer = |said: &Annotation| said.error.as_ref().map_or_else(|| NONE.to_owned(), of);
-        runs.iter().map(|run| run.said.iter().map(answer).collect()).collect()
+        runs.iter().map(|run| run.annotations.iter().map(answer).collect()).collect()
     };
     let who = answers(&|error| error.agent.clone());
     let when = answers(&|error| error.step.to_string());
@@ -123,7 +123,7 @@ fn compared(runs: &[AnnotatedRun]) -> ComparedAnnotations {
     let mut counts: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
     for run in runs {
         let Some(label) = &run.proven else { continue };
-        for said in &run.said {
+        for said in &run.annotations {
             let error = said.error.as_ref();
             let names = |agent: &str| label.errors.iter().any(|entry| entry.error.agent.as_str() == agent);
             let has = |step: u32| label.errors.iter().any(|entry| entry.error.step == step);
@@ -150,7 +150,7 @@ impl ComparedAnnotations {
 
 fn write(runs: &[AnnotatedRun], compared: &ComparedAnnotations, out: &mut dyn io::Write) -> io::Result<()> {
     for run in runs.iter().take(LISTED) {
-        let said = run.said.iter().map(|said| match &said.error {
+        let said = run.annotations.iter().map(|said| match &said.error {
             Some(error) => format!("{}: {} at {}", said.annotator, error.agent, error.step),
             None => format!("{}: {NONE}", said.annotator),
         });
@@ -192,7 +192,7 @@ fn export(runs: &[AnnotatedRun], out: &Path, overwrite: bool) -> Result<Finished
     let (mut files, mut without) = (Vec::new(), 0);
     for run in runs {
         let recording = recording::read(&run.row.dir)?;
-        for said in &run.said {
+        for said in &run.annotations {
             let Some(error) = &said.error else {
                 without += 1;
                 continue;
@@ -204,7 +204,7 @@ fn export(runs: &[AnnotatedRun], out: &Path, overwrite: bool) -> Result<Finished
         }
     }
     // All of them or none.
-    let named = files.iter().map(|(path, bytes)| Ok((OutputFile::named(path, Replaces::Asked(overwrite))?, bytes)));
+    let named = files.iter().map(|(path, bytes)| Ok((OutputFile::named(path, Replaces::OnRequest(overwrite))?, bytes)));
     let named = named.collect::<Result<Vec<_>, Failure>>()?;
     let written = named.len();
     named.iter().try_for_each(|(file, bytes)| file.write_aloud(bytes))?;

@@ -79,7 +79,7 @@ pub enum AnswersConfig {
 
 impl AskingArgs {
     /// What names it, each as its option and value.
-    pub(super) fn said(&self) -> [(&'static str, &Option<String>); 2] {
+    pub(super) fn given_options(&self) -> [(&'static str, &Option<String>); 2] {
         [("--manipulator-upstream", &self.manipulator_upstream), ("--manipulator-model", &self.manipulator_model)]
     }
 

@@ -44,7 +44,7 @@ use crate::{
 struct AttributedLogs {
     rows: Vec<Vec<Attributed>>,
     /// Questions that were asked live, and that the cassette answered.
-    asked: (u64, u64),
+    questions: (u64, u64),
     /// The run that holds the live ones.
     recorded: Option<RunId>,
 }
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     if !global.quiet {
         logs.notes.iter().for_each(|note| eprintln!("{}", super::escape(note)));
     }
-    let replaces = Replaces::Asked(arguments.overwrite);
+    let replaces = Replaces::OnRequest(arguments.overwrite);
     let named = |path| OutputFile::named(path, replaces);
     let written = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
     let (out, html) = (written.map(named).transpose()?, arguments.html.as_deref().map(named).transpose()?);
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
         let written = calibration::write(&calibrations, arguments.alpha, &mut std::io::stderr());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    told(&logs, &done, (arguments, html.as_ref()), global)
+    print_results(&logs, &done, (arguments, html.as_ref()), global)
 }
 
 /// Attributes a run that has just failed, and tells it as talk: the run's own output has standard output. What comes of it is
@@ -114,7 +114,7 @@ pub(super) fn of_recording(
     let (mut logs, done) = quietly(arguments, global)?;
     let run = logs.failed.pop().map(|log| log.run).unwrap_or_default();
     let rows = done.rows.into_iter().flatten().filter(|row| row.method != methods::COMBINED);
-    Ok((run, rows.collect(), done.asked.0))
+    Ok((run, rows.collect(), done.questions.0))
 }
 
 /// The tokens of what was asked live for some rows.
@@ -169,7 +169,7 @@ async fn conduct(
             let Some(log) = logs.failed.get(at) else { return Ok::<_, ExecutionError>(done) };
             let rows = rows(log, asked, judge.as_ref(), driving, arguments).await?;
             if !global.quiet {
-                said(&rows, at + 1, logs.failed.len());
+                print_progress(&rows, at + 1, logs.failed.len());
             }
             done.push((at, rows));
         }
@@ -184,7 +184,7 @@ async fn conduct(
         Some(judge) => judge.finish().await.map_err(failed)?,
         None => None,
     };
-    Ok(AttributedLogs { rows: done.into_iter().map(|(_, rows)| rows).collect(), asked, recorded })
+    Ok(AttributedLogs { rows: done.into_iter().map(|(_, rows)| rows).collect(), questions: asked, recorded })
 }
 
 /// All futures at once, on this task.
@@ -226,7 +226,7 @@ async fn rows(
 }
 
 /// A line a run, as it is done.
-fn said(rows: &[Attributed], number: usize, of: usize) {
+fn print_progress(rows: &[Attributed], number: usize, of: usize) {
     let Some(last) = rows.last() else { return };
     let what = report::named(last);
     eprintln!("{}", super::escape(&format!("attributed {number:>4} of {of}  {}  {what}", last.id)));
@@ -247,7 +247,7 @@ fn write(file: Option<&OutputFile<'_>>, rows: &[Vec<Attributed>]) -> Result<(), 
 }
 
 /// Tables and reports, and the last word.
-fn told(
+fn print_results(
     logs: &Logs,
     done: &AttributedLogs,
     (arguments, html): (&AttributeArgs, Option<&OutputFile<'_>>),
@@ -269,7 +269,7 @@ fn told(
     let rows: Vec<&Attributed> = done.rows.iter().flatten().collect();
     let asking = rows.iter().filter(|row| row.method != methods::COMBINED);
     let abstained = asking.clone().filter(|row| row.abstained.is_some()).count();
-    let (live, replayed) = done.asked;
+    let (live, replayed) = done.questions;
     let all = live + replayed;
     let mut summary =
         format!("{} runs, {} predictions, {abstained} abstained", done.rows.len(), asking.count() - abstained);
@@ -316,13 +316,13 @@ fn list(global: &Global) -> Result<Finished, Failure> {
     for method in methods::ALL {
         let public = if method.is_public() { "  (--compat whowhen)" } else { "" };
         let (name, needs) = (method.name(), needs(method.needs()));
-        let _ = writeln!(lines, "{name:<15} {needs:<11} {}{public}", method.about());
+        let _ = writeln!(lines, "{name:<15} {needs:<11} {}{public}", method.description());
     }
     if global.format == OutputFormat::Text {
         super::print(&lines, &mut std::io::stdout())?;
     }
     let data = methods::ALL.iter().map(|method| {
-        json!({"name": method.name(), "about": method.about(), "needs": needs(method.needs()), "compat": method.is_public()})
+        json!({"name": method.name(), "about": method.description(), "needs": needs(method.needs()), "compat": method.is_public()})
     });
     let data = json!({"methods": data.collect::<Vec<_>>()});
     Ok(Finished { exit: Exit::Ok, summary: format!("{} methods", methods::ALL.len()), data })

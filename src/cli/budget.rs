@@ -80,7 +80,7 @@ impl fmt::Display for BudgetLimits {
 
 impl BudgetArgs {
     /// What is left of a budget, as if it had been typed.
-    pub(super) fn of(budget: Budget, price: Option<Price>) -> Self {
+    pub(super) fn from_budget(budget: Budget, price: Option<Price>) -> Self {
         Self { budget: Some(BudgetLimits { runs: None, budget }), price, ..Self::default() }
     }
 

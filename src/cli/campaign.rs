@@ -24,7 +24,7 @@ use super::{
 use crate::{
     campaign::{
         self, Beside, Campaign, CampaignBudget, CampaignEquality, CampaignError, CampaignOptions, CampaignReport,
-        Concluded, Earlier, KeptCampaign, NotedFiles,
+        CampaignSnapshot, Concluded, Earlier, NotedFiles,
     },
     proxy::{Proxy, ProxyError, upstream::Upstream},
     verify,
@@ -262,7 +262,7 @@ fn beside(file: &Path) -> PathBuf {
     std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
 }
 
-fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign), Failure> {
+fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, CampaignSnapshot), Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))
         .map_err(|failure| {
@@ -272,7 +272,7 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign
     let (name, files) = (file.display().to_string(), NotedFiles::new(Beside(beside(file))));
     let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
-    let kept = files.kept(name, text, arguments.upstream.clone());
+    let kept = files.into_snapshot(name, text, arguments.upstream.clone());
     if let Some(limits) = arguments.budget {
         bounded(limits, &mut campaign.budget)?;
         if campaign.budget.money.is_some() && campaign.prices.is_empty() {
@@ -341,7 +341,7 @@ pub(super) fn failure(error: CampaignError, out: &Path) -> Failure {
              what is not there is made and paid for anew, and the data set is replaced",
         ),
         CampaignError::Unshared { .. }
-        | CampaignError::Kept(_)
+        | CampaignError::Snapshot(_)
         | CampaignError::Directory { .. }
         | CampaignError::Locked(_)
         | CampaignError::NotOurs(_)

@@ -13,7 +13,7 @@ use crate::{
 /// # Errors
 /// Why the verb can do nothing with it.
 pub(super) fn require(verb: RunVerb, recording: &Recording, run_dir: &Path) -> Result<(), Failure> {
-    match Capabilities::of(recording, run_dir).obstacle(verb) {
+    match Capabilities::new(recording, run_dir).obstacle(verb) {
         None => Ok(()),
         Some(why) => Err(Failure::new(Exit::Usage, format!("`{}` {why}", run_dir.display()))),
     }

@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
 
 /// The first run, by name, that has a label; else the first of all.
 fn labelled(logs: PathBuf) -> Option<String> {
-    let rows = Listing::of(&[logs]).runs;
+    let rows = Listing::scan(&[logs]).runs;
     let first = rows.iter().min_by_key(|row| (row.label.is_none(), row.run.clone()))?;
     Some(crate::launch::shell_word(&first.run))
 }

@@ -33,7 +33,7 @@ pub(super) struct DiffArgs {
 pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let rules = settings::rules(arguments.rules.as_deref())?;
     let (a, b) = (recording::read(&arguments.a)?, recording::read(&arguments.b)?);
-    let comparison = Comparison::of(&a.trajectory, &b.trajectory, &rules);
+    let comparison = Comparison::compare(&a.trajectory, &b.trajectory, &rules);
     let written = if as_json {
         writeln!(out, "{}", viewer::compared(&comparison, &a, &b))
     } else {

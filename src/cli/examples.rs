@@ -144,7 +144,7 @@ pub(super) fn instead(arguments: &[String]) -> Option<&'static str> {
 
 /// The lines to type of a verb.
 #[cfg(test)]
-fn of(verb: &str) -> &'static [&'static str] {
+fn examples_for(verb: &str) -> &'static [&'static str] {
     EXAMPLES.iter().find(|(name, _)| *name == verb).map(|(_, lines)| *lines).unwrap_or_default()
 }
 
@@ -199,7 +199,7 @@ mod tests {
         for verb in &found {
             // What `example` and `tasks` have below them shows the same lines.
             let shown = verb.starts_with("example ") || verb.starts_with("tasks ");
-            assert!(shown || !of(verb).is_empty(), "`aegis {verb} --help` has no example");
+            assert!(shown || !examples_for(verb).is_empty(), "`aegis {verb} --help` has no example");
         }
         for (verb, lines) in EXAMPLES {
             assert!(found.iter().any(|known| known == verb), "there is no verb `{verb}`");

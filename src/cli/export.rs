@@ -300,7 +300,7 @@ fn schema(name: &str, json: bool, out: &mut dyn Write) -> Result<Finished, Failu
 }
 
 fn list(json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
-    let formats = formats::ALL.iter().map(|format| (format.name(), format.about()));
+    let formats = formats::ALL.iter().map(|format| (format.name(), format.description()));
     if !json {
         for (name, about) in formats.clone() {
             writeln!(out, "{name:<22} {about}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;

@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     let plan = arguments.planned.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
-    let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
+    let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
     let program = recorded.required(&execute.command, execute.again, "fork")?;
     let judge = execute.trial.judge(&recorded, execute.again)?;
     let checked = judge.is_some();

@@ -50,7 +50,7 @@ struct LearningSet {
 }
 
 pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Failure> {
-    let file = OutputFile::named(&arguments.out, Replaces::Asked(arguments.overwrite))?;
+    let file = OutputFile::named(&arguments.out, Replaces::OnRequest(arguments.overwrite))?;
     let set = read(&arguments.datasets)?;
     let from = from(&set.runs);
     let by = [
@@ -121,8 +121,9 @@ fn read(datasets: &[PathBuf]) -> Result<LearningSet, Failure> {
             let same = |other: &&Sample| {
                 other.id != sample.id && other.system == sample.system && other.task.id == sample.task.id
             };
-            let others: Vec<LoggedRun> = samples.iter().filter(same).map(|other| LoggedRun::of(other, false)).collect();
-            let run = LoggedRun::of(sample, false);
+            let others: Vec<LoggedRun> =
+                samples.iter().filter(same).map(|other| LoggedRun::from_sample(other, false)).collect();
+            let run = LoggedRun::from_sample(sample, false);
             let places = |steps: &[u32]| -> Vec<usize> {
                 steps.iter().filter_map(|step| run.turns.iter().position(|turn| turn.step == *step)).collect()
             };

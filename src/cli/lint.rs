@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     let report = Dataset::open(&path).and_then(|dataset| lint::lint(&dataset)).map_err(Failure::from)?;
     if global.format == OutputFormat::Text {
         let out = &mut std::io::stdout().lock();
-        let said = write(&report, arguments.show, Screen::of(global), out)
+        let said = write(&report, arguments.show, Screen::stdout(global), out)
             .and_then(|()| writeln!(out, "sure: {}", report.sure))
             .and_then(|()| write_modes(&report, out));
         said.map_err(|error| Failure::new(Exit::Infrastructure, error))?;

@@ -183,7 +183,7 @@ fn pretty(data: &impl serde::Serialize) -> Result<String, Failure> {
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> u8 {
-    let matches = examples::command().color(said_colour()).try_get_matches();
+    let matches = examples::command().color(colour_choice()).try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return misread(&error),
@@ -195,7 +195,7 @@ pub fn main() -> u8 {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Ok,
         Err(failure) => {
-            failure.say(said_colour());
+            failure.say(colour_choice());
             failure.exit
         }
     };
@@ -208,13 +208,13 @@ fn misread(error: &clap::Error) -> u8 {
     let _ = error.print();
     let arguments = std::env::args().skip(1).take_while(|argument| argument != "--").collect::<Vec<_>>();
     if let (true, Some(line)) = (error.use_stderr(), examples::instead(&arguments)) {
-        screen::say(said_colour(), &format!("hint: for example: {line}"));
+        screen::say(colour_choice(), &format!("hint: for example: {line}"));
     }
     u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code())
 }
 
 /// What `--color` says, for help and usage errors, which are written before options are read.
-fn said_colour() -> clap::ColorChoice {
+fn colour_choice() -> clap::ColorChoice {
     let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
     let said = arguments.iter().enumerate().rev().find_map(|(at, argument)| {
         let argument = argument.to_str()?;
@@ -282,10 +282,10 @@ impl Verb {
         let out = || std::io::stdout().lock();
         match self {
             Verb::Serve(arguments) => serve::run(arguments, global),
-            Verb::Show(arguments) => show::run(arguments, json, Screen::of(global), &mut out()),
-            Verb::Agents(arguments) => agents::run(arguments, json, Screen::of(global), &mut out()),
+            Verb::Show(arguments) => show::run(arguments, json, Screen::stdout(global), &mut out()),
+            Verb::Agents(arguments) => agents::run(arguments, json, Screen::stdout(global), &mut out()),
             Verb::Plan(arguments) => {
-                let (exit, notes) = plan::run(arguments, json, Screen::of(global), &mut out())?;
+                let (exit, notes) = plan::run(arguments, json, Screen::stdout(global), &mut out())?;
                 Ok(arguments.concluded(exit, notes).map_or(exit, |finished| finished.say(global)))
             }
             Verb::Setup(verb) => setup::run(verb, global),

@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
 /// The planted changes of all runs.
 fn claimed(dirs: &[PathBuf]) -> Result<Vec<ClaimedChange>, Failure> {
     let mut changes = Vec::new();
-    for row in Listing::of(dirs).runs.into_iter().filter(|row| row.trial_of.is_none() && row.label.is_some()) {
+    for row in Listing::scan(dirs).runs.into_iter().filter(|row| row.trial_of.is_none() && row.label.is_some()) {
         let recording = recording::read(&row.dir)?;
         changes.extend(of_run(&recording).map(|(change, claim, verdicts)| ClaimedChange {
             change,

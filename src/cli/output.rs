@@ -17,7 +17,7 @@ const BEGINNING: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replaces {
     /// Anything, where `--overwrite` is given; else nothing.
-    Asked(bool),
+    OnRequest(bool),
     /// An earlier report of this kind, unasked: test runners write theirs anew in each run, and CI counts on it. Nothing else.
     Earlier(ReportKind),
 }
@@ -76,8 +76,8 @@ impl<'a> OutputFile<'a> {
             return Ok(Self { path, replaces });
         }
         match replaces {
-            Replaces::Asked(true) => {}
-            Replaces::Asked(false) => {
+            Replaces::OnRequest(true) => {}
+            Replaces::OnRequest(false) => {
                 let error = format!("`{shown}` exists, and what is there would be lost");
                 return Err(Failure::new(Exit::Usage, error).hint("name another file, or add `--overwrite`"));
             }
@@ -133,8 +133,11 @@ impl<'a> OutputFile<'a> {
         let mut whole = tempfile::Builder::new();
         let mut file = whole.prefix(".aegis-").permissions(Permissions::from_mode(0o666)).tempfile_in(parent)?;
         file.write_all(bytes)?;
-        let placed =
-            if self.replaces == Replaces::Asked(false) { file.persist_noclobber(&path) } else { file.persist(&path) };
+        let placed = if self.replaces == Replaces::OnRequest(false) {
+            file.persist_noclobber(&path)
+        } else {
+            file.persist(&path)
+        };
         placed.map(drop).map_err(|error| error.error)
     }
 }
@@ -148,10 +151,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let suite: &[u8] = b"<?xml version=\"1.0\"?>\n<testsuites></testsuites>";
         for (there, replaces, refused) in [
-            (None, Replaces::Asked(false), None),
-            (Some(&b"mine"[..]), Replaces::Asked(false), Some("exists, and what is there would be lost")),
-            (Some(b""), Replaces::Asked(false), Some("exists")),
-            (Some(b"mine"), Replaces::Asked(true), None),
+            (None, Replaces::OnRequest(false), None),
+            (Some(&b"mine"[..]), Replaces::OnRequest(false), Some("exists, and what is there would be lost")),
+            (Some(b""), Replaces::OnRequest(false), Some("exists")),
+            (Some(b"mine"), Replaces::OnRequest(true), None),
             (Some(b"mine"), Replaces::Earlier(ReportKind::Junit), Some("is no earlier JUnit file")),
             (Some(suite), Replaces::Earlier(ReportKind::Junit), None),
             (Some(b""), Replaces::Earlier(ReportKind::Junit), None),
@@ -186,7 +189,7 @@ mod tests {
     fn what_came_to_be_there_since_is_not_lost_either() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("out");
-        let file = OutputFile::named(&path, Replaces::Asked(false)).expect("free");
+        let file = OutputFile::named(&path, Replaces::OnRequest(false)).expect("free");
         fs::write(&path, "mine").expect("written");
         assert!(file.write(b"new").is_err());
         assert_eq!(fs::read(&path).expect("there"), b"mine");
@@ -195,14 +198,14 @@ mod tests {
     #[test]
     fn directories_are_refused_links_kept_and_devices_written_to() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(OutputFile::named(dir.path(), Replaces::Asked(true)).is_err());
+        assert!(OutputFile::named(dir.path(), Replaces::OnRequest(true)).is_err());
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         fs::write(&target, "mine").expect("written");
         std::os::unix::fs::symlink(&target, &link).expect("linked");
-        assert!(OutputFile::named(&link, Replaces::Asked(false)).is_err());
-        OutputFile::named(&link, Replaces::Asked(true)).expect("asked").write(b"new").expect("written");
+        assert!(OutputFile::named(&link, Replaces::OnRequest(false)).is_err());
+        OutputFile::named(&link, Replaces::OnRequest(true)).expect("asked").write(b"new").expect("written");
         assert!(link.is_symlink() && fs::read(&target).expect("there") == b"new");
-        let null = OutputFile::named(Path::new("/dev/null"), Replaces::Asked(false)).expect("a device");
+        let null = OutputFile::named(Path::new("/dev/null"), Replaces::OnRequest(false)).expect("a device");
         assert!(!null.write(b"new").expect("written"));
     }
 }

@@ -133,7 +133,7 @@ fn ready(name: Option<&str>, json: bool) -> Result<String, Failure> {
         None => plan::shipped(),
     };
     if json {
-        let row = |plan: &ShippedPlan| json!({"name": plan.name, "about": plan.about(), "text": plan.text});
+        let row = |plan: &ShippedPlan| json!({"name": plan.name, "about": plan.description(), "text": plan.text});
         return super::pretty(&plans.iter().map(row).collect::<Vec<_>>());
     }
     if let (Some(_), [plan]) = (name, plans.as_slice()) {
@@ -141,7 +141,7 @@ fn ready(name: Option<&str>, json: bool) -> Result<String, Failure> {
     }
     let width = plans.iter().map(|plan| plan.name.len()).max().unwrap_or_default();
     Ok(plans.iter().fold(String::new(), |mut text, plan| {
-        let _ = writeln!(text, "{:width$}  {}", plan.name, plan.about());
+        let _ = writeln!(text, "{:width$}  {}", plan.name, plan.description());
         text
     }))
 }

@@ -31,7 +31,7 @@ struct Far {
     done: usize,
     shown: usize,
     began: Instant,
-    said: Instant,
+    printed_at: Instant,
 }
 
 impl Far {
@@ -39,10 +39,10 @@ impl Far {
     fn advance(&mut self, shown: usize) -> Option<String> {
         self.done += 1;
         self.shown += shown;
-        if self.said.elapsed() < SAY_EVERY {
+        if self.printed_at.elapsed() < SAY_EVERY {
             return None;
         }
-        self.said = Instant::now();
+        self.printed_at = Instant::now();
         let Self { name, parts, done, shown, .. } = self;
         let shown = if *shown > 0 { format!("   {shown} shown so far") } else { String::new() };
         Some(format!("{name:<10}{done} of {parts}{shown}"))
@@ -108,7 +108,7 @@ impl Progress for ShownProgress {
         let mut far = self.far();
         self.erase(far.as_ref());
         let now = Instant::now();
-        *far = Some(Far { name: name.to_owned(), parts, done: 0, shown: 0, began: now, said: now });
+        *far = Some(Far { name: name.to_owned(), parts, done: 0, shown: 0, began: now, printed_at: now });
         self.draw(far.as_ref());
     }
 
@@ -139,7 +139,7 @@ mod tests {
     fn a_bar_says_how_far_a_stage_is_and_how_long_it_may_take() {
         let now = Instant::now();
         let bar = |done, parts, seconds| {
-            let far = Far { name: "clean".to_owned(), parts, done, shown: 0, began: now, said: now };
+            let far = Far { name: "clean".to_owned(), parts, done, shown: 0, began: now, printed_at: now };
             far.bar(Duration::from_secs(seconds))
         };
         let (full, none) = ("█".repeat(BAR), "░".repeat(BAR));

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     }
     let cassette = Arc::new(Cassette::open(&arguments.path)?.with_rules(arguments.matching.equality()?));
     capability::require(RunVerb::Prove, cassette.recording(), &arguments.path)?;
-    let (recorded, execute) = (HowStarted::of(&arguments.path)?, &arguments.execute);
+    let (recorded, execute) = (HowStarted::read(&arguments.path)?, &arguments.execute);
     let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;
     let program = recorded.required(&execute.command, execute.again, "prove")?;
     let upstream = live(&execute.proxy, execute.again, &cassette, &arguments.path)?;
@@ -101,7 +101,7 @@ fn prove(
     let made_alike = of_record(cassette).is_some_and(|recorded| recorded == of);
     let logs = Some(proxy.beneath(dir, cassette.run()).join("proof"));
     let (proxy, _) = ProxyArgs { log_dir: logs, asking: arguments.asking.clone(), ..proxy }.proxy(None)?;
-    let (kept, others) = kept(dir, &of)?;
+    let (kept, others) = recorded_proofs(dir, &of)?;
     let quiet = global.quiet;
     if kept.begun == 0 && !quiet {
         tell_anew(dir, &of, &others);
@@ -112,10 +112,10 @@ fn prove(
         let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
-        let mut said = (kept.treated.len(), kept.null.len());
+        let mut said = (kept.treated.len(), kept.control.len());
         let mut keep = |kept: &RecordedProof| {
             unwritten = write(dir, &others, kept).err().or(unwritten.take());
-            let arms = (kept.treated.len(), kept.null.len());
+            let arms = (kept.treated.len(), kept.control.len());
             if !quiet && std::mem::replace(&mut said, arms) != arms {
                 let line = format!("proved   {}  with {} runs, without {}", dir.display(), arms.0, arms.1);
                 screen::say_at_once(&line);
@@ -209,7 +209,7 @@ fn tell_anew(dir: &Path, of: &ProofOf, others: &[RecordedProof]) {
 }
 
 /// What was executed of just this before, and what of something else.
-fn kept(dir: &Path, of: &ProofOf) -> Result<(RecordedProof, Vec<RecordedProof>), Failure> {
+fn recorded_proofs(dir: &Path, of: &ProofOf) -> Result<(RecordedProof, Vec<RecordedProof>), Failure> {
     let path = dir.join(KEPT);
     let unread = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))

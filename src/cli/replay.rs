@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     }
     let replayed = Arc::new(replayed);
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
-    let again = HowStarted::of(&arguments.dir)?;
+    let again = HowStarted::read(&arguments.dir)?;
     let config = arguments.config.clone().or_else(|| again.config().filter(|_| arguments.again.again));
     let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
     let limit = settings::time_limit(arguments.timeout)?;

@@ -23,7 +23,7 @@ use super::{
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
-    trial::{ExecutionTalk, SaidExecution, cannot_check, failed, live, say_execution},
+    trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed, live, say_execution},
 };
 use crate::{
     attribution::{
@@ -58,11 +58,11 @@ struct Retrying<'a> {
 
 pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
-    let replaces = Replaces::Asked(arguments.overwrite);
+    let replaces = Replaces::OnRequest(arguments.overwrite);
     let file = arguments.pairs.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let cassette = arguments.matching.open(&arguments.dir)?;
     require(arguments, &cassette)?;
-    let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
+    let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
     let mut proxy = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
     proxy.log_dir = Some(proxy.beneath(&arguments.dir, cassette.run()).join("retry"));
     let meter = Meter::within(execute.budget.limits()?.budget, execute.budget.price);
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     }
     say_execution(&recorded, execute.again, &proxy, global.quiet);
     let (program, judge) = match executed {
-        SaidExecution::Whole(program, judge) if !arguments.dry_run => (program, judge),
+        ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return dry(arguments, global, &cassette, &executed),
     };
     let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, pairs: Vec::new(), file };
@@ -119,7 +119,7 @@ fn judge(arguments: &RetryArgs, proxy: &ProxyArgs, meter: &Meter, cassette: &Cas
     let config = arguments.execute.proxy.config.clone();
     JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
         .with_parameters(named.judge_parameter.clone())
-        .spending(BudgetArgs::of(meter.left(), arguments.execute.budget.price))
+        .spending(BudgetArgs::from_budget(meter.left(), arguments.execute.budget.price))
 }
 
 /// The critique of a file.
@@ -144,7 +144,7 @@ fn dry(
     arguments: &RetryArgs,
     global: &Global,
     cassette: &Cassette,
-    executed: &SaidExecution,
+    executed: &ExecutionSpec,
 ) -> Result<Finished, Failure> {
     let supposed = match &arguments.critique {
         Some(file) => vec![of_file(file, arguments, cassette)?],
@@ -214,10 +214,12 @@ impl RetryConductor for Retrying<'_> {
         let why = match rows.first() {
             None => "it says nothing".to_owned(),
             Some(row) => match (row.predictions.first(), &row.abstained) {
-                (Some(found), _) => match Critique::of(found, &row.method, steps, arguments.gold.as_deref()) {
-                    Ok(critique) => return Ok(Ok(critique)),
-                    Err(error) => error.to_string(),
-                },
+                (Some(found), _) => {
+                    match Critique::from_prediction(found, &row.method, steps, arguments.gold.as_deref()) {
+                        Ok(critique) => return Ok(Ok(critique)),
+                        Err(error) => error.to_string(),
+                    }
+                }
                 (None, why) => serde_json::to_string(why).unwrap_or_default(),
             },
         };
@@ -231,7 +233,7 @@ impl RetryConductor for Retrying<'_> {
         if let Some(said) = round.unrunnable_check.as_ref().filter(|_| round.gain.is_none()) {
             return Err(cannot_check(said));
         }
-        self.pairs.extend(pairs::of(&round, failed.cassette.recording())?);
+        self.pairs.extend(pairs::for_round(&round, failed.cassette.recording())?);
         Ok(round)
     }
 

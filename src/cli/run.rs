@@ -149,14 +149,14 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         ..Program::default()
     };
     let meter = arguments.budget.meter()?;
-    let monitoring = Monitoring::of(&config, proxy.upstream.name(), false)?;
+    let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), false)?;
     let executed = settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
         let executed = execute((proxy, &id), &program, arguments, meter).await;
         monitored.end().await;
         executed
     })??;
-    let concluded = ConcludedRun::of(executed, arguments);
+    let concluded = ConcludedRun::from_executed(executed, arguments);
     if !global.quiet {
         concluded.talk(global.color);
     }
@@ -228,7 +228,7 @@ async fn execute(
 }
 
 impl ConcludedRun {
-    fn of(executed: ExecutedRun, arguments: &RunArgs) -> Self {
+    fn from_executed(executed: ExecutedRun, arguments: &RunArgs) -> Self {
         let recorded = &executed.recording;
         let planned = recorded.manifest.plan.is_some();
         let client = planned.then(|| verdict::read(recorded)).filter(ClientVerdict::is_planned);
@@ -244,7 +244,7 @@ impl ConcludedRun {
             steps: executed.steps,
             uninspected: executed.uninspected,
             unread: unread(&recorded.trajectory.steps),
-            account: RunAccount::of(&recorded.trajectory.steps),
+            account: RunAccount::from_steps(&recorded.trajectory.steps),
             not_whole: not_whole(&recorded.trajectory.steps),
             fetches: executed.fetches,
             over_budget,

@@ -50,13 +50,13 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
         let error = format!("there is no directory `{}`", arguments.dir.display());
         return Err(Failure::new(Exit::Usage, error).hint("`aegis runs DIR`, where DIR holds recordings"));
     }
-    let mut runs = Listing::of(std::slice::from_ref(&arguments.dir)).runs;
+    let mut runs = Listing::scan(std::slice::from_ref(&arguments.dir)).runs;
     runs.retain(|row| arguments.trials || row.trial_of.is_none());
     if let Some(since) = &arguments.since {
         return since::run(&runs, since, &arguments.watch_rules, arguments.config.as_deref(), global);
     }
     if global.format == OutputFormat::Text {
-        let written = write(&runs, Screen::of(global), &mut io::stdout().lock());
+        let written = write(&runs, Screen::stdout(global), &mut io::stdout().lock());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let counts: Vec<String> = outcomes(&runs).iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();

@@ -38,7 +38,7 @@ pub(super) enum Colour {
 
 impl Screen {
     /// Standard output.
-    pub(super) fn of(global: &Global) -> Self {
+    pub(super) fn stdout(global: &Global) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let colours = coloured(global.color, terminal);
         let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -192,7 +192,7 @@ pub(super) fn draw(text: &str) {
 /// As [`Write`]; a reader that went away is none ([`Failure::is_broken_pipe`]).
 pub(super) fn tell(global: &Global, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let failed = |error| Failure::new(Exit::Infrastructure, error);
-    let screen = Screen::of(global);
+    let screen = Screen::stdout(global);
     let mut out = io::stdout().lock();
     if !screen.colours {
         return write(&mut out).map_err(failed);

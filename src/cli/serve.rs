@@ -142,17 +142,17 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }
-    let monitoring = Monitoring::of(&config, proxy.upstream.name(), arguments.control.is_some())?;
+    let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), arguments.control.is_some())?;
     let proxy = Arc::new(proxy);
     settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
-        let served = serve_until_told(Arc::clone(&proxy), &listen, &origins, named, arguments, global).await;
+        let served = serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, arguments, global).await;
         monitored.end().await;
         served
     })?
 }
 
-async fn serve_until_told(
+async fn serve_until_stopped(
     proxy: Arc<Proxy>,
     listen: &str,
     origins: &[String],
@@ -162,7 +162,7 @@ async fn serve_until_told(
 ) -> Result<Exit, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let (told, stop) = watch::channel(None::<ToldSignal>);
+    let (told, stop) = watch::channel(None::<StopSignal>);
     let control = match &arguments.control {
         Some(control) => Some(bind(control).await?),
         None => None,
@@ -181,13 +181,13 @@ async fn serve_until_told(
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {
         let token = control_token(&control, global);
-        let (proxy, stop) = (Arc::clone(&proxy), told_to_stop(stop.clone()));
+        let (proxy, stop) = (Arc::clone(&proxy), stop_requested(stop.clone()));
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
     let sealing = tokio::spawn(seal_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
     tokio::spawn(watch_signals(signals, told));
     let cut = tokio::select! {
-        cut = serve(Arc::clone(&proxy), listener, told_to_stop(stop.clone())) => cut,
+        cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
     };
     sealing.abort();
@@ -292,26 +292,26 @@ fn control_token(control: &TcpListener, global: &Global) -> String {
 
 /// A signal that we were told, and whether it was not the first.
 #[derive(Debug, Clone, Copy)]
-struct ToldSignal {
+struct StopSignal {
     signal: Signal,
     again: bool,
 }
 
 /// The first signal stops in order, the second at once.
-async fn watch_signals(signals: Option<Signals>, told: watch::Sender<Option<ToldSignal>>) {
+async fn watch_signals(signals: Option<Signals>, told: watch::Sender<Option<StopSignal>>) {
     let Some(mut signals) = signals else { return };
     let mut again = false;
     loop {
         let signal = signals.next().await;
-        told.send_replace(Some(ToldSignal { signal, again }));
+        told.send_replace(Some(StopSignal { signal, again }));
         again = true;
     }
 }
 
-async fn told_to_stop(mut stop: watch::Receiver<Option<ToldSignal>>) {
+async fn stop_requested(mut stop: watch::Receiver<Option<StopSignal>>) {
     let _ = stop.wait_for(Option::is_some).await;
 }
 
-async fn forced(mut stop: watch::Receiver<Option<ToldSignal>>) {
+async fn forced(mut stop: watch::Receiver<Option<StopSignal>>) {
     let _ = stop.wait_for(|told| told.is_some_and(|told| told.again)).await;
 }

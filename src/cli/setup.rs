@@ -57,7 +57,7 @@ pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
             let text = match global.format {
                 OutputFormat::Json => super::pretty(&checks)?,
                 OutputFormat::Text => {
-                    let screen = Screen::of(global);
+                    let screen = Screen::stdout(global);
                     checks.iter().map(|check| check.painted(screen)).collect()
                 }
             };

@@ -187,9 +187,9 @@ fn write_text(
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let traced = Traced::of(&arguments.dir);
-    let suspected = Suspected::of(&arguments.dir, recording.manifest.run.as_str(), &[]);
-    let origins = ReplyOrigins::of(recording, &arguments.dir);
+    let traced = Traced::read(&arguments.dir);
+    let suspected = Suspected::read(&arguments.dir, recording.manifest.run.as_str(), &[]);
+    let origins = ReplyOrigins::read(recording, &arguments.dir);
     if arguments.step.is_none() {
         head::write(recording, &arguments.dir, (traced.as_ref(), suspected.as_ref()), screen, out)?;
         if !recording.sealed {

@@ -38,12 +38,12 @@ pub(super) struct StatsArgs {
 }
 
 pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Failure> {
-    let replaces = Replaces::Asked(arguments.overwrite);
+    let replaces = Replaces::OnRequest(arguments.overwrite);
     let html = arguments.html.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let dataset = Dataset::open(&arguments.dataset).map_err(Failure::from)?;
     let counted = statistics::statistics(&dataset).map_err(Failure::from)?;
     if let (Some(path), Some(file)) = (&arguments.html, html) {
-        let page = dataset_bundle(&ViewerLibrary::of(vec![arguments.dataset.clone()]));
+        let page = dataset_bundle(&ViewerLibrary::new(vec![arguments.dataset.clone()]));
         let page = page.map_err(|error| {
             Failure::new(Exit::Usage, error).hint("leave out --html: the same figures are printed here")
         })?;

@@ -172,7 +172,7 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     settings::raise_file_limit();
     let files = TestFiles::named(arguments)?;
     let plans = choose(&arguments.plans)?;
-    let name = TestName::of(arguments.name.as_deref())?;
+    let name = TestName::parse(arguments.name.as_deref())?;
     let planned = name.runs(&plans, arguments.runs)?;
     let config = Config::load(arguments.config.as_deref())?;
     let mut wanted = arguments.proxy_args();
@@ -264,7 +264,7 @@ async fn conduct(
         }
         baseline = Some(made);
     }
-    let asked = baseline.as_ref().filter(|baseline| !baseline.is_in_vain()).map(|baseline| &baseline.asked);
+    let asked = baseline.as_ref().filter(|baseline| !baseline.is_in_vain()).map(|baseline| &baseline.calls);
     progress.stage("test", planned.len());
     let begun = Instant::now();
     let (mut runs, mut waiting) = (Vec::new(), planned.iter());
@@ -348,7 +348,7 @@ impl ConcludedTest {
     fn data(&self) -> serde_json::Value {
         let plans = self.plans.iter().map(|plan| {
             let runs: Vec<_> = self.runs.iter().filter(|run| run.plan == plan.name).map(TestedRun::data).collect();
-            json!({"plan": plan.name, "from": plan.from, "about": plan.about, "runs": runs})
+            json!({"plan": plan.name, "from": plan.from, "about": plan.description, "runs": runs})
         });
         json!({
             "test": self.name.as_str(), "dir": self.dir, "seconds": self.seconds,
@@ -373,7 +373,7 @@ impl ConcludedTest {
             file.write_aloud(report::junit(self, finished).as_bytes())?;
         }
         if let Some(file) = &files.html {
-            let made = viewer::bundle(&ViewerLibrary::of(vec![self.dir.clone()]));
+            let made = viewer::bundle(&ViewerLibrary::new(vec![self.dir.clone()]));
             file.write_aloud(made.map_err(|error| Failure::new(Exit::Usage, error))?.html.as_bytes())?;
         }
         if arguments.github || std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true") {

@@ -3,7 +3,7 @@
 mod arguments;
 mod dataset;
 mod dry;
-mod life;
+mod label;
 mod next;
 mod prepared;
 mod prior;
@@ -15,7 +15,7 @@ pub(super) use self::arguments::TraceArgs;
 use self::prepared::{PreparedSearch, PreparedTrace, beneath, require_corrections};
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, settings,
-    trial::{ExecutionTalk, SaidExecution, cannot_check, failed},
+    trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed},
 };
 use crate::{
     attribution::{Decisive, LabelRule, Trace, TraceFinding, label_of},
@@ -28,9 +28,9 @@ use crate::{
 
 pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
-    let PreparedTrace { cassette, executed, entry, search } = PreparedTrace::of(arguments, global)?;
+    let PreparedTrace { cassette, executed, entry, search } = PreparedTrace::prepare(arguments, global)?;
     let (program, judge) = match executed {
-        SaidExecution::Whole(program, judge) if !arguments.dry_run => (program, judge),
+        ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return dry::tell(&cassette, &search, &executed, arguments, global),
     };
     let traced = conduct((program, judge), Arc::clone(&cassette), search, arguments, global);
@@ -39,11 +39,11 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
         return Err(cannot_check(said));
     }
-    let label = life::settle(&finding, arguments.label, &arguments.dir, &cassette)?;
+    let label = label::settle(&finding, arguments.label, &arguments.dir, &cassette)?;
     if let Some(entry) = &entry {
         entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
     }
-    let next = next::line(&finding, arguments, &Capabilities::of(cassette.recording(), &arguments.dir));
+    let next = next::line(&finding, arguments, &Capabilities::new(cassette.recording(), &arguments.dir));
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {
@@ -62,7 +62,7 @@ async fn conduct(
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
-    let PreparedSearch { known, settings, prior, analyzer, proxy } = search;
+    let PreparedSearch { given: known, settings, prior, analyzer, proxy } = search;
     let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
     let (run, budget) = (&cassette.recording().trajectory, &arguments.execute.budget);
     let meter = Meter::within(budget.limits()?.budget, budget.price);
@@ -104,7 +104,7 @@ async fn conduct(
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.
 fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
-    life::replace(&dir.join("trace.json"), &text)
+    label::replace(&dir.join("trace.json"), &text)
 }
 
 fn finish(

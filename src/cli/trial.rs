@@ -38,7 +38,7 @@ pub(super) struct ExecuteArgs {
 
 /// What is executed and how it is judged, as a line says it.
 #[derive(Debug)]
-pub(super) enum SaidExecution {
+pub(super) enum ExecutionSpec {
     /// Both are said.
     Whole(Program, Judge),
     /// A dry run is asked before they are: these the line itself needs.
@@ -56,25 +56,25 @@ impl ExecuteArgs {
         recorded: &HowStarted,
         (verb, what): (&str, &str),
         dry_run: bool,
-    ) -> Result<SaidExecution, Failure> {
+    ) -> Result<ExecutionSpec, Failure> {
         if !dry_run {
             let program = recorded.required(&self.command, self.again, verb)?;
             let judge = self.trial.required_judge(recorded, self.again, what)?;
             settings::time_limit(self.trial.timeout)?;
-            return Ok(SaidExecution::Whole(program, judge));
+            return Ok(ExecutionSpec::Whole(program, judge));
         }
         let program = recorded.program(&self.command, self.again, verb)?;
         let judge = self.trial.judge(recorded, self.again)?;
         settings::time_limit(self.trial.timeout)?;
         let needs = [(judge.is_none(), "--check CMD"), (program.is_none(), "-- CMD")];
         Ok(match (program, judge) {
-            (Some(program), Some(judge)) => SaidExecution::Whole(program, judge),
-            _ => SaidExecution::Lacks(needs.iter().filter(|(lacks, _)| *lacks).map(|(_, words)| *words).collect()),
+            (Some(program), Some(judge)) => ExecutionSpec::Whole(program, judge),
+            _ => ExecutionSpec::Lacks(needs.iter().filter(|(lacks, _)| *lacks).map(|(_, words)| *words).collect()),
         })
     }
 }
 
-impl SaidExecution {
+impl ExecutionSpec {
     /// What the line itself would be refused without, for the last line of a dry run.
     pub(super) fn needs(&self) -> String {
         match self {
@@ -164,7 +164,7 @@ pub(super) fn failed(error: ExecutionError) -> Failure {
 /// another one unasked.
 /// With `again`, the recorded configuration is read where none is named.
 pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
-    let recorded = HowStarted::of(dir)?;
+    let recorded = HowStarted::read(dir)?;
     let config = proxy.config.clone().or_else(|| recorded.config().filter(|_| again.again));
     let later_roster = cassette.recording().later_roster().to_vec();
     let proxy = &ProxyArgs { config, later_roster, ..proxy.clone() };

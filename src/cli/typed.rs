@@ -14,11 +14,11 @@ pub(super) struct TypedLine {
 impl TypedLine {
     /// The line that started this process.
     pub(super) fn of_process() -> Self {
-        Self::of(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect())
+        Self::new(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect())
     }
 
     /// The line of these words.
-    pub(super) fn of(mut options: Vec<String>) -> Self {
+    pub(super) fn new(mut options: Vec<String>) -> Self {
         let end = options.iter().position(|word| word == "--").unwrap_or(options.len());
         let rest = options.split_off(end);
         Self { options, rest }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn options_are_taken_out_and_put_in_and_words_stay_words() {
-        let line = |words: &[&str]| TypedLine::of(words.iter().map(|&word| word.to_owned()).collect());
+        let line = |words: &[&str]| TypedLine::new(words.iter().map(|&word| word.to_owned()).collect());
         let typed =
             line(&["trace", "r 1", "--pairs", "4", "--pairs=5", "--pairs-x", "--check", "it's", "--", "p", "--pairs"]);
         assert!(typed.says("--check") && !typed.says("--pair") && !line(&["a", "--", "--b"]).says("--b"));

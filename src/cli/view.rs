@@ -61,9 +61,9 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
         let error = format!("there is nothing at `{}`", missing.display());
         return Err(Failure::new(Exit::Usage, error).hint("`aegis view DIR`, where DIR is or holds recordings"));
     }
-    let replaces = Replaces::Asked(arguments.overwrite);
+    let replaces = Replaces::OnRequest(arguments.overwrite);
     let file = arguments.bundle.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
-    let library = ViewerLibrary::of(arguments.dirs.clone());
+    let library = ViewerLibrary::new(arguments.dirs.clone());
     let library = match &arguments.annotate {
         None if arguments.with_annotations => library.with_annotations(),
         None => library,

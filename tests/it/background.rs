@@ -148,7 +148,7 @@ async fn edits_of_replies_in_the_background_are_refused() {
             let failed = recording.manipulator_failures.iter().filter(|failed| failed.why == REFUSED).count();
             assert_eq!((failed, notes(&recording, REFUSED).len()), if as_note { (0, 1) } else { (1, 0) }, "{name}");
             assert!(steps[0].injected.iter().all(|error| !error.delivered), "{name}");
-            assert!(Ruling::of(&recording).label().is_err(), "{name}");
+            assert!(Ruling::new(&recording).label().is_err(), "{name}");
         }
     }
 }
@@ -165,7 +165,7 @@ async fn a_fault_of_the_connection_acts_at_once() {
     let recording = lab.sealed("r0").await;
     assert_eq!(status(&reply_of(&recording, 0).0), "queued");
     assert_eq!(recording.manipulator_failures.iter().filter(|failed| failed.why == REFUSED).count(), 1);
-    assert!(Ruling::of(&recording).label().is_err());
+    assert!(Ruling::new(&recording).label().is_err());
 }
 
 /// The simulator gives equal questions equal ids.

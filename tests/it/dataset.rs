@@ -32,7 +32,7 @@ fn cells(dir: &Path) -> BTreeMap<String, Value> {
 fn about(cell: &Value, kind: SampleKind, twin: Option<String>, question: &str) -> About {
     let text = |key: &str| cell[key].as_str().unwrap_or_default().to_owned();
     let task = Task { id: text("task"), question: question.to_owned(), answer: text("expected"), ..Task::default() };
-    let split = Some(Splits::default().of(&task));
+    let split = Some(Splits::default().assign(&task));
     About { kind, system: text("system"), task, final_answer: text("answer"), split, clean_twin: twin }
 }
 
@@ -69,13 +69,16 @@ fn samples(dir: &Path) -> Vec<Sample> {
         let twin_id = twin.manifest.run.to_string();
         let mut clean = about(cell, SampleKind::Clean, None, question);
         clean.final_answer.clone_from(&clean.task.answer);
-        built.insert(twin_id.clone(), Sample::of(twin, clean).expect("builds"));
+        built.insert(twin_id.clone(), Sample::from_recording(twin, clean).expect("builds"));
         let facts = recording.label.take().expect("a label").into_content();
         let verified = facts.status == LabelStatus::Verified;
         let evidence =
-            verified.then(|| Evidence { clean: Tally::of(1, 1), controls: Tally::of(1, 1), ..Evidence::default() });
+            verified.then(|| Evidence { clean: Tally::new(1, 1), controls: Tally::new(1, 1), ..Evidence::default() });
         recording.label = Some(Label::ruled(LabelContent { evidence, ..facts }));
-        built.insert(run, Sample::of(&recording, about(cell, kind, Some(twin_id), question)).expect("builds"));
+        built.insert(
+            run,
+            Sample::from_recording(&recording, about(cell, kind, Some(twin_id), question)).expect("builds"),
+        );
     }
     built.into_values().collect()
 }

@@ -235,7 +235,7 @@ manipulator.{edit}
     let recording = lab.sealed("r0").await;
     let endings: Vec<_> =
         recording.trajectory.steps.iter().map(|step| step.last_attempt().and_then(|last| last.ending)).collect();
-    let ruling = Ruling::of(&recording);
+    let ruling = Ruling::new(&recording);
     for (step, ending) in (0..).zip(&endings) {
         let expected = if *ending == Some(CallEnding::Answered) { Ok(()) } else { Err(NoLabel::Unanswered) };
         assert_eq!(ruling.may_name(step), expected, "{} {ending:?}: whether a label may name it", api.name);

@@ -192,7 +192,7 @@ async fn a_step_that_a_fault_ended_is_not_put_down_to_the_upstream() {
         assert_ne!(seen(&lab, "solver", "x").await.0.text(), chat_reply(REPLY), "the edit is delivered");
         seen(&lab, "critic", "y").await;
         let recording = lab.sealed("r0").await;
-        let derived = Ruling::of(&recording).label();
+        let derived = Ruling::new(&recording).label();
         assert_eq!((derived.err(), recording.label.is_none()), (reason, reason.is_some()), "{plan}");
     }
     // Healed by a retry, it has ended nothing.
@@ -216,7 +216,7 @@ async fn a_request_that_is_refused_as_edited_makes_no_label() {
         let mut lab = Lab::before(upstream.address, Setup::planned(plan)).await;
         seen(&lab, "solver", "x").await;
         let recording = lab.sealed("r0").await;
-        let derived = Ruling::of(&recording).label();
+        let derived = Ruling::new(&recording).label();
         assert_eq!((derived.err(), recording.label.is_none()), (reason, reason.is_some()));
     }
 }
@@ -242,7 +242,7 @@ async fn an_edit_with_nothing_to_edit_leaves_the_label_to_the_others() {
             seen(&lab, agent, "x").await;
         }
         let recording = lab.sealed("r0").await;
-        let label = Ruling::of(&recording).label();
+        let label = Ruling::new(&recording).label();
         let seen =
             label.map(|label| label.errors.iter().map(|entry| entry.error.agent.to_string()).collect::<Vec<_>>());
         match named {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use aegis::{
-    dataset::{About, Said, Sample, SampleKind, Task},
+    dataset::{About, Sample, SampleKind, SampleMessage, Task},
     foreign::{self, ForeignOptions},
     recording::{self, Recording},
     trajectory::{Reason, Source, Verdict},
@@ -54,11 +54,11 @@ fn sample(recording: &Recording) -> Sample {
         split: None,
         clean_twin: None,
     };
-    Sample::of(recording, about).expect("a sample")
+    Sample::from_recording(recording, about).expect("a sample")
 }
 
 /// A message in short: who, what, calls, whom it answers.
-fn line(said: &Said) -> String {
+fn line(said: &SampleMessage) -> String {
     let calls: Vec<String> = said.calls.iter().map(|call| format!("{}({})", call.name, call.arguments)).collect();
     let answers = said.answers.as_ref().map(|_| "<").unwrap_or_default();
     format!("{}{answers} {} {}", said.role, said.text, calls.join(" "))

@@ -218,14 +218,14 @@ async fn the_client_sees_what_it_would_have_seen_and_the_record_keeps_what_came(
             assert_eq!(attempt.delivered(), without[number].1.as_slice(), "{style:?} {number}");
             assert!(attempt.reply_delivered.is_none() && attempt.exact, "nothing was edited");
             // Of what the client asked itself, nothing was taken out.
-            let said = attempt.reply_fuller.as_ref().unwrap_or(&attempt.reply);
-            assert_eq!(attempt.reply_fuller.is_some(), number != 5, "{style:?} {number}");
+            let said = attempt.reply_with_logprobs.as_ref().unwrap_or(&attempt.reply);
+            assert_eq!(attempt.reply_with_logprobs.is_some(), number != 5, "{style:?} {number}");
             let logprobs = surface.logprobs(said, attempt.streamed);
             let expected: &[f64] = if number == 2 { &[-0.5] } else { &[-0.25, -1.5, -0.125] };
             assert_eq!(logprobs, expected, "{style:?} {number}");
         }
         // The recording replays, and tells nothing of it to whoever asks again.
-        assert!(last_attempts(plain.path()).iter().all(|(_, attempt)| attempt.reply_fuller.is_none()));
+        assert!(last_attempts(plain.path()).iter().all(|(_, attempt)| attempt.reply_with_logprobs.is_none()));
     }
 }
 

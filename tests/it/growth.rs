@@ -115,7 +115,7 @@ fn edit_reply(injection: &Injection, grown: &Grown, body: &Bytes) -> Option<Resu
 /// The same of an edited request.
 fn edit_request(injection: &Injection, grown: &Grown, body: &Bytes) -> Option<Result<(), String>> {
     let outline = door::outline(grown.surface, body).unwrap_or_else(|error| panic!("{}: {error}", grown.what));
-    assert!(!outline.said.is_empty());
+    assert!(!outline.messages.is_empty());
     let before = door::request(grown.surface, body).unwrap_or_else(|error| panic!("{}: {error}", grown.what));
     let after = injection.edit_request(&before, &context(&before)).ok()?;
     let written = door::write_request(grown.surface, body, &before, &after).map_err(|error| error.to_string());

@@ -204,8 +204,8 @@ async fn plans_that_are_added_to_an_unchanged_system_cost_few_controls_more() {
         let said = lab.run(&["--jobs", "2", "--resume"]).await;
         assert_eq!((lab.count(true, "verified"), lab.count(false, "benign")), (4, 2), "{said}");
         let cells = fs::read_dir(lab.out().join("cells")).expect("cells").flatten();
-        let nulls = cells.filter(|entry| json_of(&entry.path())["kind"]["cell"] == "null").count();
-        assert_eq!(nulls, 2 * controls, "{said}");
+        let controls_arm = cells.filter(|entry| json_of(&entry.path())["kind"]["cell"] == "null").count();
+        assert_eq!(controls_arm, 2 * controls, "{said}");
         assert!(!said.contains("in between"), "{said}");
     }
 }

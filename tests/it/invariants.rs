@@ -52,7 +52,7 @@ async fn planned_matched_applied_and_delivered_are_four_facts() {
     assert_ne!(edit.before, edit.after, "applied");
     assert!(!edit.delivered, "not delivered");
     assert_eq!(recording.label, None);
-    assert_eq!(Ruling::of(&recording).label().expect_err("no label"), NoLabel::NotInjected);
+    assert_eq!(Ruling::new(&recording).label().expect_err("no label"), NoLabel::NotInjected);
     // Planned, and never matched.
     let mut lab = Lab::before(upstream.address, Setup::planned(CORRUPT)).await;
     lab.post("/a/critic/v1/chat/completions", &chat("x")).await;

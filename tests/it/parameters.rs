@@ -237,7 +237,7 @@ async fn a_model_that_rewrites_is_asked_without_what_its_upstream_refuses() {
         assert_eq!(parameters(&put), ["temperature", "max_completion_tokens", "response_format"]);
     }
     // The record makes the same edits again, and nobody is asked.
-    let recorded = Arc::new(RecordedAnswers::of(&recording));
+    let recorded = Arc::new(RecordedAnswers::from_recording(&recording));
     let (got_again, again_again, second) = asked(&Arc::new(Asking::new(recorded, settings))).await;
     assert_eq!((got_again, again_again, rewriter.asked().len()), (got, again, 5));
     assert_eq!(second.manipulator_failures, []);

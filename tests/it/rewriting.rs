@@ -191,7 +191,7 @@ async fn a_recorded_answer_makes_the_same_edit_again() {
     let mut first =
         Lab::before(upstream.address, once(Asking::new(Arc::new(Simulator::new(7)), settings.clone()))).await;
     let got = call(&first, "same", &plan, &asked(false)).await;
-    let recorded = Arc::new(RecordedAnswers::of(&first.sealed("same").await));
+    let recorded = Arc::new(RecordedAnswers::from_recording(&first.sealed("same").await));
     let mut second =
         Lab::before(upstream.address, once(Asking::new(Arc::clone(&recorded) as _, settings.clone()))).await;
     assert_eq!(call(&second, "same", &plan, &asked(false)).await, got);

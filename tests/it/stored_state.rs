@@ -79,7 +79,7 @@ async fn a_fetch_of_an_edited_reply_undoes_the_edit() {
             let said: Vec<_> = failed.iter().map(|failed| (failed.step, failed.why.as_str())).collect();
             assert_eq!(said, if fetches { vec![(0, why.as_str())] } else { vec![] }, "{path} {streamed}");
             assert_eq!(notes(&recording, &why).len(), said.len());
-            assert_eq!(Ruling::of(&recording).label().is_ok(), !fetches && plan == PLAN, "{path} {streamed}");
+            assert_eq!(Ruling::new(&recording).label().is_ok(), !fetches && plan == PLAN, "{path} {streamed}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A line that was printed and was not so, and what is printed now.
-struct ToldLine {
+struct PrintedLine {
     /// What was printed, and what was so.
     was: &'static str,
     /// What is typed, for a shell.
@@ -20,79 +20,79 @@ struct ToldLine {
 }
 
 /// What is typed in the directory that [`made`] makes. `PIPELINE` is the example program on the task, `ROOT` the project.
-const LINES: &[ToldLine] = &[
-    ToldLine {
+const LINES: &[PrintedLine] = &[
+    PrintedLine {
         was: "`trace` suggested for an imported run, which it refuses",
         typed: "aegis show $IMPORTED; aegis attribute $IMPORTED --method rules; aegis show $IMPORTED --format json",
         has: &["its bodies are remade", "cannot be replayed, forked, traced or proven"],
         lacks: &["aegis trace"],
     },
-    ToldLine {
+    PrintedLine {
         was: "`--again` suggested for a run of `serve`, which holds no command",
         typed: "aegis attribute logs/served --method rules; aegis show logs/served --format json",
         has: &["aegis trace logs/served", "-- CMD"],
         lacks: &["--again"],
     },
-    ToldLine {
+    PrintedLine {
         was: "a record answered the first steps of a traced run, all of whose calls were live",
         typed: "aegis trace logs/failed --redraw --check false --again --budget runs=2 >trace.txt 2>&1; \
                 aegis show logs/failed --format json; aegis show logs/failed",
         has: &["\"origin\":\"live\""],
         lacks: &["\"origin\":\"recorded\"", "200 recorded", "\"origin\":\"replaced\""],
     },
-    ToldLine {
+    PrintedLine {
         was: "the altered bytes of a repeat called live",
         typed: "aegis fork logs/planted --at 2 --check false --again --format json >fork.json; \
                 aegis show $(grep -o '\"run_dir\":\"[^\"]*' fork.json | head -1 | cut -d'\"' -f4) --format json",
         has: &["\"origin\":\"altered_again\""],
         lacks: &[],
     },
-    ToldLine {
+    PrintedLine {
         was: "imported replies: masked or cut, live, answered with 200",
         typed: "aegis show $IMPORTED --step 0; aegis show $IMPORTED --format json | grep -o '\"origin\":\"[a-z]*\"'; \
                 aegis import --from whowhen ww/1.json --out imported-rows; cat imported-rows/dataset.jsonl",
         has: &["(remade from a trace)", "\"origin\":\"remade\""],
         lacks: &["masked", "\"origin\":\"live\"", "\"status\":200"],
     },
-    ToldLine {
+    PrintedLine {
         was: "a run's seconds counted until `serve` ended, over a second after the last call",
         typed: "aegis runs logs --format json | tr '{' '\\n' | grep '\"run\":\"served\"' | grep -o '\"seconds\":[0-9.]*'",
         has: &["\"seconds\":0."],
         lacks: &["\"seconds\":1", "\"seconds\":2"],
     },
-    ToldLine {
+    PrintedLine {
         was: "`nothing was executed for it` of a planted run that a trace had executed",
         typed: "aegis trace logs/planted --redraw --again --budget runs=4 >trace.txt 2>&1; aegis show logs/planted",
         has: &["a trace executed "],
         lacks: &["nothing was executed for it"],
     },
-    ToldLine {
+    PrintedLine {
         was: "ready-made plans said to be taken by name, and not read",
         typed: "aegis campaign ready.toml --dry-run --manipulator-upstream simulator; aegis plan check fm-1.1-request; \
                 aegis plan ready --help",
         has: &["nothing was run: at most", "RESULT  ok"],
         lacks: &["cannot read"],
     },
-    ToldLine {
+    PrintedLine {
         was: "`RESULT ok` of a dry run whose line is refused",
         typed: "aegis campaign ready.toml --dry-run; aegis trace logs/served --redraw --check false --dry-run -- PIPELINE; \
                 aegis campaign ready.toml --out nowhere --resume --dry-run --manipulator-upstream simulator",
         has: &["no model is named", "which nothing you configured names", "nowhere"],
         lacks: &["RESULT  ok"],
     },
-    ToldLine {
+    PrintedLine {
         was: "a trace's `at most` that it exceeded",
         typed: "aegis trace logs/blind --twin logs/passed --redraw --check false --dry-run -- PIPELINE",
         has: &["at most, whatever the model says: ", "where none makes more calls than were recorded"],
         lacks: &["at most 51 executions"],
     },
-    ToldLine {
+    PrintedLine {
         was: "a rule `$schema` that nobody wrote, of a check with `tools` and `rewrite_calls`",
         typed: "aegis plan check calls.toml",
         has: &["1 check passed"],
         lacks: &["$schema", "is not understood"],
     },
-    ToldLine {
+    PrintedLine {
         was: "one evidence with two numbers: e in the trace, and another in label.json and `show`",
         typed: "aegis trace logs/blind --twin logs/passed --check \"CHECK\" --dataset kept --tasks tasks.jsonl --task t \
                 -- PIPELINE >trace.txt; cat trace.txt; \
@@ -102,7 +102,7 @@ const LINES: &[ToldLine] = &[
         has: &["equal evidence", "a step is named at e 100,", " of 100 in "],
         lacks: &["of 200", "of 300"],
     },
-    ToldLine {
+    PrintedLine {
         was: "the label of a natural error as that of an injection, delivered by the operator `counterfactual`",
         typed: "aegis run --upstream simulator --check \"grep -q 'ANSWER: 94'\" --run natural -- PIPELINE; \
                 printf '%s' '{\"step\": 2, \"reply\": \"APPROVE\\nANSWER: 94\"}' >fix.jsonl; \
@@ -123,7 +123,7 @@ const LINES: &[ToldLine] = &[
         ],
         lacks: &["\"injection\"", "\"delivered\"", "\"operator\"", ": by solver"],
     },
-    ToldLine {
+    PrintedLine {
         was: "the page blames the commitment, and each step whose correction heals the run",
         typed: "aegis view logs/blind --bundle page.html && cat page.html",
         has: &[
@@ -134,19 +134,19 @@ const LINES: &[ToldLine] = &[
         ],
         lacks: &["'blamed", "blamed: "],
     },
-    ToldLine {
+    PrintedLine {
         was: "`max_calls` left at 200 though the recorded run made few calls, and the bounds that follow",
         typed: "aegis init mine --from logs/passed && cat mine/campaign.toml && aegis campaign mine/campaign.toml --dry-run",
         has: &["max_calls = 12   # of one run: 4 times the 3 model calls of the recorded one; the default is 200"],
         lacks: &["24600 model calls", "max_calls = 200"],
     },
-    ToldLine {
+    PrintedLine {
         was: "`name fewer runs` of a directory that holds no run",
         typed: "aegis view ww --bundle none.html",
         has: &["no run, campaign or dataset was found"],
         lacks: &["name fewer runs"],
     },
-    ToldLine {
+    PrintedLine {
         was: "a warm start that says nothing of runs that it did not fork",
         typed: "PYTHONHASHSEED=0 python3 ROOT/examples/warm/warm.py main.py -- python3 -W ignore main.py; \
                 PYTHONHASHSEED=0 python3 ROOT/examples/warm/warm.py main.py -- true",
@@ -156,20 +156,20 @@ const LINES: &[ToldLine] = &[
         ],
         lacks: &[],
     },
-    ToldLine {
+    PrintedLine {
         was: "two runs of which one got an edited request, and nothing of the edit",
         typed: "aegis diff logs/passed logs/asked; aegis diff logs/passed logs/asked --format json; \
                 aegis view logs/passed logs/asked --bundle two.html && cat two.html",
         has: &["request as delivered", "\"sent\":[{", "An injection edited the request"],
         lacks: &["no difference"],
     },
-    ToldLine {
+    PrintedLine {
         was: "the system `captain-agent` of any file of Who&When's shape",
         typed: "aegis import --from whowhen ww/1.json --out rows && cat rows/dataset.jsonl",
         has: &["\"system\":\"\""],
         lacks: &["captain-agent"],
     },
-    ToldLine {
+    PrintedLine {
         was: "`customer\\'s` in a proposed roster, `&lt;` between backticks, and one of a thing as several",
         typed: "aegis agents logs/served --suggest; aegis agents logs/served; aegis reference pages && cat pages/configuration.md; \
                 aegis retry logs/failed --check false --rounds 1 --again --dry-run; aegis import --from whowhen ww/1.json --out one; \

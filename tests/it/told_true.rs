@@ -8,7 +8,7 @@ const MISTAKES: (&str, &str) = ("tests/it/mistakes.rs", "each_is_answered_with_w
 const RESUME: &str = "tests/it/campaign/resume.rs";
 const BUDGET: (&str, &str) = ("tests/it/campaign/budget.rs", "a_dry_run_does_nothing_and_says_the_most_it_could_cost");
 const TRACER: &str = "crates/dataset/src/dataset/formats/tracer_tests.rs";
-const TOLD: &str = "crates/dataset/src/dataset/formats/told_tests.rs";
+const TOLD: &str = "crates/dataset/src/dataset/formats/provenance_tests.rs";
 const FORMATS: &str = "tests/it/formats.rs";
 const DATASET: &str = "crates/dataset/src/dataset/tests.rs";
 const ROWS: &str = "tests/it/rows.rs";
@@ -140,7 +140,10 @@ const DATA: &[Point] = &[
     ),
     (
         "a card counts samples",
-        &[("crates/dataset/src/dataset/formats/kept_tests.rs", "a_folder_says_what_each_of_its_formats_leaves_out")],
+        &[(
+            "crates/dataset/src/dataset/formats/selected_claims_tests.rs",
+            "a_folder_says_what_each_of_its_formats_leaves_out",
+        )],
     ),
     ("rewards read what Python reads", &[("crates/statistics/src/score/reward/hierarchical_tests.rs", "texts")]),
     ("a recording goes out without a data set", &[(FORMATS, "one_recorded_run_goes_out_where_nothing_is_claimed")]),

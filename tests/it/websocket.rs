@@ -87,7 +87,7 @@ async fn a_websocket_is_tunnelled_counted_and_marked_uninspected() {
     // What the plan wanted of it is said to be undeliverable.
     assert!(recording.notes.iter().any(|note| note.contains("cannot be edited: the step is a WebSocket")));
     assert_eq!(recording.manipulator_failures.len(), 1);
-    assert_eq!(Ruling::of(&recording).label().err(), Some(NoLabel::ManipulatorFailed));
+    assert_eq!(Ruling::new(&recording).label().err(), Some(NoLabel::ManipulatorFailed));
 }
 
 /// Neither the offer of a switch nor a refusal of it opens the gate.

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     attribution::{
-        JudgeSettings, KeptAnswers, LogJudge,
+        AnswerCache, JudgeSettings, LogJudge,
         methods::{self, LearnedRanker, Method, Needs},
     },
     budget::Ledger,
@@ -291,7 +291,7 @@ impl JudgeArgs {
     }
 
     /// The same with a cassette.
-    pub(in crate::cli) fn kept_in(mut self, cassette: Option<PathBuf>) -> Self {
+    pub(in crate::cli) fn with_cassette(mut self, cassette: Option<PathBuf>) -> Self {
         self.log_dir = self.log_dir.filter(|_| cassette.is_none());
         self.cassette = cassette;
         self
@@ -342,8 +342,8 @@ impl JudgeArgs {
         let upstream = settings::other_upstream(url, key_env.as_deref(), &proxied)?;
         let redactor = self.recording()?.redactor;
         let kept = match cassette {
-            Some(dir) => KeptAnswers::read(dir, redactor)?,
-            None => KeptAnswers::none(redactor),
+            Some(dir) => AnswerCache::read(dir, redactor)?,
+            None => AnswerCache::none(redactor),
         };
         let run = settings::fresh_run_id();
         let dir = cassette.as_deref().or(log_dir.as_deref());

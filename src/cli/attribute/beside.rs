@@ -33,10 +33,10 @@ pub(super) fn keep(logs: &Logs, rows: &[Vec<Attributed>], global: &Global) {
 }
 
 /// A row, and what its method does: who opens the page need not know the methods by name.
-fn told(row: &Attributed) -> serde_json::Result<Value> {
+fn row_json(row: &Attributed) -> serde_json::Result<Value> {
     let mut told = serde_json::to_value(row)?;
     if let (Some(fields), Some(method)) = (told.as_object_mut(), methods::method(&row.method)) {
-        fields.insert("about".to_owned(), method.about().into());
+        fields.insert("about".to_owned(), method.description().into());
     }
     Ok(told)
 }
@@ -49,7 +49,7 @@ fn put(dir: &Path, rows: &[Attributed]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error),
     };
-    let new: Vec<Value> = rows.iter().filter(|row| row.method != COMBINED).map(told).collect::<Result<_, _>>()?;
+    let new: Vec<Value> = rows.iter().filter(|row| row.method != COMBINED).map(row_json).collect::<Result<_, _>>()?;
     let stays = |row: &Value| !new.iter().any(|new| same_question(new, row));
     let former = former.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter(stays);
     let mut text = Vec::new();

@@ -37,7 +37,7 @@ pub(super) fn read(arguments: &AttributeArgs, methods: &[&str]) -> Result<Calibr
         let scores = scored(&chosen);
         let known: Vec<CalibrationRow> =
             predictions.iter().filter_map(|prediction| row(prediction, &golds, &scores)).collect();
-        let calibrated = Calibrated::of(&known, arguments.alpha);
+        let calibrated = Calibrated::calibrate(&known, arguments.alpha);
         let none = || {
             usage(format!(
                 "none of the rows of `{method}` is about a run of {} with a labelled step",

@@ -47,7 +47,7 @@ pub(super) fn run(
         let written = std::io::stdout().write_all(lines.as_bytes());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let most = price.of(Usage { input: all.bytes, output: all.answers });
+    let most = price.cost(Usage { input: all.bytes, output: all.answers });
     let money = if most > 0.0 { format!(", {most:.4} in money") } else { String::new() };
     let summary = format!(
         "at most {} calls, {} tokens{money} over {} runs; nothing was asked",

@@ -60,8 +60,8 @@ pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failu
                 && !other.task.id.is_empty()
                 && other.task.id == sample.task.id
         };
-        let run = LoggedRun::of(sample, gold);
-        let others = samples.iter().filter(same).map(|other| LoggedRun::of(other, false));
+        let run = LoggedRun::from_sample(sample, gold);
+        let others = samples.iter().filter(same).map(|other| LoggedRun::from_sample(other, false));
         let others = others
             .chain(against.iter().filter(|other| other.problem.is_empty() || run.problem == other.problem).cloned())
             .collect();
@@ -125,7 +125,7 @@ fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun
     let failed = vec![FailedLog { run, others, gold: None }];
     let corrected = twin.as_ref().map(|twin| format!("--twin {} ", shell_word(&twin.to_string_lossy())));
     let corrected = format!("{}--redraw", corrected.unwrap_or_default());
-    let trace = Capabilities::of(&recording, path).line_with(RunVerb::Trace, &corrected).ok();
+    let trace = Capabilities::new(&recording, path).line_with(RunVerb::Trace, &corrected).ok();
     Ok(Logs { failed, recorded: Some(path.to_owned()), trace, notes })
 }
 
@@ -172,7 +172,7 @@ fn against(facts: &RunFacts) -> Result<Vec<LoggedRun>, Failure> {
         if formats::is_recording(path) {
             found.push(of_task(logged(&recording::read(path)?, &RunFacts::default(), false)?));
         } else if let Ok(dataset) = Dataset::open(path) {
-            found.extend(all(&dataset)?.iter().map(|sample| LoggedRun::of(sample, false)));
+            found.extend(all(&dataset)?.iter().map(|sample| LoggedRun::from_sample(sample, false)));
         } else {
             let runs = runs(path);
             if runs.is_empty() {

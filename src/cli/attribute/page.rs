@@ -114,17 +114,17 @@ fn runs(page: &mut String, logs: &Logs, rows: &[Vec<Attributed>]) {
             truth.unwrap_or_default()
         );
         for row in rows {
-            said(page, row);
+            write_row(page, row);
         }
         page.push_str("</table></details>\n");
     }
 }
 
-fn said(page: &mut String, row: &Attributed) {
+fn write_row(page: &mut String, row: &Attributed) {
     let found = row.predictions.first();
     let score = found.and_then(|found| found.score).map(|score| format!("{score:.2}")).unwrap_or_default();
     let why = match (&row.abstained, found) {
-        (Some(why), _) => why.said(),
+        (Some(why), _) => why.reason(),
         (None, Some(found)) => found.reason.as_str(),
         (None, None) => "",
     };

@@ -44,7 +44,7 @@ pub(super) fn write(log: &FailedLog, rows: &[Attributed], next: Option<&str>, ou
     writeln!(out)?;
     for row in rows {
         let said = if let Some(why) = &row.abstained {
-            format!("{}: {}", named(row), why.said().chars().take(100).collect::<String>())
+            format!("{}: {}", named(row), why.reason().chars().take(100).collect::<String>())
         } else {
             let score = row.predictions.first().and_then(|found| found.score);
             format!("{}{}", named(row), score.map(|score| format!("  score {score:.2}")).unwrap_or_default())

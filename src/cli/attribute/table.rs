@@ -136,7 +136,7 @@ fn why(rows: &[Vec<Attributed>], out: &mut dyn Write) -> io::Result<()> {
     let mut kinds: std::collections::BTreeMap<(&str, &str), (usize, &str)> = std::collections::BTreeMap::new();
     for row in rows.iter().flatten() {
         if let Some(why) = &row.abstained {
-            kinds.entry((&row.method, why.name())).or_insert((0, why.said())).0 += 1;
+            kinds.entry((&row.method, why.name())).or_insert((0, why.reason())).0 += 1;
         }
     }
     for ((method, kind), (count, said)) in kinds {

@@ -39,7 +39,8 @@ fn again(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> String {
 /// The typed line with what the environment or a default said.
 fn spoken(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> TypedLine {
     let out = Some(out.display().to_string());
-    let unsaid = [("--out", &out), ("--upstream", &arguments.upstream)].into_iter().chain(arguments.asking.said());
+    let unsaid =
+        [("--out", &out), ("--upstream", &arguments.upstream)].into_iter().chain(arguments.asking.given_options());
     let said = |line: TypedLine, (name, value): (&str, &Option<String>)| match value {
         Some(value) if !line.says(name) => line.with([name.to_owned(), value.clone()]),
         _ => line,
@@ -75,7 +76,7 @@ mod tests {
             let line = Line::parse_from(std::iter::once("aegis".to_owned()).chain(words()));
             let arguments = CampaignArgs { upstream: None, ..line.campaign };
             assert_eq!(
-                again(TypedLine::of(words().collect()), &arguments, Path::new("d e")),
+                again(TypedLine::new(words().collect()), &arguments, Path::new("d e")),
                 format!("aegis {expected}")
             );
         }
@@ -85,13 +86,13 @@ mod tests {
         let typed = ["c.toml", "--only", "x", "--dry-run", "--jobs=2"].map(str::to_owned).to_vec();
         let tasks = ["t 0".to_owned(), "t1".to_owned()];
         assert_eq!(
-            part(TypedLine::of(typed), &arguments, (Path::new("d"), true), &tasks),
+            part(TypedLine::new(typed), &arguments, (Path::new("d"), true), &tasks),
             "aegis c.toml --jobs=2 --out d --only 't 0' --only t1 --resume"
         );
         // What the environment said is said, too.
         let mut line = Line::parse_from(["aegis", "c.toml"]);
         line.campaign.upstream = Some("http://h/v1?a&b".to_owned());
-        let said = again(TypedLine::of(vec!["c.toml".to_owned()]), &line.campaign, Path::new("d"));
+        let said = again(TypedLine::new(vec!["c.toml".to_owned()]), &line.campaign, Path::new("d"));
         assert_eq!(said, "aegis c.toml --out d --upstream 'http://h/v1?a&b' --resume");
     }
 }

@@ -1,6 +1,6 @@
 //! `aegis campaign FILE --shard I/N`: one part of a campaign.
 
-use super::{Campaign, CampaignStart, KeptCampaign, failure, options, proxies, until_signalled};
+use super::{Campaign, CampaignSnapshot, CampaignStart, failure, options, proxies, until_signalled};
 use crate::{
     campaign::{self, Earlier, PartError, ShardEnd, ShardOptions, ShardPart},
     cli::{Exit, Failure, Finished, Global, escape, progress::ShownProgress, settings, typed::TypedLine},
@@ -11,7 +11,7 @@ use crate::{
 pub(super) fn work(
     (part, changed): (&str, bool),
     campaign: Campaign,
-    kept: KeptCampaign,
+    kept: CampaignSnapshot,
     mut begun: CampaignStart,
     global: &Global,
 ) -> Result<Finished, Failure> {
@@ -23,7 +23,7 @@ pub(super) fn work(
         eprintln!("shard     {part}   {}", begun.out.display());
     }
     let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
-    let shard = ShardOptions { part, kept };
+    let shard = ShardOptions { part, snapshot: kept };
     let (options, stopping) = options(&campaign, begun)?;
     let running = campaign::run_shard(campaign, proxies, options, shard, &shown);
     let (done, signal) = settings::block_on(until_signalled(running, stopping))?;

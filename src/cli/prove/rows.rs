@@ -102,7 +102,7 @@ fn proven(
         final_answer: sample.final_answer.clone(),
         clean_twin: sample.clean_twin.clone(),
     };
-    Ok(Some((Sample::of(&recording::read(&dir)?, about)?, proved.standing)))
+    Ok(Some((Sample::from_recording(&recording::read(&dir)?, about)?, proved.standing)))
 }
 
 fn filled(word: &OsString, task: &Task) -> OsString {
@@ -136,7 +136,7 @@ fn rewrite(samples: &[Sample], arguments: &ProveArgs, terms: &Terms) -> Result<(
     // Claims that were begun and left no row count all the same, where the manifest knows of them.
     let known = Dataset::open(&root(arguments)).ok().and_then(|dataset| dataset.manifest());
     let begun = known.and_then(|manifest| manifest.claims).map_or(begun, |claims| claims.begun.max(begun));
-    writer.state(Claims::of(terms.alpha, begun, &e_values, repeatable));
+    writer.state(Claims::from_e_values(terms.alpha, begun, &e_values, repeatable));
     writer.finish()?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::{
 
 /// The pairs of a round, each once. The prompt is the failed run's own: the note that some of the accepted replies were given
 /// with is no part of it, and stands beside it.
-pub(super) fn of(round: &RetryRound, failed: &Recording) -> Result<Vec<Value>, Failure> {
+pub(super) fn for_round(round: &RetryRound, failed: &Recording) -> Result<Vec<Value>, Failure> {
     let steps = &failed.trajectory.steps;
     let Some(blamed) = steps.iter().find(|step| step.step == round.critique.step) else { return Ok(Vec::new()) };
     let at = (&blamed.attribution.agent, blamed.attribution.instance, blamed.call);

@@ -27,7 +27,7 @@ impl Monitoring {
     ///
     /// # Errors
     /// The collector's URL, or its key, cannot be used.
-    pub(in crate::cli) fn of(config: &Config, upstream: &str, counts: bool) -> Result<Self, Failure> {
+    pub(in crate::cli) fn from_config(config: &Config, upstream: &str, counts: bool) -> Result<Self, Failure> {
         let Some(otlp) = &config.otlp else {
             let monitor = counts.then(|| Arc::new(Monitor::counting()));
             return Ok(Self { monitor, collector: None });

@@ -281,7 +281,7 @@ async fn sdk(what: &'static str, program: &str, arguments: &[&str]) -> Examined 
         limit: Some(IMPORT),
         input: Some(Vec::new()),
         hush: true,
-        ..Launch::of(std::iter::once(program).chain(arguments.iter().copied()).map(Into::into).collect())
+        ..Launch::new(std::iter::once(program).chain(arguments.iter().copied()).map(Into::into).collect())
     };
     let Ok(ended) = launch.run(std::future::pending()).await else {
         return Examined::new(what, Health::Note, format!("no {program} here"));

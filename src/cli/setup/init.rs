@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &InitArgs, format: OutputFormat, out: &mut dyn Writ
         None => START.iter().map(|(name, text)| (*name, (*text).to_owned())).collect(),
         Some(run) => {
             let recording = recording::read(run)?;
-            let proposed = Proposed::of(&recording).ok_or_else(|| {
+            let proposed = Proposed::from_recording(&recording).ok_or_else(|| {
                 let error = format!(
                     "no model call of `{}` has an answer in words: there is nothing to plan with",
                     run.display()

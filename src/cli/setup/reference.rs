@@ -23,7 +23,7 @@ pub(super) fn pages() -> Vec<(&'static str, String)> {
     let schema = |schema: schemars::Schema| serde_json::Value::from(schema);
     let config = KeyPage {
         title: "aegis.toml",
-        about: "Read from `--config FILE` (`AEGIS_CONFIG`), else from `./aegis.toml`, else from `aegis/config.toml` in \
+        description: "Read from `--config FILE` (`AEGIS_CONFIG`), else from `./aegis.toml`, else from `aegis/config.toml` in \
                 `XDG_CONFIG_HOME` or `~/.config`. Every key is optional. Options and `AEGIS_*` variables win over it. A \
                 file that was only found in the working directory may not say where calls and keys go, or who may ask: name \
                 it for that (`--config ./aegis.toml`).",
@@ -32,14 +32,14 @@ pub(super) fn pages() -> Vec<(&'static str, String)> {
     };
     let campaign = KeyPage {
         title: "Campaign files",
-        about: "What `aegis campaign FILE` reads. Paths are relative to the file. `aegis campaign schema` prints the JSON \
+        description: "What `aegis campaign FILE` reads. Paths are relative to the file. `aegis campaign schema` prints the JSON \
                 schema, for editors. How it works: [campaigns](../campaign.md), [checkers](../verify.md).",
         elsewhere: &[],
         defaults: Vec::new(),
     };
     let plan = KeyPage {
         title: "Plans",
-        about: "What `--plan` and `[[plan]]` read. `aegis plan schema` prints the JSON schema, for editors; \
+        description: "What `--plan` and `[[plan]]` read. `aegis plan schema` prints the JSON schema, for editors; \
                 `aegis plan explain PLAN` says a plan in words. An injection has one `manipulator` or one `fault`, and at \
                 least one condition under `when`. Steps, calls and instances count from 0.",
         elsewhere: &[("manipulator", "catalogue.md#manipulators"), ("fault", "catalogue.md#faults")],
@@ -91,7 +91,7 @@ fn catalogue() -> String {
     }
     text.push_str("\n## Ready-made plans\n\n| plan | what |\n|---|---|\n");
     for shipped in plan::shipped() {
-        let _ = writeln!(text, "| `{}` | {} |", shipped.name, cell(shipped.about()));
+        let _ = writeln!(text, "| `{}` | {} |", shipped.name, cell(shipped.description()));
     }
     text
 }

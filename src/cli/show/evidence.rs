@@ -74,7 +74,7 @@ mod tests {
     fn each_thing_that_was_executed_has_a_line() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
         let executed = Executed {
-            null: of(6, 0),
+            control: of(6, 0),
             treated: of(0, 6),
             pairs: 6,
             e: Some(1792.0),
@@ -93,7 +93,7 @@ mod tests {
         let evidence = Evidence {
             executed: Some(executed.clone()),
             necessity: vec![necessity(0, Need::Necessary), necessity(1, Need::NotNeeded)],
-            clean: Tally::of(2, 2),
+            clean: Tally::new(2, 2),
             twin: Some(RunId::parse("c-1").expect("an id")),
             fork_step: Some(3),
             ..Evidence::default()
@@ -134,7 +134,7 @@ mod tests {
         let unchanged = Executed { perturbed: false, ..executed };
         let bytes_only = Evidence { executed: Some(unchanged), ..Evidence::default() };
         assert!(lines(&label(Some(bytes_only)), prove, 0)[1].1.contains("bytes decide: `aegis prove"));
-        let former = Evidence { clean: Tally::of(2, 2), ..Evidence::default() };
+        let former = Evidence { clean: Tally::new(2, 2), ..Evidence::default() };
         assert!(lines(&label(Some(former)), prove, 0)[0].1.contains("former rule: `aegis prove"));
     }
 }

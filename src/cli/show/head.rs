@@ -33,7 +33,7 @@ pub(super) fn write(
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let capabilities = Capabilities::of(recording, run_dir);
+    let capabilities = Capabilities::new(recording, run_dir);
     let mut lines = what_it_is(recording, screen);
     lines.extend(label_lines(recording, &capabilities, traced));
     let found = [("trace", traced.map(Traced::line)), ("suspect", suspected.map(Suspected::line))];
@@ -43,7 +43,7 @@ pub(super) fn write(
         _ => "none".to_owned(),
     };
     lines.push(("plan", plan));
-    let account = RunAccount::of(&recording.trajectory.steps).counted();
+    let account = RunAccount::from_steps(&recording.trajectory.steps).counted();
     if !account.is_empty() {
         let steps = recording.trajectory.steps.len();
         lines.push(("account", format!("of {steps} steps {}: `--step N` says what", account.join(", "))));

@@ -10,7 +10,7 @@ use crate::{
     },
     surface::account,
     trajectory::Step,
-    viewer::{ReplyOrigins, Suspected, ToldMessage, Traced, first_words},
+    viewer::{ReplyOrigins, StepView, Suspected, Traced, first_words},
 };
 
 /// The least that a reply is shown in, in columns.
@@ -48,14 +48,14 @@ pub(super) fn write(
         .collect();
     let marks: Vec<Option<String>> = steps.iter().map(|step| mark(step, traced, suspected)).collect();
     let mark = marks.iter().flatten().map(|mark| mark.chars().count() + 2).max().unwrap_or(0);
-    let kept = kept(&widths, screen.width.saturating_sub(mark));
+    let kept = visible_columns(&widths, screen.width.saturating_sub(mark));
     let taken: usize = kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum();
     let room = screen.width.saturating_sub(taken + mark).max(1);
     let titles = COLUMNS.map(|(title, ..)| title.to_owned());
     let head = line(&titles, &kept, &widths, "reply");
     writeln!(out, "{}", screen.paint(Colour::Faint, head.trim_end()))?;
     for ((row, step), mark) in rows.iter().zip(steps).zip(&marks) {
-        let reply = fitted(&escape(&first_words(&ToldMessage::of(step).reply_text(), room)), room);
+        let reply = fitted(&escape(&first_words(&StepView::new(step).reply_text(), room)), room);
         let text = line(row, &kept, &widths, &reply);
         let text = text.trim_end();
         let failed = step.last_attempt().is_some_and(|last| !last.is_answered());
@@ -82,7 +82,7 @@ fn mark(step: &Step, traced: Option<&Traced>, suspected: Option<&Suspected>) -> 
 }
 
 /// The columns that there is room for beside the replies.
-fn kept(widths: &[usize], room: usize) -> Vec<usize> {
+fn visible_columns(widths: &[usize], room: usize) -> Vec<usize> {
     let mut kept: Vec<usize> = (0..COLUMNS.len()).collect();
     for soon in 1..=3 {
         let taken: usize = kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum();

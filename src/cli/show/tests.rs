@@ -32,13 +32,13 @@ fn two_steps(logs: &std::path::Path, agent: &str, said: &str) {
 
 fn shown(logs: &std::path::Path, step: Option<u32>, before_after: bool, json: bool) -> String {
     let mut out = Vec::new();
-    let arguments = ShowArgs { step: step.map(|step| Steps(step, step)), before_after, ..of(logs) };
+    let arguments = ShowArgs { step: step.map(|step| Steps(step, step)), before_after, ..show_args(logs) };
     run(&arguments, json, Screen::new(110, false), &mut out).expect("shows");
     String::from_utf8(out).expect("text")
 }
 
 /// Nothing but the run.
-fn of(logs: &std::path::Path) -> ShowArgs {
+fn show_args(logs: &std::path::Path) -> ShowArgs {
     ShowArgs {
         dir: logs.join("r"),
         step: None,
@@ -138,9 +138,9 @@ fn a_step_that_is_not_there() {
     let logs = tempfile::tempdir().expect("a directory");
     two_steps(logs.path(), "solver", "24");
     for (arguments, said) in [
-        (ShowArgs { step: Some(Steps(9, 9)), ..of(logs.path()) }, "step `9` is not in the run: expected 0 to 1"),
+        (ShowArgs { step: Some(Steps(9, 9)), ..show_args(logs.path()) }, "step `9` is not in the run: expected 0 to 1"),
         (
-            ShowArgs { agent: Some("critic".to_owned()), ..of(logs.path()) },
+            ShowArgs { agent: Some("critic".to_owned()), ..show_args(logs.path()) },
             "agent `critic` has no step in the run: expected one of solver",
         ),
     ] {
@@ -169,10 +169,10 @@ fn what_is_new_or_all_of_one_agent() {
     let logs = tempfile::tempdir().expect("a directory");
     two_steps(logs.path(), "solver", "The product is 24, that is certain.");
     let screen = Screen::new(110, false);
-    let new = text(&ShowArgs { new: true, agent: Some("solver#0".to_owned()), ..of(logs.path()) }, screen);
-    let all = text(&ShowArgs { all: true, ..of(logs.path()) }, screen);
+    let new = text(&ShowArgs { new: true, agent: Some("solver#0".to_owned()), ..show_args(logs.path()) }, screen);
+    let all = text(&ShowArgs { all: true, ..show_args(logs.path()) }, screen);
     assert_eq!((new.matches("What is 6 × 4?").count(), all.matches("What is 6 × 4?").count()), (1, 2), "{new}");
-    let range = text(&ShowArgs { step: Some(Steps(0, 1)), ..of(logs.path()) }, screen);
+    let range = text(&ShowArgs { step: Some(Steps(0, 1)), ..show_args(logs.path()) }, screen);
     assert_eq!(range.matches("== reply 0").count(), 2);
 }
 
@@ -181,14 +181,14 @@ fn lines_fit_the_terminal_and_colour_is_where_it_is_asked_for() {
     let logs = tempfile::tempdir().expect("a directory");
     two_steps(logs.path(), "solver", &"The product is 24, that is certain. ".repeat(9));
     for width in [40, 60, 80, 200] {
-        let shown = text(&of(logs.path()), Screen::new(width, false));
+        let shown = text(&show_args(logs.path()), Screen::new(width, false));
         let rows = shown.split_once("\n\n").expect("a table").1;
         let longest = rows.lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(width) && longest >= Some(width - 2), "{width}: {rows}");
     }
-    let painted = text(&of(logs.path()), Screen::new(110, true));
+    let painted = text(&show_args(logs.path()), Screen::new(110, true));
     let plain: String = painted.split('\u{1b}').enumerate().fold(String::new(), |text, (at, piece)| {
         text + if at == 0 { piece } else { piece.split_once('m').map_or(piece, |(_, rest)| rest) }
     });
-    assert!(painted.contains('\u{1b}') && plain == text(&of(logs.path()), Screen::new(110, false)), "{plain}");
+    assert!(painted.contains('\u{1b}') && plain == text(&show_args(logs.path()), Screen::new(110, false)), "{plain}");
 }

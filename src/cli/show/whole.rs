@@ -11,7 +11,7 @@ use crate::{
     recording::Recording,
     surface::account,
     trajectory::{Attempt, ReplyOrigin, Step},
-    viewer::{ReplyOrigins, ToldBlock, ToldMessage, before, fresh, since, word},
+    viewer::{ReplyOrigins, StepView, TextBlock, before, fresh, since, word},
 };
 
 /// How much of a step is written.
@@ -32,7 +32,7 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write_head(step, screen, out)?;
-    let told = ToldMessage::of(step);
+    let told = StepView::new(step);
     let edited = if step.request_sent.is_some() { " as the agent sent it (an injection changed it)" } else { "" };
     writeln!(out, "\n{}", screen.paint(Colour::Strong, &format!("== request{edited}")))?;
     let blocks = told.request(&step.request);
@@ -75,7 +75,7 @@ fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()
 /// What is new in the request; what is not is counted.
 fn write_new(
     step: &Step,
-    blocks: Vec<ToldBlock>,
+    blocks: Vec<TextBlock>,
     recording: &Recording,
     screen: Screen,
     out: &mut dyn Write,
@@ -102,7 +102,7 @@ fn write_new(
 }
 
 fn write_attempt(
-    (told, step, attempt): (ToldMessage<'_>, &Step, &Attempt),
+    (told, step, attempt): (StepView<'_>, &Step, &Attempt),
     origin: ReplyOrigin,
     recording: &Recording,
     screen: Screen,
@@ -126,7 +126,7 @@ fn write_attempt(
     write_blocks(&told.reply(attempt.delivered(), attempt.streamed), screen, out)
 }
 
-fn write_blocks(blocks: &[ToldBlock], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+fn write_blocks(blocks: &[TextBlock], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     for block in blocks {
         writeln!(out, "{}", screen.paint(Colour::Faint, &format!("-- {}", escape(&block.who))))?;
         if !block.text.is_empty() {

@@ -23,7 +23,7 @@ pub(super) struct BaselineRun {
     pub(super) outcome: Outcome,
     pub(super) survival: Survival,
     /// How often it asks what: an equal request beyond that is another try.
-    pub(super) asked: Arc<ReferenceCalls>,
+    pub(super) calls: Arc<ReferenceCalls>,
     seconds: f64,
     ended_well: bool,
 }
@@ -41,14 +41,14 @@ impl BaselineRun {
         let calls = steps.iter().map(|step| {
             (surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default()), &step.request)
         });
-        let asked = Arc::new(ReferenceCalls::of(calls, rules.clone()));
+        let asked = Arc::new(ReferenceCalls::from_calls(calls, rules.clone()));
         let ended_well = executed.recording.manifest.program == Some(ProgramEnd::Exited(0));
         Self {
             survival: verdict::survival(&executed.recording, &[]),
             dir: executed.dir,
             steps: executed.steps,
             outcome: executed.outcome,
-            asked,
+            calls: asked,
             seconds: executed.took.as_secs_f64(),
             ended_well,
         }

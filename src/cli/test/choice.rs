@@ -31,7 +31,7 @@ pub(super) struct ChosenPlan {
     /// Where it is from: a path, or a ready-made plan's name.
     pub(super) from: String,
     /// What it does: the comment that it begins with.
-    pub(super) about: String,
+    pub(super) description: String,
     pub(super) plan: Arc<Plan>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct ChosenPlan {
 #[derive(Debug)]
 pub(super) struct TestName {
     name: String,
-    said: bool,
+    given: bool,
 }
 
 impl TestName {
-    pub(super) fn of(said: Option<&str>) -> Result<Self, Failure> {
+    pub(super) fn parse(said: Option<&str>) -> Result<Self, Failure> {
         let name = said.unwrap_or(UNNAMED).to_owned();
         if RunId::parse(&name).is_err() || name.len() > NAME_MAX {
             let error = format!(
@@ -52,7 +52,7 @@ impl TestName {
             );
             return Err(Failure::new(Exit::Usage, error));
         }
-        Ok(Self { name, said: said.is_some() })
+        Ok(Self { name, given: said.is_some() })
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -128,8 +128,8 @@ pub(super) fn choose(words: &[String]) -> Result<Vec<ChosenPlan>, Failure> {
             })?;
             for plan in shipped {
                 let (name, from) = (plan.short_name().to_owned(), plan.name.to_owned());
-                let about = plan.about().to_owned();
-                chosen.push(ChosenPlan { name, from, about, plan: Arc::new(plans::read_shipped(&plan)?) });
+                let about = plan.description().to_owned();
+                chosen.push(ChosenPlan { name, from, description: about, plan: Arc::new(plans::read_shipped(&plan)?) });
             }
         }
     }
@@ -160,7 +160,7 @@ fn of_file(path: &Path) -> Result<ChosenPlan, Failure> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let first = plan.text.lines().next().unwrap_or_default();
     let about = first.strip_prefix('#').unwrap_or_default().trim().to_owned();
-    Ok(ChosenPlan { name, from: path.display().to_string(), about, plan: Arc::new(plan) })
+    Ok(ChosenPlan { name, from: path.display().to_string(), description: about, plan: Arc::new(plan) })
 }
 
 /// Where a test's runs are recorded: a directory of the test's name, for a test without a name the first numbered one in
@@ -183,7 +183,7 @@ pub(super) fn place(log_dir: &Path, name: &TestName, runs: &[PlannedRun], overwr
         return Ok(dir);
     }
     let Some(first) = found.first() else { return Ok(dir) };
-    if name.said {
+    if name.given {
         let error = format!("`{}` is recorded already", first.display());
         return Err(Failure::new(Exit::Usage, error)
             .hint("`--overwrite` replaces the recordings of this test; another `--name` draws anew and keeps them"));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_cannot_be_a_name_is_refused() {
         for name in ["", "a b", "-a", "../a", &"n".repeat(NAME_MAX + 1)] {
-            assert!(TestName::of(Some(name)).is_err(), "{name:?}");
+            assert!(TestName::parse(Some(name)).is_err(), "{name:?}");
         }
     }
 

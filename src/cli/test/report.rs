@@ -48,7 +48,8 @@ pub(super) fn write(test: &ConcludedTest, all: bool, out: &mut dyn Write) -> io:
     for plan in &test.plans {
         let runs: Vec<&TestedRun> = test.runs.iter().filter(|run| run.plan == plan.name).collect();
         let passed = runs.iter().filter(|run| run.survival.is_passed()).count();
-        let about = if plan.about.is_empty() { String::new() } else { format!("  {}", escape(&plan.about)) };
+        let about =
+            if plan.description.is_empty() { String::new() } else { format!("  {}", escape(&plan.description)) };
         writeln!(out, "{}  {passed} of {} passed{about}", escape(&plan.name), runs.len())?;
         agents(&runs, out)?;
         for run in runs.iter().filter(|run| all || !run.survival.is_passed()) {
@@ -103,7 +104,7 @@ fn of_run(run: &TestedRun, out: &mut dyn Write) -> io::Result<()> {
     for call in &run.survival.client.calls {
         client_verdict::write_call(call, out)?;
     }
-    for line in &run.said {
+    for line in &run.stderr_end {
         writeln!(out, "    | {}", escape(line))?;
     }
     Ok(())
@@ -126,7 +127,7 @@ pub(super) fn junit(test: &ConcludedTest, finished: &Finished) -> String {
         class: "test".to_owned(),
         name: name.to_owned(),
         came,
-        said: String::new(),
+        details: String::new(),
         seconds: None,
     };
     let left = test.planned - test.runs.len();

@@ -44,7 +44,7 @@ pub(super) struct TestedRun {
     pub(super) over_budget: bool,
     pub(super) seconds: f64,
     /// The end of what the program wrote to its standard error.
-    pub(super) said: Vec<String>,
+    pub(super) stderr_end: Vec<String>,
 }
 
 impl PlannedRun {
@@ -81,7 +81,7 @@ impl PlannedRun {
             over_budget,
             survival,
             seconds: executed.took.as_secs_f64(),
-            said,
+            stderr_end: said,
         }
     }
 }

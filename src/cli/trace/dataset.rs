@@ -64,7 +64,7 @@ impl TracedDataset {
             Err(error) => return Err(error.into()),
         };
         let verified = failed.label.as_ref().filter(|label| label.status == LabelStatus::Verified);
-        let holds = verified.is_some_and(|label| Ruling::of(&failed).objects_to(label).is_none());
+        let holds = verified.is_some_and(|label| Ruling::new(&failed).objects_to(label).is_none());
         let mut samples = Vec::new();
         let mut gone = None;
         if holds {
@@ -104,11 +104,11 @@ impl TracedDataset {
         let about = About {
             kind,
             system: self.system.clone(),
-            split: Some(Splits::default().of(&self.task)),
+            split: Some(Splits::default().assign(&self.task)),
             task: self.task.clone(),
             final_answer: recording.trajectory.steps.last().map(answer_text).unwrap_or_default(),
             clean_twin,
         };
-        Ok(Sample::of(recording, about)?)
+        Ok(Sample::from_recording(recording, about)?)
     }
 }

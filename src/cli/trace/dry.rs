@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     attribution::{Corrections, ForetoldTrace, at_most, foretell},
-    cli::{Exit, Failure, Finished, Global, OutputFormat, trial::SaidExecution},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, trial::ExecutionSpec},
     replay::Cassette,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 pub(super) fn tell(
     cassette: &Cassette,
     search: &PreparedSearch,
-    executed: &SaidExecution,
+    executed: &ExecutionSpec,
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<Finished, Failure> {
@@ -26,7 +26,7 @@ pub(super) fn tell(
     // What an analyzer will propose is not known: perhaps something for each step.
     let asked = search.analyzer.is_some();
     let proposed = asked.then(|| Corrections::redrawn(run));
-    let corrections = proposed.as_ref().unwrap_or(&search.known);
+    let corrections = proposed.as_ref().unwrap_or(&search.given);
     require_corrections(corrections)?;
     let foretold = foretell(cassette, corrections, &search.settings);
     let questions = if asked { 2 * run.steps.len() as u64 } else { 0 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     arguments::{AnalyzerArgs, TraceArgs},
     dataset::TracedDataset,
-    prior::{self, AskedPrior},
+    prior::{self, PriorResult},
 };
 use crate::{
     attribution::{Analyzer, Corrections, LabelRule, TraceSettings},
@@ -15,7 +15,7 @@ use crate::{
         again::HowStarted,
         capability,
         settings::{self, ProxyArgs},
-        trial::{SaidExecution, live, say_execution},
+        trial::{ExecutionSpec, live, say_execution},
     },
     proxy::Proxy,
     recording,
@@ -29,16 +29,16 @@ const AGENT_EXECUTIONS: u32 = 3;
 /// A trace that nothing is known to refuse.
 pub(super) struct PreparedTrace {
     pub(super) cassette: Arc<Cassette>,
-    pub(super) executed: SaidExecution,
+    pub(super) executed: ExecutionSpec,
     pub(super) entry: Option<TracedDataset>,
     pub(super) search: PreparedSearch,
 }
 
 /// What is searched, and where live calls go.
 pub(super) struct PreparedSearch {
-    pub(super) known: Corrections,
+    pub(super) given: Corrections,
     pub(super) settings: TraceSettings,
-    pub(super) prior: Option<AskedPrior>,
+    pub(super) prior: Option<PriorResult>,
     pub(super) analyzer: Option<Analyzer>,
     pub(super) proxy: Proxy,
 }
@@ -48,13 +48,13 @@ impl PreparedTrace {
     ///
     /// # Errors
     /// Whatever the trace is refused for.
-    pub(super) fn of(arguments: &TraceArgs, global: &Global) -> Result<Self, Failure> {
+    pub(super) fn prepare(arguments: &TraceArgs, global: &Global) -> Result<Self, Failure> {
         let cassette = arguments.matching.open(&arguments.dir)?;
         capability::require(RunVerb::Trace, cassette.recording(), &arguments.dir)?;
-        let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
+        let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
         let executed = execute.executed(&recorded, ("trace", "a trace"), arguments.dry_run)?;
         let entry = arguments.kept.entry()?;
-        let mut known = known(arguments, &cassette)?;
+        let mut known = given_corrections(arguments, &cassette)?;
         let settings = trace_settings(arguments)?;
         let prior = prior::ask(arguments, &cassette, global)?;
         if let Some(asked) = &prior {
@@ -67,7 +67,7 @@ impl PreparedTrace {
         if analyzer.is_none() {
             require_corrections(&known)?;
         }
-        let search = PreparedSearch { known, settings, prior, analyzer, proxy };
+        let search = PreparedSearch { given: known, settings, prior, analyzer, proxy };
         Ok(Self { cassette, executed, entry, search })
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn beneath(proxy: ProxyArgs, arguments: &TraceArgs, cassette: &Casset
 }
 
 /// Corrections that nobody need be asked for.
-fn known(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corrections, Failure> {
+fn given_corrections(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corrections, Failure> {
     let (run, source) = (&cassette.recording().trajectory, &arguments.source);
     if let Some(file) = &source.corrections {
         let unread = |error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display()));

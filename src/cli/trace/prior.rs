@@ -7,7 +7,7 @@ use clap::Args;
 use super::TraceArgs;
 use crate::{
     attribution::{
-        Attributed, LabelRule, Prior, PriorSaid,
+        Attributed, LabelRule, Prior, PriorRanking,
         methods::{self, LoggedRun, Method, Needs},
         order_name,
     },
@@ -48,7 +48,7 @@ pub(super) struct PriorArgs {
 
 /// A prior, and the questions that it took.
 #[derive(Debug)]
-pub(super) struct AskedPrior {
+pub(super) struct PriorResult {
     pub(super) prior: Prior,
     /// Asked live.
     pub(super) calls: u64,
@@ -90,7 +90,7 @@ impl TraceArgs {
 ///
 /// # Errors
 /// A name that nothing has, a file that cannot be read, a judge that cannot be asked.
-pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -> Result<Option<AskedPrior>, Failure> {
+pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -> Result<Option<PriorResult>, Failure> {
     if arguments.prior.prior.is_empty() {
         return Ok(None);
     }
@@ -114,7 +114,7 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
             AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).beside(against, sources.ranker);
         attribute::of_recording(&asked, global)?
     };
-    let mut said: Vec<PriorSaid> = rows.iter().map(of_row).collect();
+    let mut said: Vec<PriorRanking> = rows.iter().map(of_row).collect();
     for file in &sources.files {
         said.push(of_file(file, recording.manifest.run.as_str())?);
     }
@@ -122,7 +122,7 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     if !global.quiet {
         talk(&prior, arguments);
     }
-    Ok(Some(AskedPrior { prior, calls, usage: attribute::usage_of(&rows) }))
+    Ok(Some(PriorResult { prior, calls, usage: attribute::usage_of(&rows) }))
 }
 
 /// Tells methods from files.
@@ -170,20 +170,20 @@ fn judge(arguments: &TraceArgs, cassette: &Cassette) -> Result<JudgeArgs, Failur
         JudgeArgs::of_upstream(proxy.upstream_url(&config), model, config.upstream.key_env, logs, proxy.config.clone());
     let judge = judge.with_parameters(prior_parameter.clone());
     let budget = &arguments.execute.budget;
-    let spending = BudgetArgs::of(budget.limits()?.budget, budget.price);
-    Ok(judge.kept_in(prior_cassette.clone()).spending(spending))
+    let spending = BudgetArgs::from_budget(budget.limits()?.budget, budget.price);
+    Ok(judge.with_cassette(prior_cassette.clone()).spending(spending))
 }
 
-fn of_row(row: &Attributed) -> PriorSaid {
-    PriorSaid {
+fn of_row(row: &Attributed) -> PriorRanking {
+    PriorRanking {
         by: row.method.clone(),
         steps: row.predictions.iter().filter_map(|found| found.step).collect(),
-        abstained: row.abstained.as_ref().map(|why| format!("{}: {}", why.name(), why.said())),
+        abstained: row.abstained.as_ref().map(|why| format!("{}: {}", why.name(), why.reason())),
     }
 }
 
 /// What a file of predictions says of this run, all its methods one after the other.
-fn of_file(path: &Path, run: &str) -> Result<PriorSaid, Failure> {
+fn of_file(path: &Path, run: &str) -> Result<PriorRanking, Failure> {
     let by = path.display().to_string();
     let unread = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("cannot read `{by}`: {error}"));
     let text = std::fs::read_to_string(path).map_err(|error| unread(&error))?;
@@ -200,12 +200,12 @@ fn of_file(path: &Path, run: &str) -> Result<PriorSaid, Failure> {
         return Err(Failure::new(Exit::Usage, error)
             .hint("its rows name their run as `id`; aegis attribute RUN --out writes such"));
     }
-    Ok(PriorSaid { by, steps, abstained: None })
+    Ok(PriorRanking { by, steps, abstained: None })
 }
 
 /// Says what the prior is, and where it is of no use.
 fn talk(prior: &Prior, arguments: &TraceArgs) {
-    for said in &prior.said {
+    for said in &prior.rankings {
         let steps = said.steps.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let what = said.abstained.clone().unwrap_or_else(|| format!("steps {steps}"));
         eprintln!("{}", escape(&format!("prior    {}: {what}", said.by)));

@@ -42,8 +42,8 @@ fn write_step(finding: &TraceFinding, step: &StepFinding, width: usize, out: &mu
         [(is(finding.earliest_flip.as_ref()), "earliest flip"), (is(finding.commitment.as_ref()), "commitment")];
     let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     let mark = if marks.is_empty() { String::new() } else { format!("  ◀ {}", marks.join(", ")) };
-    let (null, treated, e) = match &step.executed {
-        Some(executed) => (share(&executed.null), share(&executed.treated), executed.e),
+    let (control, treated, e) = match &step.executed {
+        Some(executed) => (share(&executed.control), share(&executed.treated), executed.e),
         None => ("-".to_owned(), "-".to_owned(), None),
     };
     let e = e.filter(|_| step.executed.as_ref().is_some_and(|executed| executed.pairs > 0));
@@ -53,7 +53,7 @@ fn write_step(finding: &TraceFinding, step: &StepFinding, width: usize, out: &mu
         (_, stands) => words(stands).to_owned(),
     };
     let (agent, call) = (escape(step.agent.as_str()), step.call);
-    let line = format!("{agent:<20} {call:>4}  {null:<7}  {treated:<6}  {e:<9}  {}{mark}", escape(&stands));
+    let line = format!("{agent:<20} {call:>4}  {control:<7}  {treated:<6}  {e:<9}  {}{mark}", escape(&stands));
     writeln!(out, "{:>4}  {}", step.step, line.trim_end())?;
     let Some(source) = step.source else { return Ok(()) };
     let room = width.saturating_sub(16);
@@ -68,7 +68,7 @@ fn write_step(finding: &TraceFinding, step: &StepFinding, width: usize, out: &mu
         from = format!("{from}  ({} {}, as proposed)", mode.code(), mode.name());
     }
     writeln!(out, "        by       {}", escape(&shortened(&from, room)))?;
-    let voids = step.executed.iter().flat_map(|executed| [("without", &executed.null), ("with", &executed.treated)]);
+    let voids = step.executed.iter().flat_map(|executed| [("without", &executed.control), ("with", &executed.treated)]);
     for (arm, executions) in voids.filter(|(_, executions)| executions.voids() > 0) {
         let reasons = executions.void.iter().map(|(why, count)| format!("{count} {}", why.words()));
         writeln!(out, "        void     {arm}: {}", reasons.collect::<Vec<_>>().join(", "))?;
@@ -97,10 +97,10 @@ fn write_agents(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     }
     for agent in &finding.agents {
         let tally = |arm: &Executions| (arm.passed, arm.passed + arm.failed);
-        let (effect, interval) = difference(tally(&agent.treated), tally(&agent.null));
-        let (name, null, treated) = (escape(agent.agent.as_str()), share(&agent.null), share(&agent.treated));
+        let (effect, interval) = difference(tally(&agent.treated), tally(&agent.control));
+        let (name, control, treated) = (escape(agent.agent.as_str()), share(&agent.control), share(&agent.treated));
         let effect = format!("{effect:+.2} [{:+.2}, {:+.2}]", interval.low, interval.high);
-        writeln!(out, "{name:<20} {:<13} {null:<7}  {treated:<6}  {effect}", agent.replaced_by)?;
+        writeln!(out, "{name:<20} {:<13} {control:<7}  {treated:<6}  {effect}", agent.replaced_by)?;
     }
     Ok(())
 }

@@ -88,12 +88,12 @@ async fn a_repeat_delivers_the_same_bytes_and_the_null_arm_asks_what_was_recorde
     let asked = |body: &[u8]| backend.answered.lock().expect("the lock").iter().filter(|known| *known == body).count();
     // The first run as it was planned, and six repeats, each with a neutral change of its own.
     assert_eq!((asked(&sent), says_as(&backend, &sent)), (1, 7));
-    // Two clean runs, and six null executions that leave the reference before that reply, with changes of their own too.
+    // Two clean runs, and six control executions that leave the reference before that reply, with changes of their own too.
     assert_eq!((asked(&edited.request), says_as(&backend, &edited.request)), (2, 8));
-    let nulls = of_kind(&bench, "null");
+    let controls = of_kind(&bench, "null");
     assert!(
-        nulls.len() == 6
-            && nulls.iter().all(|cell| cell["kind"]["step"] == edited.step && cell["kind"]["replied"] == false)
+        controls.len() == 6
+            && controls.iter().all(|cell| cell["kind"]["step"] == edited.step && cell["kind"]["replied"] == false)
     );
     for again in of_kind(&bench, "again") {
         let step = run(&again).steps[edited.step as usize].request.clone();

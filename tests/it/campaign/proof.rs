@@ -55,7 +55,7 @@ async fn a_label_is_verified_only_with_all_that_proves_it() {
         let evidence = label.evidence.clone().expect("a verified label says what proves it");
         let executed = evidence.executed.as_ref().expect("and what was executed for it");
         assert!(evidence.clean.all() && evidence.twin.is_some() && evidence.fork_step.is_some());
-        assert!(executed.repeatable && executed.null.passed == 2 && executed.treated.failed >= 2, "{executed:?}");
+        assert!(executed.repeatable && executed.control.passed == 2 && executed.treated.failed >= 2, "{executed:?}");
         for entry in &label.errors {
             let step = &recording.trajectory.steps[entry.error.step as usize];
             let delivered = step.last_attempt().expect("an attempt").delivered();

@@ -3,7 +3,7 @@
 
 use aegis::{
     attribution::{
-        LabelRule, Prior, PriorSaid, TraceSettings, label_of,
+        LabelRule, Prior, PriorRanking, TraceSettings, label_of,
         methods::{self, Dialogue, LoggedRun, View},
     },
     dataset::Task,
@@ -51,7 +51,7 @@ fn prior(failed: &Failed, methods: &[&str], decisive: &str) -> Option<Prior> {
             let found = method.attribute(&run, view, &mut Dialogue::new(&[])).unwrap_or_default();
             found.iter().filter_map(|found| found.step).collect()
         };
-        PriorSaid { by: (*name).to_owned(), steps, abstained: None }
+        PriorRanking { by: (*name).to_owned(), steps, abstained: None }
     });
     (!methods.is_empty()).then(|| Prior::fused(&run, said.collect()))
 }

@@ -60,7 +60,7 @@ async fn a_few_bad_minutes_name_no_wrong_step() {
                 .steps
                 .iter()
                 .filter_map(|step| step.executed.as_ref())
-                .map(|e| e.null.voids() + e.treated.voids())
+                .map(|e| e.control.voids() + e.treated.voids())
                 .sum();
             assert!(voids > 0, "{from} {order:?}");
             assert!(finding.earliest_flip.as_ref().is_none_or(|first| first.step == 2), "{from} {order:?}");

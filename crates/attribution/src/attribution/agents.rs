@@ -1,7 +1,7 @@
 //! Agents as a whole: what if all that an agent said had been something else, or nothing?
 //!
 //! From the agent's first step on its replies are set, call by call, whatever it is asked; the others are live. The
-//! null arm sets them to what was recorded. Calls beyond the recorded ones are live in both arms. This describes, with an
+//! control arm sets them to what was recorded. Calls beyond the recorded ones are live in both arms. This describes, with an
 //! interval; it blames nobody.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<
     for (agent, steps) in agents {
         let Some(from) = steps.first().map(|step| step.step) else { continue };
         let recorded: Says = steps.iter().map(|step| (step.step, AtFork::Delivered)).collect();
-        let null = arm(executions, agent, from, recorded, "agent as recorded").await?;
+        let control = arm(executions, agent, from, recorded, "agent as recorded").await?;
         for (replaced_by, words, says) in [
             ("corrections", "agent corrected", corrected(executions, &steps)),
             ("nothing", "agent emptied", nothing(&steps)),
@@ -39,12 +39,12 @@ pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<
             let Some(says) = says else { continue };
             let treated = arm(executions, agent, from, says, words).await?;
             let tally = |arm: &Counted| (arm.passed, arm.passed + arm.failed);
-            if executions.out_of_budget || tally(&null).1 == 0 || tally(&treated).1 == 0 {
+            if executions.out_of_budget || tally(&control).1 == 0 || tally(&treated).1 == 0 {
                 continue;
             }
-            let (effect, interval) = difference(tally(&treated), tally(&null));
-            let (agent, null) = (agent.clone(), null.clone());
-            findings.push(AgentFinding { agent, replaced_by, from, null, treated, effect, interval });
+            let (effect, interval) = difference(tally(&treated), tally(&control));
+            let (agent, control) = (agent.clone(), control.clone());
+            findings.push(AgentFinding { agent, replaced_by, from, control, treated, effect, interval });
         }
     }
     Ok(findings)
@@ -54,7 +54,7 @@ pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<
 fn corrected(executions: &SearchExecutions<'_>, steps: &[&Step]) -> Option<Says> {
     let corrections = &executions.subject.corrections.by_step;
     let corrected = |step: &&Step| match corrections.get(&step.step).map(|correction| &correction.at) {
-        Some(AtFork::Live | AtFork::Asked(_)) => None,
+        Some(AtFork::Live | AtFork::LiveRequest(_)) => None,
         Some(at) => Some((step.step, at.clone())),
         None => Some((step.step, AtFork::Delivered)),
     };

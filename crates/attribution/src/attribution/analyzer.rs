@@ -14,7 +14,7 @@ use super::{Correction, CorrectionOrigin, Corrections, leak, line::ModelLine};
 use crate::{
     execution::{ExecutionError, ListeningProxy, Meter},
     proxy::{NegotiatingUpstream, upstream::Upstream},
-    replay::{AtFork, answer_text, asked_text, reworded},
+    replay::{AtFork, answer_text, reworded, step_request_text},
     surface::{Conversation, Message, OpenaiChat, ParameterSettings, RequiredFormat, Role, door},
     trajectory::{FailureMode, RunId, Step, Trajectory},
 };
@@ -52,7 +52,7 @@ pub struct Analyzer {
 
 /// What the analyzer says of a step.
 #[derive(Debug, Deserialize)]
-struct AnalyzerSaid {
+struct AnalyzerReply {
     wrong: bool,
     #[serde(default)]
     suspicion: f64,
@@ -121,13 +121,13 @@ impl Analyzer {
         step: &Step,
         earlier: &[Step],
         answered: &mut bool,
-    ) -> Result<(AnalyzerSaid, Bytes), String> {
+    ) -> Result<(AnalyzerReply, Bytes), String> {
         let before = answer_text(step);
         let mut refused = String::new();
         for _ in 0..TRIES {
             let body = self.ask(line, step, earlier, &refused).await?;
             *answered = true;
-            let said = match said(&body) {
+            let said = match read_reply(&body) {
                 Ok(said) => said,
                 Err(why) => {
                     refused = why;
@@ -170,7 +170,7 @@ impl Analyzer {
             let _ = write!(text, "The right final result is: {}\n\n", shown(gold, SHOWN_EARLIER));
         }
         text.push_str(&before(earlier));
-        let (asked, said) = (asked_text(step), answer_text(step));
+        let (asked, said) = (step_request_text(step), answer_text(step));
         let agent = &step.attribution.agent;
         let _ = write!(
             text,
@@ -186,7 +186,7 @@ impl Analyzer {
     }
 }
 
-fn said(body: &[u8]) -> Result<AnalyzerSaid, String> {
+fn read_reply(body: &[u8]) -> Result<AnalyzerReply, String> {
     let reply = door::reply(&OpenaiChat, body, false).map_err(|error| error.to_string())?;
     let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
     // An upstream that takes no schema answers in a fence, or among words.

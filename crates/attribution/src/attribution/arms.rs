@@ -31,7 +31,7 @@ pub(super) struct Arms {
 impl Arms {
     /// The arms for these corrections. An arm that a step shares with another stands once: a step that is drawn anew is the
     /// record up to the step before it.
-    pub(super) fn of(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> Self {
+    pub(super) fn from_corrections(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> Self {
         let recorded = &cassette.recording().trajectory.steps;
         let last = recorded.iter().map(|step| step.step).max().unwrap_or_default();
         let mut arms = Self {
@@ -59,12 +59,12 @@ impl Arms {
                     let early = 1.0 / (rank + 2) as f64;
                     let suspicion = correction.suspicion.unwrap_or(early).max(f64::MIN_POSITIVE);
                     let by = correction.source.by();
-                    let null = arms.null(step.step);
+                    let control = arms.control(step.step);
                     let treated = match by {
                         By::Drawn => arms.drawn(cassette, step),
                         _ => arms.place(step.step, correction.at.clone(), None, "corrected"),
                     };
-                    Offer::Other { null, treated, by, suspicion }
+                    Offer::Other { control, treated, by, suspicion }
                 }
             };
             arms.question.steps.push(offer);
@@ -76,7 +76,7 @@ impl Arms {
         arms
     }
 
-    fn null(&mut self, step: StepIndex) -> usize {
+    fn control(&mut self, step: StepIndex) -> usize {
         self.place(step, AtFork::Delivered, None, "as recorded")
     }
 
@@ -90,7 +90,7 @@ impl Arms {
             .take_while(|before| before.step < step.step)
             .filter(|before| prefix(cassette, before) == others);
         match before.last().map(|before| before.step) {
-            Some(before) => self.null(before),
+            Some(before) => self.control(before),
             None => self.place(step.step, AtFork::Live, None, "drawn anew"),
         }
     }
@@ -109,9 +109,9 @@ impl Arms {
             for (second, other, at_other) in given.iter().skip(index + 1) {
                 let agent = &other.attribution.agent;
                 let set = |at: &AtFork| Some((agent.clone(), other.step, at.clone()));
-                let null = self.place(one.step, AtFork::Delivered, set(&AtFork::Delivered), "both as recorded");
+                let control = self.place(one.step, AtFork::Delivered, set(&AtFork::Delivered), "both as recorded");
                 let treated = self.place(one.step, (*at_one).clone(), set(at_other), "both corrected");
-                self.question.couples.push(Couple { steps: (*first, *second), null, treated });
+                self.question.couples.push(Couple { steps: (*first, *second), control, treated });
             }
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     Draw, LogJudge,
     methods::{
-        Abstention, COMBINED, Cuts, Dialogue, JudgeQuestion, JudgeSaid, LoggedRun, Method, Pause, PredictedStep,
+        Abstention, COMBINED, Cuts, Dialogue, JudgeQuestion, JudgeReply, LoggedRun, Method, Pause, PredictedStep,
         StepInterval, View, combined, voted,
     },
 };
@@ -182,7 +182,7 @@ pub fn foresee(method: &dyn Method, run: &LoggedRun, view: View<'_>, votes: u32)
         foreseen.calls += 1;
         foreseen.bytes += (question.system.len() + question.user.len()) as u64;
         foreseen.answers += question.longest_answer;
-        answers.push(JudgeSaid::Words(question.longest_way));
+        answers.push(JudgeReply::Words(question.longest_way));
         if answers.len() >= QUESTIONS_MAX {
             break;
         }
@@ -203,7 +203,7 @@ pub(super) struct QuestionTally {
 }
 
 impl QuestionTally {
-    fn asked(&mut self, question: &JudgeQuestion, asked: &super::JudgeAsked) {
+    fn add(&mut self, question: &JudgeQuestion, asked: &super::JudgeCall) {
         self.calls += 1;
         self.usage.input += asked.usage.input;
         self.usage.output += asked.usage.output;
@@ -219,7 +219,7 @@ pub(super) async fn converse<T>(
     judge: Option<(&LogJudge, Draw)>,
     tally: &mut QuestionTally,
 ) -> Result<Result<T, Abstention>, ExecutionError> {
-    let mut answers: Vec<JudgeSaid> = Vec::new();
+    let mut answers: Vec<JudgeReply> = Vec::new();
     loop {
         let question = match pose(&mut Dialogue::new(&answers)) {
             Ok(found) => return Ok(Ok(found)),
@@ -233,7 +233,7 @@ pub(super) async fn converse<T>(
             return Ok(Err(Abstention::Unreadable(format!("{QUESTIONS_MAX} questions led to no answer"))));
         }
         let asked = judge.ask(&question, draw).await?;
-        tally.asked(&question, &asked);
-        answers.push(asked.said);
+        tally.add(&question, &asked);
+        answers.push(asked.reply);
     }
 }

@@ -35,7 +35,7 @@ pub struct Correction {
 
 impl Correction {
     /// A correction whose source says nothing else of the step.
-    fn of(at: AtFork, source: CorrectionOrigin, reason: String) -> Self {
+    fn new(at: AtFork, source: CorrectionOrigin, reason: String) -> Self {
         Self { at, source, reason, suspicion: None, mode: None }
     }
 }
@@ -168,7 +168,7 @@ impl Corrections {
     /// The replies of a clean twin, by agent and call.
     pub fn from_twin(cassette: &Cassette, twin: &Trajectory) -> Self {
         let run = &cassette.recording().trajectory;
-        let comparison = Comparison::of(run, twin, cassette.rules());
+        let comparison = Comparison::compare(run, twin, cassette.rules());
         let mut corrections = Self::default();
         for step in &run.steps {
             let theirs = comparison.twin_of(step.step);
@@ -183,7 +183,7 @@ impl Corrections {
                     if same_answer(step, theirs, cassette.rules()) {
                         corrections.agree(step, same_request(step, theirs, cassette.rules()));
                     } else {
-                        corrections.add(step, Correction::of(AtFork::Instead(body), CorrectionOrigin::Twin, reason));
+                        corrections.add(step, Correction::new(AtFork::Instead(body), CorrectionOrigin::Twin, reason));
                     }
                 }
                 Err(error) => {
@@ -198,7 +198,7 @@ impl Corrections {
     pub fn redrawn(run: &Trajectory) -> Self {
         let mut corrections = Self::default();
         for step in &run.steps {
-            corrections.add(step, Correction::of(AtFork::Live, CorrectionOrigin::Redraw, String::new()));
+            corrections.add(step, Correction::new(AtFork::Live, CorrectionOrigin::Redraw, String::new()));
         }
         corrections
     }
@@ -211,7 +211,7 @@ impl Corrections {
             if let Some(why) = self.left_out.get(&step.step).filter(|why| *why == ABSENT || *why == OTHERWISE).cloned()
             {
                 self.left_out.remove(&step.step);
-                self.by_step.insert(step.step, Correction::of(AtFork::Live, CorrectionOrigin::Redraw, why));
+                self.by_step.insert(step.step, Correction::new(AtFork::Live, CorrectionOrigin::Redraw, why));
             }
         }
         self

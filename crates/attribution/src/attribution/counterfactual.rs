@@ -85,9 +85,9 @@ impl Trace {
         let mut findings = self.untested();
         for (place, finding) in findings.iter_mut().enumerate() {
             finding.conclude(searched.search.stands(place), searched.search.executed(place));
-            if let Some(Offer::Other { null, treated, .. }) = searched.arms.question.steps.get(place) {
+            if let Some(Offer::Other { control, treated, .. }) = searched.arms.question.steps.get(place) {
                 let runs = |arm: usize| searched.runs.get(arm).cloned().unwrap_or_default();
-                (finding.null_runs, finding.treated_runs) = (runs(*null), runs(*treated));
+                (finding.control_runs, finding.treated_runs) = (runs(*control), runs(*treated));
             }
         }
         findings
@@ -119,7 +119,7 @@ impl Trace {
                 executed: None,
                 effect: None,
                 interval: None,
-                null_runs: Vec::new(),
+                control_runs: Vec::new(),
                 treated_runs: Vec::new(),
                 note: corrections.left_out.get(&step.step).cloned(),
             }

@@ -50,7 +50,12 @@ impl Critique {
     ///
     /// # Errors
     /// [`NoCritique`].
-    pub fn of(found: &PredictedStep, source: &str, steps: &[Step], gold: Option<&str>) -> Result<Self, NoCritique> {
+    pub fn from_prediction(
+        found: &PredictedStep,
+        source: &str,
+        steps: &[Step],
+        gold: Option<&str>,
+    ) -> Result<Self, NoCritique> {
         let quotes = found.evidence.iter().filter(|evidence| evidence.stands && Some(evidence.step) == found.step);
         let said = CritiqueWords {
             reason: &found.reason,
@@ -103,11 +108,11 @@ struct CritiqueLine {
     note: Option<String>,
     method: Option<String>,
     #[serde(default)]
-    predictions: Vec<CritiqueSaid>,
+    predictions: Vec<CritiqueReply>,
 }
 
 #[derive(Debug, Deserialize)]
-struct CritiqueSaid {
+struct CritiqueReply {
     step: Option<StepIndex>,
     #[serde(default)]
     reason: String,
@@ -146,7 +151,7 @@ impl CritiqueWords<'_> {
             let text = text.trim();
             if text.is_empty() || text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
         };
-        let known = known(at);
+        let known = step_input(at);
         let unsaid = |text: &str| gold.map_or_else(|| text.to_owned(), |gold| leak::without_answer(text, &known, gold));
         let gives_away = |text: &str| gold.is_some_and(|gold| leak::gives_away(text, &known, gold));
         let (reason, fix) = (sentence(&unsaid(self.reason)), sentence(&unsaid(self.fix)));
@@ -171,7 +176,7 @@ impl CritiqueWords<'_> {
 }
 
 /// What the agent reads at the step: what it was asked. Its recorded reply is not in the request that is asked again.
-fn known(step: &Step) -> String {
+fn step_input(step: &Step) -> String {
     let asked = crate::surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
     let asked =
         asked.and_then(|surface| crate::surface::door::request(surface, &step.request).ok()).unwrap_or_default();
@@ -193,7 +198,7 @@ mod tests {
             cause: None,
             ending: None,
             reply: reply.into(),
-            reply_fuller: None,
+            reply_with_logprobs: None,
             reply_delivered: None,
             streamed: false,
             first_byte_us: None,
@@ -230,7 +235,9 @@ mod tests {
             evidence: vec![QuotedEvidence { step: 1, quote: "96 - 12 = 94".to_owned(), stands: true }],
             ..PredictedStep::default()
         };
-        let of = |found: &PredictedStep, gold| Critique::of(found, "a2p", &steps, gold).map(|critique| critique.note);
+        let of = |found: &PredictedStep, gold| {
+            Critique::from_prediction(found, "a2p", &steps, gold).map(|critique| critique.note)
+        };
         let whole = "Review note on your previous attempt: the subtraction is wrong. You wrote: \"96 - 12 = 94\".";
         assert_eq!(of(&found, None), Ok(format!("{whole} It is 84.")));
         assert_eq!(of(&found, Some("84")), Ok(whole.to_owned()), "the fix is left out");

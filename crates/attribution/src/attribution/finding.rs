@@ -72,7 +72,7 @@ pub struct TraceFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelRule {
-    /// The earliest step whose correction turns failure into success (`AgenTracer`'s rule, here against a null arm), all
+    /// The earliest step whose correction turns failure into success (`AgenTracer`'s rule, here against a control arm), all
     /// earlier ones cleared.
     #[default]
     EarliestFlip,
@@ -145,7 +145,8 @@ pub struct StepFinding {
     /// Its 95 % interval.
     pub interval: Option<Interval>,
     /// The runs with its recorded reply.
-    pub null_runs: Vec<RunId>,
+    #[serde(rename = "null_runs")]
+    pub control_runs: Vec<RunId>,
     /// The runs with the corrected one.
     pub treated_runs: Vec<RunId>,
     /// Why it has no correction.
@@ -171,7 +172,8 @@ pub struct AgentFinding {
     /// Its first step: what came before is recorded in both arms.
     pub from: StepIndex,
     /// Its recorded replies, call by call.
-    pub null: Executions,
+    #[serde(rename = "null")]
+    pub control: Executions,
     /// Its replies replaced.
     pub treated: Executions,
     /// The difference of the two shares.
@@ -210,9 +212,9 @@ impl StepFinding {
         self.stands = stands;
         if let Some(executed) = &executed {
             let tally = |arm: &Executions| (arm.passed, arm.passed + arm.failed);
-            let (null, treated) = (tally(&executed.null), tally(&executed.treated));
-            if null.1 > 0 && treated.1 > 0 {
-                let (effect, interval) = difference(treated, null);
+            let (control, treated) = (tally(&executed.control), tally(&executed.treated));
+            if control.1 > 0 && treated.1 > 0 {
+                let (effect, interval) = difference(treated, control);
                 (self.effect, self.interval) = (Some(effect), Some(interval));
             }
         }

@@ -28,7 +28,7 @@ pub struct ForetoldTrace {
 /// Plays the search for an error at the first step that has a correction, at the last, and for one that no correction heals.
 /// An execution is supposed to make as many calls as the record does.
 pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> Vec<ForetoldTrace> {
-    let arms = Arms::of(cassette, corrections, settings);
+    let arms = Arms::from_corrections(cassette, corrections, settings);
     let (steps, prices) = (cassette.bare_steps(), prices(cassette, &arms));
     let offered = arms.question.steps.iter().enumerate();
     let offered: Vec<usize> =
@@ -59,7 +59,7 @@ fn prices(cassette: &Cassette, arms: &Arms) -> Vec<u64> {
 /// What a trace costs at most, whatever its executions come to, where none makes more calls than the record. Agents as a whole
 /// are executed in up to three arms each.
 pub fn at_most(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> ForetoldTrace {
-    let arms = Arms::of(cassette, corrections, settings);
+    let arms = Arms::from_corrections(cassette, corrections, settings);
     let most = |arm: usize| proof::most_executions(&arms.question, arm);
     let (mut executions, mut calls) = (0, 0);
     for (arm, price) in prices(cassette, &arms).into_iter().enumerate() {

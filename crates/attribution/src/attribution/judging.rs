@@ -12,9 +12,9 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, OnceCell};
 
 use super::{
-    KeptAnswers,
+    AnswerCache,
     line::ModelLine,
-    methods::{Abstention, JudgeQuestion, JudgeSaid},
+    methods::{Abstention, JudgeQuestion, JudgeReply},
 };
 use crate::{
     budget::{Cost, Ledger, Price},
@@ -53,9 +53,9 @@ pub enum Draw {
 
 /// What came of a question, and what it took.
 #[derive(Debug, Clone)]
-pub struct JudgeAsked {
+pub struct JudgeCall {
     /// What was said.
-    pub said: JudgeSaid,
+    pub reply: JudgeReply,
     /// Tokens, as the backend counted them; none where it did not answer.
     pub usage: Usage,
     /// The model by the backend's own name for it.
@@ -69,7 +69,7 @@ pub struct LogJudge {
     proxy: Arc<Proxy>,
     run: RunId,
     settings: JudgeSettings,
-    kept: KeptAnswers,
+    cache: AnswerCache,
     ledger: Arc<Ledger>,
     price: Price,
     line: OnceCell<(Mutex<Option<ListeningProxy>>, ModelLine)>,
@@ -82,10 +82,10 @@ impl LogJudge {
         proxy: Arc<Proxy>,
         run: RunId,
         settings: JudgeSettings,
-        kept: KeptAnswers,
+        kept: AnswerCache,
         (ledger, price): (Arc<Ledger>, Price),
     ) -> Self {
-        Self { proxy, run, settings, kept, ledger, price, line: OnceCell::new(), replayed: AtomicU64::new(0) }
+        Self { proxy, run, settings, cache: kept, ledger, price, line: OnceCell::new(), replayed: AtomicU64::new(0) }
     }
 
     /// Calls of the model, and questions that were answered from the cassette.
@@ -95,7 +95,7 @@ impl LogJudge {
 
     /// What its answers cost.
     pub fn price(&self, usage: Usage) -> f64 {
-        self.price.of(usage)
+        self.price.cost(usage)
     }
 
     /// The model's name.
@@ -107,18 +107,18 @@ impl LogJudge {
     ///
     /// # Errors
     /// [`ExecutionError`] when the question cannot be recorded.
-    pub async fn ask(&self, question: &JudgeQuestion, draw: Draw) -> Result<JudgeAsked, ExecutionError> {
+    pub async fn ask(&self, question: &JudgeQuestion, draw: Draw) -> Result<JudgeCall, ExecutionError> {
         let body = self.body(question, draw, self.settings.by_schema);
         // Cassettes of earlier versions hold what was asked in words where a schema was refused.
         for known in [&body, &self.body(question, draw, false)] {
-            if let Some(answer) = self.kept.get(known) {
+            if let Some(answer) = self.cache.get(known) {
                 self.replayed.fetch_add(1, Ordering::Relaxed);
-                return Ok(heard(&answer, known.clone()));
+                return Ok(read_answer(&answer, known.clone()));
             }
         }
         Ok(match self.live(&body, question.longest_answer).await? {
-            Ok(answer) => heard(&self.kept.masked(&answer), body),
-            Err(why) => JudgeAsked { said: JudgeSaid::Nothing(why), usage: Usage::default(), served: None, body },
+            Ok(answer) => read_answer(&self.cache.masked(&answer), body),
+            Err(why) => JudgeCall { reply: JudgeReply::Nothing(why), usage: Usage::default(), served: None, body },
         })
     }
 
@@ -201,29 +201,29 @@ impl LogJudge {
 }
 
 /// A good reply as what was said.
-fn heard(answer: &Bytes, body: Bytes) -> JudgeAsked {
+fn read_answer(answer: &Bytes, body: Bytes) -> JudgeCall {
     let usage = OpenaiChat.usage(answer, false).unwrap_or_default();
     let reply = match door::reply(&OpenaiChat, answer, false) {
         Ok(reply) => reply,
         Err(error) => {
-            let said = JudgeSaid::Nothing(Abstention::Unreadable(error.to_string()));
-            return JudgeAsked { said, usage, served: None, body };
+            let said = JudgeReply::Nothing(Abstention::Unreadable(error.to_string()));
+            return JudgeCall { reply: said, usage, served: None, body };
         }
     };
     let served = Some(reply.model.clone()).filter(|model| !model.is_empty());
-    let said = reply
-        .answers
-        .first()
-        .map_or_else(|| JudgeSaid::Nothing(Abstention::Unreadable("the reply holds no answer".to_owned())), said);
-    JudgeAsked { said, usage, served, body }
+    let said = reply.answers.first().map_or_else(
+        || JudgeReply::Nothing(Abstention::Unreadable("the reply holds no answer".to_owned())),
+        judge_reply,
+    );
+    JudgeCall { reply: said, usage, served, body }
 }
 
-fn said(answer: &Answer) -> JudgeSaid {
+fn judge_reply(answer: &Answer) -> JudgeReply {
     let words = answer.message.text();
     let filtered = answer.finish_reason.as_deref() == Some(Answer::FILTERED);
     let refusal = answer.message.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
     if words.trim().is_empty() && (filtered || refusal) {
-        return JudgeSaid::Nothing(Abstention::Refused("the model would not answer".to_owned()));
+        return JudgeReply::Nothing(Abstention::Refused("the model would not answer".to_owned()));
     }
-    JudgeSaid::Words(words)
+    JudgeReply::Words(words)
 }

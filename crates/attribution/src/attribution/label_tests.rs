@@ -25,7 +25,7 @@ fn step(step: StepIndex, stands: Stands) -> StepFinding {
         executed: None,
         effect: None,
         interval: None,
-        null_runs: Vec::new(),
+        control_runs: Vec::new(),
         treated_runs: Vec::new(),
         note: None,
     }
@@ -93,7 +93,7 @@ fn a_label_says_no_more_than_was_shown() {
 fn what_contradicts_a_label_replaces_or_withdraws_it() {
     use Stands::{Excluded, Open, Same, Shown, Untouched};
     let at = |life: &LabelChange| match life {
-        LabelChange::None | LabelChange::Kept(_) => ("kept", None),
+        LabelChange::None | LabelChange::Unchanged(_) => ("kept", None),
         LabelChange::Written(label) => ("written", Some(label.errors[0].error.step)),
         LabelChange::Replaced(label) => ("replaced", Some(label.errors[0].error.step)),
         LabelChange::Withdrawn(label) => {

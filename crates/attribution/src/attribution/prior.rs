@@ -22,14 +22,14 @@ const REACHES: f64 = 2.0;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prior {
     /// What it was made of.
-    pub said: Vec<PriorSaid>,
+    pub rankings: Vec<PriorRanking>,
     /// Every step, the most suspicious first; of equals the earlier one.
     pub ranked: Vec<RankedStep>,
 }
 
 /// What one method says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PriorSaid {
+pub struct PriorRanking {
     /// The method, or the file that it was read from.
     pub by: String,
     /// The steps that it names, the likeliest first.
@@ -52,7 +52,7 @@ pub struct RankedStep {
 
 impl Prior {
     /// Fuses rankings: s(step) = Σ 1 / (5 + rank) over those that name the step, twice as much where its words reach the end.
-    pub fn fused(run: &LoggedRun, said: Vec<PriorSaid>) -> Self {
+    pub fn fused(run: &LoggedRun, said: Vec<PriorRanking>) -> Self {
         let named: Vec<(&str, Vec<PredictedStep>)> = said
             .iter()
             .map(|one| {
@@ -73,12 +73,12 @@ impl Prior {
         let mut ranked: Vec<RankedStep> = ranked.collect();
         // Stable: of equals the earlier step stays first.
         ranked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        Self { said, ranked }
+        Self { rankings: said, ranked }
     }
 
     /// Whether anybody names a step.
     pub fn names_any(&self) -> bool {
-        self.said.iter().any(|said| !said.steps.is_empty())
+        self.rankings.iter().any(|said| !said.steps.is_empty())
     }
 
     /// Makes each correction as suspicious as its step; a step that the log does not show is the last.
@@ -95,7 +95,7 @@ pub(super) fn reaching(run: &LoggedRun) -> BTreeSet<StepIndex> {
     let mut reached: BTreeSet<StepIndex> = run.turns.last().map(|turn| turn.step).into_iter().collect();
     for turn in run.turns.iter().rev() {
         if reached.contains(&turn.step) {
-            reached.extend(turn.heard.iter().copied());
+            reached.extend(turn.quoted.iter().copied());
         }
     }
     reached
@@ -111,18 +111,18 @@ mod tests {
         let turn = |(step, heard): (u32, &[u32])| LoggedTurn {
             step,
             agent: "a".to_owned(),
-            heard: heard.to_vec(),
+            quoted: heard.to_vec(),
             ..LoggedTurn::default()
         };
         let heard: [(u32, &[u32]); 5] = [(0, &[]), (1, &[0]), (2, &[1]), (3, &[2]), (4, &[2])];
         LoggedRun { turns: heard.map(turn).to_vec(), ..LoggedRun::default() }
     }
 
-    fn says(by: &str, steps: &[u32]) -> PriorSaid {
-        PriorSaid { by: by.to_owned(), steps: steps.to_vec(), abstained: None }
+    fn says(by: &str, steps: &[u32]) -> PriorRanking {
+        PriorRanking { by: by.to_owned(), steps: steps.to_vec(), abstained: None }
     }
 
-    fn order(said: Vec<PriorSaid>) -> Vec<u32> {
+    fn order(said: Vec<PriorRanking>) -> Vec<u32> {
         Prior::fused(&run(), said).ranked.iter().map(|ranked| ranked.step).collect()
     }
 

@@ -100,23 +100,23 @@ impl Proving {
         keep: &mut (dyn FnMut(&RecordedProof) + Send),
     ) -> Result<Proved, ExecutionError> {
         kept.of = self.of.clone();
-        let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(ExecutionError::Lost) };
+        let (Ok(treated), Ok(control)) = (self.treated(), self.control(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let mut runs = 0;
         let standing = loop {
-            match self.claim(&terms, &kept.null, &kept.treated).next() {
+            match self.claim(&terms, &kept.control, &kept.treated).next() {
                 Next::Stop(standing) => break standing,
                 Next::Execute(arm) => {
                     let (treatment, name, number) = match arm {
-                        Arm::Null => (&null, "null", kept.null.len()),
+                        Arm::Control => (&control, "null", kept.control.len()),
                         Arm::Treated => (&treated, "treated", kept.treated.len()),
                     };
                     let Some(arm_of_execution) = self.perturbed(treatment, name, number) else {
-                        break self.claim(&terms, &kept.null, &kept.treated).given_up();
+                        break self.claim(&terms, &kept.control, &kept.treated).given_up();
                     };
                     let said = self.execute(arm_of_execution, &mut kept, keep).await?;
                     match arm {
-                        Arm::Null => kept.null.push(said),
+                        Arm::Control => kept.control.push(said),
                         Arm::Treated => kept.treated.push(said),
                     }
                 }
@@ -124,11 +124,11 @@ impl Proving {
             runs += 1;
             keep(&kept);
         };
-        let executed = self.claim(&self.terms, &kept.null, &kept.treated).executed();
+        let executed = self.claim(&self.terms, &kept.control, &kept.treated).executed();
         let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
         let planted = self.planted();
         if standing == Standing::Verified {
-            self.against_shams(&null, &mut kept, keep, &mut proved).await?;
+            self.against_shams(&control, &mut kept, keep, &mut proved).await?;
         }
         if proved.standing == Standing::Verified && planted.len() > 1 {
             self.narrow(&planted, kept, keep, &mut proved).await?;
@@ -140,15 +140,15 @@ impl Proving {
     /// the claim has no weight.
     async fn against_shams(
         &self,
-        null: &RunTreatment,
+        control: &RunTreatment,
         kept: &mut RecordedProof,
         keep: &mut (dyn FnMut(&RecordedProof) + Send),
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
-        let failed = kept.null.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
+        let failed = kept.control.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
         let failed: Vec<u32> = failed.map(|(_, number)| number).collect();
         while let Some(draw) = kept.shams.next(&failed) {
-            let sample = match self.sham(null, draw) {
+            let sample = match self.sham(control, draw) {
                 Some(arm) => {
                     proved.runs += 1;
                     Some(self.execute(arm, kept, keep).await?)
@@ -166,8 +166,8 @@ impl Proving {
     }
 
     /// An execution of a sham, by its number; `None` where what stands there takes no neutral change, or none is left.
-    fn sham(&self, null: &RunTreatment, ShamDraw { control, number }: ShamDraw) -> Option<ExecutionArm> {
-        let arm = ExecutionArm::forked(&self.cassette, null.fork.clone(), null.plan.clone());
+    fn sham(&self, control_arm: &RunTreatment, ShamDraw { control, number }: ShamDraw) -> Option<ExecutionArm> {
+        let arm = ExecutionArm::forked(&self.cassette, control_arm.fork.clone(), control_arm.plan.clone());
         if !arm.takes_changes() {
             return None;
         }
@@ -183,8 +183,8 @@ impl Proving {
         format!("{} {check} {command} {arm}", self.cassette.run())
     }
 
-    fn claim<'a>(&self, terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Claim<'a> {
-        Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, null, treated) }
+    fn claim<'a>(&self, terms: &Terms, control: &'a [ProofSample], treated: &'a [ProofSample]) -> Claim<'a> {
+        Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, control, treated) }
     }
 
     /// Which of several things planted the failure needs: they take turns, and in each a run without one of them and a run with all
@@ -198,7 +198,7 @@ impl Proving {
     ) -> Result<(), ExecutionError> {
         let Ok(treated) = self.treated() else { return Err(ExecutionError::Lost) };
         kept.left_out.resize(planted.len(), LeaveOneOutRuns::default());
-        let of_each = NeedTerms::of(&self.terms, &proved.executed, planted.len());
+        let of_each = NeedTerms::new(&self.terms, &proved.executed, planted.len());
         let terms =
             |number: usize| of_each.drawn_for(&self.terms, &format!("{} without {number}", self.cassette.run()));
         let mut states = vec![None; planted.len()];
@@ -206,16 +206,16 @@ impl Proving {
             for (number, one) in planted.iter().enumerate() {
                 let Some(state @ None) = states.get_mut(number) else { continue };
                 let so_far = kept.left_out.get(number).cloned().unwrap_or_default();
-                let arm = match so_far.asked(terms(number), |question| question.next()) {
+                let arm = match so_far.with_runs(terms(number), |question| question.next()) {
                     NextForNeed::Execute(arm) => arm,
                     NextForNeed::Stop(need) => {
                         *state = Some(need);
                         continue;
                     }
                 };
-                let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
+                let Ok(without) = self.control(Some(one)) else { return Err(ExecutionError::Lost) };
                 let (treatment, name, earlier) = match arm {
-                    Arm::Null => (&without, "without", so_far.without.len()),
+                    Arm::Control => (&without, "without", so_far.without.len()),
                     Arm::Treated => (&treated, "beside", so_far.with_all.len()),
                 };
                 let Some(of_execution) = self.perturbed(treatment, &format!("{name} {number}"), earlier) else {
@@ -232,7 +232,7 @@ impl Proving {
             let (Some(left_out), Some(state)) = (kept.left_out.get(number), state) else { continue };
             let Planted { injection, agent, instance } = one.clone();
             let (executed, exclusion) =
-                left_out.asked(terms(number), |question| (question.executed(), Some(question.exclusion())));
+                left_out.with_runs(terms(number), |question| (question.executed(), Some(question.exclusion())));
             proved.necessity.push(Necessity { injection, agent, instance, state, executed, exclusion });
         }
         Ok(())
@@ -272,7 +272,7 @@ impl Proving {
         let side = self.side(step);
         let at = match side {
             Side::Response => AtFork::Instead(attempt.delivered().clone()),
-            Side::Request => AtFork::Asked(step.request_sent.clone().ok_or(Unprovable::Masked)?),
+            Side::Request => AtFork::LiveRequest(step.request_sent.clone().ok_or(Unprovable::Masked)?),
         };
         let made = self.entries().filter(|error| error.step == step.step && error.side == side);
         let settled = Settled {
@@ -286,7 +286,7 @@ impl Proving {
     }
 
     /// The same beginning without the injection, or without a part of it.
-    fn null(&self, less: Option<&Planted>) -> Result<RunTreatment, Unprovable> {
+    fn control(&self, less: Option<&Planted>) -> Result<RunTreatment, Unprovable> {
         let step = self.first()?;
         let at = if self.side(step) == Side::Response { AtFork::Recorded } else { AtFork::Live };
         let plan = self.plan.clone().filter(|_| less.is_some());

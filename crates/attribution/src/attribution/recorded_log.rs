@@ -24,11 +24,11 @@ impl LoggedRun {
         };
         // The label is of no concern here, and may be of a run that was never finished.
         let bare = Recording { label: None, ..recording.clone() };
-        let mut sample = Sample::of(&bare, about)?;
+        let mut sample = Sample::from_recording(&bare, about)?;
         if sample.task.question.is_empty() {
-            sample.task.question = first_asked(&sample);
+            sample.task.question = first_user_text(&sample);
         }
-        let mut run = Self::of(&sample, gold);
+        let mut run = Self::from_sample(&sample, gold);
         let places: Vec<StepIndex> = sample
             .steps
             .iter()
@@ -43,7 +43,7 @@ impl LoggedRun {
         let place = |step: StepIndex| places.get(step as usize).copied().unwrap_or(step);
         for turn in &mut run.turns {
             turn.step = place(turn.step);
-            turn.heard = turn.heard.iter().map(|step| place(*step)).collect();
+            turn.quoted = turn.quoted.iter().map(|step| place(*step)).collect();
         }
         run.turns.sort_by_key(|turn| turn.step);
         Ok(run)
@@ -51,7 +51,7 @@ impl LoggedRun {
 }
 
 /// The first message that the first agent was given by somebody.
-fn first_asked(sample: &Sample) -> String {
+fn first_user_text(sample: &Sample) -> String {
     let first = sample.steps.first().and_then(|step| sample.input(step.step)).unwrap_or_default();
     first.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()).unwrap_or_default()
 }

@@ -29,7 +29,8 @@ pub struct RecordedProof {
     /// With the injection.
     pub treated: Vec<ProofSample>,
     /// Without it.
-    pub null: Vec<ProofSample>,
+    #[serde(rename = "null")]
+    pub control: Vec<ProofSample>,
     /// Neutral changes of runs without it that failed, executed once more as the injection is.
     #[serde(default, skip_serializing_if = "Shams::is_empty")]
     pub shams: Shams,
@@ -50,14 +51,14 @@ pub struct LeaveOneOutRuns {
 
 impl LeaveOneOutRuns {
     /// Asks what these runs say of the error.
-    pub(super) fn asked<T>(&self, terms: NeedTerms, ask: impl FnOnce(LeaveOneOut<'_>) -> T) -> T {
+    pub(super) fn with_runs<T>(&self, terms: NeedTerms, ask: impl FnOnce(LeaveOneOut<'_>) -> T) -> T {
         ask(LeaveOneOut { without: &self.without, with_all: &self.with_all, terms })
     }
 
     /// Adds what an execution says.
     pub(super) fn add(&mut self, arm: Arm, sample: ProofSample) {
         match arm {
-            Arm::Null => self.without.push(sample),
+            Arm::Control => self.without.push(sample),
             Arm::Treated => self.with_all.push(sample),
         }
     }

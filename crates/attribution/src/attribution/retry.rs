@@ -115,7 +115,7 @@ impl RetrySubject {
                 let (execution, usage) = (one.came_to(&executed), executed.live_usage());
                 spent.runs += 1;
                 spent.tokens += usage.input + usage.output;
-                spent.money += self.settings.price.of(usage);
+                spent.money += self.settings.price.cost(usage);
                 spent.recorded_tokens += executed.recorded_tokens();
                 round.out_of_budget |= execution.sample == ProofSample::Void(Void::Budget);
                 round.unrunnable_check = unrunnable(&executed.outcome).or(round.unrunnable_check.take());

@@ -96,7 +96,7 @@ impl<'a> SearchExecutions<'a> {
     /// Searches until nothing is left to learn, or to spend.
     pub(super) async fn search(&mut self) -> Result<SearchedArms, ExecutionError> {
         let SearchSubject { cassette, corrections, settings, .. } = self.subject;
-        let arms = Arms::of(cassette, corrections, settings);
+        let arms = Arms::from_corrections(cassette, corrections, settings);
         let (search, runs) = (Search::new(arms.question.clone()), vec![Vec::new(); arms.arms.len()]);
         let mut searched = SearchedArms { arms, search, runs };
         loop {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What perturbed cells are named by. Earlier versions named plain ones `null` and `again`: those are other executions.
-const PERTURBED_NULL: &str = "perturbed null";
+const PERTURBED_CONTROL: &str = "perturbed null";
 const PERTURBED_AGAIN: &str = "perturbed again";
 const SHAM: &str = "sham";
 
@@ -44,7 +44,7 @@ pub(super) enum CellKind {
     /// changes of its own.
     Again { of: RunId, arm: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
     /// The same prefix without the plan; `perturbed` with neutral changes of its own.
-    Null { fork: Fork, arm: RunId, index: u32, perturbed: bool },
+    Control { fork: Fork, arm: RunId, index: u32, perturbed: bool },
     /// The neutral change of an earlier run without the plan once more, as if it were planted: the same bytes where it leaves the reference,
     /// and further neutral changes of its own. `control_arm` and `control`: the arm of that run, and its number there.
     Sham { fork: Fork, control_arm: RunId, control: u32, arm: RunId, index: u32 },
@@ -52,7 +52,7 @@ pub(super) enum CellKind {
     Without { of: RunId, planted: Planted, treatment: Arc<Treatment>, reference: RunId },
 }
 
-/// Where a run leaves its reference: what null executions share with all cells that leave it there.
+/// Where a run leaves its reference: what control executions share with all cells that leave it there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Fork {
     /// The clean run.
@@ -81,19 +81,19 @@ impl Cell {
         Self { run, key, kind, ..of.clone() }
     }
 
-    /// A null execution, plain or perturbed.
-    pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32, perturbed: bool) -> Self {
+    /// A control execution, plain or perturbed.
+    pub(super) fn control(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32, perturbed: bool) -> Self {
         let (step, number) = (fork.step.to_string(), index.to_string());
         let own = own(fork);
-        let words = [if perturbed { PERTURBED_NULL } else { "null" }, fork.reference.as_str(), &step, own, &number];
+        let words = [if perturbed { PERTURBED_CONTROL } else { "null" }, fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
         let arm = key(campaign, of.system, of.task, &["null", &step, own]);
-        Self { run, kind: CellKind::Null { fork: fork.clone(), arm, index, perturbed }, ..of.clone() }
+        Self { run, kind: CellKind::Control { fork: fork.clone(), arm, index, perturbed }, ..of.clone() }
     }
 
-    /// The neutral change that the null execution of a number got, once more; 0 is the first repeat.
+    /// The neutral change that the control execution of a number got, once more; 0 is the first repeat.
     pub(super) fn sham(campaign: &Campaign, of: &Cell, fork: &Fork, control: u32, index: u32) -> Option<Self> {
-        let CellKind::Null { arm: control_arm, .. } = Self::null(campaign, of, fork, control, true).kind else {
+        let CellKind::Control { arm: control_arm, .. } = Self::control(campaign, of, fork, control, true).kind else {
             return None;
         };
         let [step, control_number, number] = [fork.step, control, index].map(|number| number.to_string());
@@ -163,7 +163,7 @@ impl Cell {
         match &self.kind {
             CellKind::Again { arm, index, .. }
             | CellKind::Sham { arm, index, .. }
-            | CellKind::Null { arm, index, perturbed: true, .. } => Some((arm.as_str(), *index)),
+            | CellKind::Control { arm, index, perturbed: true, .. } => Some((arm.as_str(), *index)),
             _ => None,
         }
     }
@@ -173,7 +173,7 @@ impl Cell {
         match &self.kind {
             CellKind::Injected { aimed, .. } => Some(aimed),
             CellKind::Again { treatment, .. } | CellKind::Without { treatment, .. } => Some(&treatment.aimed),
-            CellKind::Clean { .. } | CellKind::Null { .. } | CellKind::Sham { .. } => None,
+            CellKind::Clean { .. } | CellKind::Control { .. } | CellKind::Sham { .. } => None,
         }
     }
 
@@ -184,14 +184,14 @@ impl Cell {
             CellKind::Injected { reference, .. }
             | CellKind::Again { reference, .. }
             | CellKind::Without { reference, .. } => Some(reference),
-            CellKind::Null { fork, .. } | CellKind::Sham { fork, .. } => Some(&fork.reference),
+            CellKind::Control { fork, .. } | CellKind::Sham { fork, .. } => Some(&fork.reference),
         }
     }
 }
 
 impl Fork {
     /// Where a cell with this plan leaves its reference.
-    pub(super) fn of(reference: &RunId, planned: &ForkPoint) -> Self {
+    pub(super) fn at_point(reference: &RunId, planned: &ForkPoint) -> Self {
         Self { reference: reference.clone(), step: planned.step, replied: planned.at == AtFork::Recorded }
     }
 }

@@ -21,7 +21,8 @@ pub(super) enum Silence {
     /// It did.
     Broken,
     /// No clean run made a call.
-    Kept {
+    #[serde(rename = "kept")]
+    Unbroken {
         /// Whether all of them ran out of time.
         late: bool,
         /// What it last said on its standard error.
@@ -53,18 +54,18 @@ impl Campaign {
 
 /// A system whose programs never reach the proxy is set up wrongly: what it came to proves nothing.
 #[derive(Debug, Default)]
-pub(super) struct HeardSystems(BTreeMap<usize, Silence>);
+pub(super) struct SystemSilences(BTreeMap<usize, Silence>);
 
-impl HeardSystems {
+impl SystemSilences {
     /// Hears of a chain. The first that was silent is told of, where none made a call.
     pub(super) fn add(&mut self, chain: Chain, silence: Option<&Silence>) {
         match silence {
             None => {}
             Some(Silence::Broken) => drop(self.0.insert(chain.system, Silence::Broken)),
-            Some(Silence::Kept { late, said }) => {
+            Some(Silence::Unbroken { late, said }) => {
                 let known = self.0.entry(chain.system);
-                let known = known.or_insert_with(|| Silence::Kept { late: true, said: said.clone() });
-                if let Silence::Kept { late: all, .. } = known {
+                let known = known.or_insert_with(|| Silence::Unbroken { late: true, said: said.clone() });
+                if let Silence::Unbroken { late: all, .. } = known {
                     *all &= *late;
                 }
             }
@@ -75,7 +76,7 @@ impl HeardSystems {
     /// A system none of whose clean runs made a call.
     pub(super) fn refuse_silence(&self, campaign: &Campaign) -> Result<(), CampaignError> {
         for (number, silence) in &self.0 {
-            let (Silence::Kept { late, said }, Some(system)) = (silence, campaign.systems.get(*number)) else {
+            let (Silence::Unbroken { late, said }, Some(system)) = (silence, campaign.systems.get(*number)) else {
                 continue;
             };
             let limit = system.timeout.as_secs_f64();

@@ -45,7 +45,7 @@ pub(super) struct Claimed {
     pub(super) flipped: bool,
     /// Where its plan made it leave the reference.
     pub(super) planned: ForkPoint,
-    /// What its null executions share with those of other claims.
+    /// What its control executions share with those of other claims.
     pub(super) fork: Fork,
     /// The treatment, to be given again; `None` where the bytes are not in the record.
     pub(super) treatment: Option<Arc<Treatment>>,
@@ -105,8 +105,8 @@ impl ConcludedClaim {
 
 /// Two arms under way.
 struct ArmsUnderWay<'a> {
-    /// What a null execution is, by its number.
-    null: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
+    /// What a control execution is, by its number.
+    control: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
     /// What a repeat of the treatment is, by its number.
     again: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
     /// What they came to so far.
@@ -120,28 +120,28 @@ struct ArmsUnderWay<'a> {
 
 impl ArmsUnderWay<'_> {
     fn next(&self) -> Next {
-        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::perturbed(&self.terms, &null, &treated).next()
+        let (control, treated) = (self.paired.samples(Arm::Control), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &control, &treated).next()
     }
 
     /// Where the claim stands where no more can be executed.
     fn given_up(&self) -> Standing {
-        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::perturbed(&self.terms, &null, &treated).given_up()
+        let (control, treated) = (self.paired.samples(Arm::Control), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &control, &treated).given_up()
     }
 
     /// The next cell of an arm.
     fn cell(&mut self, arm: Arm) -> Option<Cell> {
         let number = self.paired.ask(arm);
         match arm {
-            Arm::Null => (self.null)(number),
+            Arm::Control => (self.control)(number),
             Arm::Treated => (self.again)(number),
         }
     }
 
     fn executed(&self) -> Executed {
-        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::perturbed(&self.terms, &null, &treated).executed()
+        let (control, treated) = (self.paired.samples(Arm::Control), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &control, &treated).executed()
     }
 }
 
@@ -168,10 +168,10 @@ impl CellBench {
         };
         let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index, true));
+        let control = |index| Some(Cell::control(campaign, &claimed.cell, &claimed.fork, index, true));
         let terms = terms.drawn_for(claimed.cell.key.as_str());
         let paired = PairedArms::default();
-        let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots, ran_out: false };
+        let mut arms = ArmsUnderWay { control: &control, again: &again, paired, terms, slots, ran_out: false };
         let standing = self.execute(&mut arms, made).await?;
         let executed = arms.executed();
         let why = arms.ran_out.then(|| RAN_OUT.to_owned());
@@ -207,7 +207,7 @@ impl CellBench {
         }
     }
 
-    /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
+    /// Makes a cell once, whoever asks for it: control executions of a fork point serve all that fork there.
     pub(super) async fn make(
         &self,
         cell: &Cell,
@@ -244,7 +244,7 @@ impl CellBench {
         let aimed: &Aimed = aimed;
         let cassette = self.references.open(&self.state, reference)?;
         let met = recording::read(&self.state.run_dir(&cell.run))?.trajectory;
-        Ok(Treatment::of(&cell.run, &met, aimed, &cassette, planned).map(Arc::new))
+        Ok(Treatment::from_run(&cell.run, &met, aimed, &cassette, planned).map(Arc::new))
     }
 
     /// Where a cell's plan made it leave its reference.

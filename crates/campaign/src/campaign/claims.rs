@@ -62,8 +62,8 @@ impl CellBench {
             concluded.without += usize::from(matches!(ended.kind, Ran::Without { .. }));
         }
         concluded.unfinished += made.unfinished.len();
-        concluded.nulls = nulls(&made);
-        let chaotic = is_chaotic(concluded.nulls.passed, concluded.nulls.failed, self.context.campaign.chaotic);
+        concluded.controls = control_counts(&made);
+        let chaotic = is_chaotic(concluded.controls.passed, concluded.controls.failed, self.context.campaign.chaotic);
         concluded.tasks.iter_mut().for_each(|task| task.chaotic = chaotic);
         concluded.older = older_controls(&made);
         concluded.claims = claims.len();
@@ -149,7 +149,7 @@ impl CellBench {
         Ok(Some(Claimed {
             runs: ended().map(|ended| ended.run.clone()).collect(),
             first: ended().map(EndedCell::execution).collect(),
-            fork: Fork::of(reference, &planned),
+            fork: Fork::at_point(reference, &planned),
             treatment: if flipped { self.treatment_of(cell, &planned)? } else { None },
             cell: cell.clone(),
             planted: planted(attempt),
@@ -216,7 +216,7 @@ fn left_at(
         return Some(planned);
     }
     match parting(steps.len())? {
-        Parting::Asked(at) | Parting::Answered(at) => steps.get(at).map(|step| step.step),
+        Parting::Request(at) | Parting::Answered(at) => steps.get(at).map(|step| step.step),
         Parting::Missing(_) => None,
     }
 }
@@ -251,27 +251,27 @@ pub(super) fn edits(ended: &EndedCell) -> Edits {
     errors.map(|entry| (entry.error.step, entry.error.before.clone(), entry.error.after.clone())).collect()
 }
 
-/// Null executions, and how many of them passed, failed, or say nothing.
-fn nulls(made: &MadeCells) -> funnel::Nulls {
-    let mut nulls = funnel::Nulls::default();
-    let is_null = |(_, ended): &(&RunId, &EndedCell)| matches!(ended.kind, Ran::Null { .. });
-    for (_, ended) in made.ended.iter().filter(is_null) {
+/// Control executions, and how many of them passed, failed, or say nothing.
+fn control_counts(made: &MadeCells) -> funnel::ControlCounts {
+    let mut controls = funnel::ControlCounts::default();
+    let is_control = |(_, ended): &(&RunId, &EndedCell)| matches!(ended.kind, Ran::Control { .. });
+    for (_, ended) in made.ended.iter().filter(is_control) {
         match ended.says() {
-            ProofSample::Passed => nulls.passed += 1,
-            ProofSample::Failed => nulls.failed += 1,
-            ProofSample::Void(_) => nulls.void += 1,
+            ProofSample::Passed => controls.passed += 1,
+            ProofSample::Failed => controls.failed += 1,
+            ProofSample::Void(_) => controls.void += 1,
         }
     }
-    nulls
+    controls
 }
 
 /// The runs without the injection that are left out, and those that were made at the last start.
 fn older_controls(made: &MadeCells) -> OlderControls {
-    let nulls = || made.ended.values().filter(|ended| matches!(ended.kind, Ran::Null { .. }));
-    let last = nulls().map(|ended| &ended.sitting).max();
-    let older: Vec<_> = nulls().filter(|ended| made.older.contains(&ended.run)).collect();
+    let controls = || made.ended.values().filter(|ended| matches!(ended.kind, Ran::Control { .. }));
+    let last = controls().map(|ended| &ended.sitting).max();
+    let older: Vec<_> = controls().filter(|ended| made.older.contains(&ended.run)).collect();
     let later: Vec<_> =
-        nulls().filter(|ended| !made.older.contains(&ended.run) && Some(&ended.sitting) == last).collect();
+        controls().filter(|ended| !made.older.contains(&ended.run) && Some(&ended.sitting) == last).collect();
     let passed = |of: &[&EndedCell]| of.iter().filter(|ended| ended.says() == ProofSample::Passed).count();
     let told = OlderControls {
         runs: older.len(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     decoy::counted,
     ended::{Class, EndedCell},
-    funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
+    funnel::{ConcludedChain, ControlCounts, InjectedRun, LeftOut, TaskState},
     sitting::OlderControls,
 };
 use crate::{
@@ -35,7 +35,7 @@ pub struct Concluded {
     /// Tasks that were left out, by why.
     pub(super) left_out: BTreeMap<LeftOut, usize>,
     /// What the first of them came to.
-    pub(super) told: Vec<String>,
+    pub(super) summaries: Vec<String>,
     /// Of how many more it could be said.
     pub(super) untold: usize,
     /// Injected runs that were to be made.
@@ -58,13 +58,13 @@ pub struct Concluded {
     /// Claims that stand because their system repeats itself.
     pub(super) repeated: usize,
     /// Failures with several errors, and what is shown of these.
-    pub(super) narrowed: Narrowed,
+    pub(super) necessity: NecessityCounts,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
     /// What came of the decoys.
     pub(super) decoys: DecoyCounts,
-    /// Null executions.
-    pub nulls: Nulls,
+    /// Control executions.
+    pub controls: ControlCounts,
     /// Those of them that are older than runs that they would stand against.
     pub older: OlderControls,
     /// Plans less one injection that were tried.
@@ -93,7 +93,7 @@ pub struct Concluded {
 
 /// Failures with several planted errors, and what is shown of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Narrowed {
+pub(super) struct NecessityCounts {
     pub(super) failures: usize,
     pub(super) errors: usize,
     pub(super) necessary: usize,
@@ -104,7 +104,7 @@ pub(super) struct Narrowed {
     pub(super) joint: usize,
 }
 
-impl Narrowed {
+impl NecessityCounts {
     /// Adds what is shown of the errors of one failure.
     fn add(&mut self, necessity: &[Necessity]) {
         self.failures += 1;
@@ -116,7 +116,7 @@ impl Narrowed {
                 Need::NotShown => self.not_shown += 1,
             }
         }
-        let cause = JointCause::of(necessity);
+        let cause = JointCause::from_necessities(necessity);
         self.overdetermined += usize::from(cause == Some(JointCause::Overdetermined));
         self.joint += usize::from(cause == Some(JointCause::Joint));
     }
@@ -133,14 +133,14 @@ impl Concluded {
             narrowed.insert(attempt.claim, &attempt.necessity);
         }
         for necessity in narrowed.values() {
-            self.narrowed.add(necessity);
+            self.necessity.add(necessity);
         }
         self.verified += chain.verified();
         self.repeated += chain.repeated();
         self.claims += chain.claims;
-        self.nulls.passed += chain.nulls.passed;
-        self.nulls.failed += chain.nulls.failed;
-        self.nulls.void += chain.nulls.void;
+        self.controls.passed += chain.controls.passed;
+        self.controls.failed += chain.controls.failed;
+        self.controls.void += chain.controls.void;
         self.older.add(&chain.older);
         self.without += chain.without;
         self.spent_by_cells.add(&chain.spent_by_cells);
@@ -159,8 +159,8 @@ impl Concluded {
         let Some(why) = task.left_out else { return };
         *self.left_out.entry(why).or_default() += 1;
         let Some(said) = &task.why else { return };
-        if self.told.len() < TOLD {
-            self.told.push(format!("{}/{} is left out, {}: {said}", task.system, task.task, why.name()));
+        if self.summaries.len() < TOLD {
+            self.summaries.push(format!("{}/{} is left out, {}: {said}", task.system, task.task, why.name()));
         } else {
             self.untold += 1;
         }

@@ -161,7 +161,12 @@ impl ConclusionHead {
     }
 
     /// The head of the conclusion of a chain below a root, if it is one to be believed there, whatever became of its runs.
-    pub(super) fn of(root: &Path, campaign: &Campaign, digest: &str, chain: Chain) -> Result<Self, Unbelieved> {
+    pub(super) fn read_settled(
+        root: &Path,
+        campaign: &Campaign,
+        digest: &str,
+        chain: Chain,
+    ) -> Result<Self, Unbelieved> {
         let (head, _) = Self::read(&root.join(place(campaign, chain)))?;
         let (system, task) = campaign.names_of(chain);
         if head.campaign != digest || (head.system.as_str(), head.task.as_str()) != (system, task) {
@@ -207,7 +212,7 @@ impl ChainConclusion {
 }
 
 impl ChainFacts {
-    fn of(concluded: &ConcludedChain, silence: Option<Silence>) -> Self {
+    fn from_concluded(concluded: &ConcludedChain, silence: Option<Silence>) -> Self {
         let left_out = |why| concluded.tasks.iter().any(|task| task.left_out == Some(why));
         let whole = concluded.unfinished == 0 && !left_out(LeftOut::Unfinished);
         Self {
@@ -232,7 +237,7 @@ impl CellBench {
         if self.rereads {
             return Err(Unbelieved::Unasked);
         }
-        let head = ConclusionHead::of(self.state.root(), &self.context.campaign, &self.digest, chain)?;
+        let head = ConclusionHead::read_settled(self.state.root(), &self.context.campaign, &self.digest, chain)?;
         if head.facts.repeats && self.revoked().contains(&chain.system) {
             return Err(Unbelieved::Revoked);
         }
@@ -246,7 +251,7 @@ impl CellBench {
     }
 
     /// What is known of a chain that this process has made or believed.
-    pub(super) fn kept(&self, chain: Chain) -> Result<ChainFacts, CampaignError> {
+    pub(super) fn read_facts(&self, chain: Chain) -> Result<ChainFacts, CampaignError> {
         let path = self.state.root().join(place(&self.context.campaign, chain));
         match ConclusionHead::read(&path) {
             Ok((head, _)) => Ok(head.facts),
@@ -262,7 +267,7 @@ impl CellBench {
         silence: Option<Silence>,
     ) -> Result<(ChainFacts, bool), CampaignError> {
         let (campaign, root) = (&self.context.campaign, self.state.root());
-        let facts = ChainFacts::of(&concluded, silence);
+        let facts = ChainFacts::from_concluded(&concluded, silence);
         let cannot = |path: PathBuf| move |source| CampaignError::Directory { path, source };
         let evidence = concluded
             .runs
@@ -283,7 +288,8 @@ impl CellBench {
             evidence,
             body: short(&blake3::hash(&body)),
         };
-        let before = self.rereads.then(|| ConclusionHead::of(root, campaign, &self.digest, chain).ok()).flatten();
+        let before =
+            self.rereads.then(|| ConclusionHead::read_settled(root, campaign, &self.digest, chain).ok()).flatten();
         let refuted = before.is_some_and(|before| before.body != head.body);
         let mut text = serde_json::to_vec(&head).map_err(io::Error::from).map_err(cannot(root.join(&name)))?;
         text.push(b'\n');

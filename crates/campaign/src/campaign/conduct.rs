@@ -194,8 +194,8 @@ impl CellBench {
             answer,
             label,
             no_label,
-            unmade: recording.manipulator_failures.iter().map(|f| (f.operator.clone(), f.why.clone())).collect(),
-            rewriting: Rewriting::of(&recording),
+            skipped_edits: recording.manipulator_failures.iter().map(|f| (f.operator.clone(), f.why.clone())).collect(),
+            rewriting: Rewriting::from_recording(&recording),
             steps,
             upstream_failed: void == Some(Void::Unanswered),
             faults: faults(&recording),
@@ -212,7 +212,7 @@ impl CellBench {
     }
 
     /// The end of what a cell's program said on its standard error.
-    pub(super) fn said(&self, cell: &Cell) -> String {
+    pub(super) fn stderr_end(&self, cell: &Cell) -> String {
         let read = |path: PathBuf| RunFile::bytes(&path).map_err(|error| error.to_string());
         let text = match self.state.errors_of(&cell.run).map_err(|error| error.to_string()).and_then(read) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -245,7 +245,7 @@ fn ran(cell: &Cell) -> Ran {
             Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
         }
         CellKind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
-        CellKind::Null { fork, index, perturbed, .. } => Ran::Null {
+        CellKind::Control { fork, index, perturbed, .. } => Ran::Control {
             reference: fork.reference.clone(),
             step: fork.step,
             replied: fork.replied,

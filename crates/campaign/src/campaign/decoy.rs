@@ -36,7 +36,7 @@ impl Campaign {
         let own = runs_of(chain.system);
         let before = systems_before + own * length(chain.task);
         let mut drawn: Vec<usize> = (0..planned.len()).filter(|at| planned.get(*at) == Some(&true)).collect();
-        let wanted = usize::try_from(self.decoys_due(before + own) - self.decoys_due(before)).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(self.decoys_for(before + own) - self.decoys_for(before)).unwrap_or(usize::MAX);
         drawn.shuffle(&mut self.decoy_draws(chain));
         drawn.truncate(wanted);
         drawn.sort_unstable();
@@ -44,7 +44,7 @@ impl Campaign {
     }
 
     /// How many decoys so many planned runs get.
-    pub(super) fn decoys_due(&self, runs: u64) -> u64 {
+    pub(super) fn decoys_for(&self, runs: u64) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -67,7 +67,7 @@ pub(super) fn counted(counts: DecoyCounts, decoy: &super::funnel::InjectedRun) -
         return counts;
     }
     let verified = decoy.class == Some(super::ended::Class::Verified);
-    DecoyCounts::of(
+    DecoyCounts::new(
         counts.planted + 1,
         counts.flipped + u64::from(decoy.flipped),
         counts.verified + u64::from(verified),

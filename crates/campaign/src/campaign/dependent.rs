@@ -23,16 +23,16 @@ impl ConcludedClaim {
     /// Takes all weight from executions that depend on each other: whatever they came to, they are void.
     /// Where the same may be so and is not shown, that is said.
     pub(super) fn weighed(mut self, dependence: Option<Dependence>) -> Self {
-        let null = &self.executed.null;
+        let control = &self.executed.control;
         if let Some(dependence) = dependence {
             self.standing = Standing::Void;
             self.why = Some(format!("dependent: {}", dependence.words()));
             self.executed.dependent = Some(dependence);
-        } else if self.standing != Standing::Verified && null.passed == 0 && null.failed >= TELLING {
+        } else if self.standing != Standing::Verified && control.passed == 0 && control.failed >= TELLING {
             self.why = Some(format!(
                 "without the injection none of {} runs passed, though the clean runs before them did: by chance, or because what one \
                  run leaves decides a later one (a memory, a file, a table): give each run a place of its own (`{{scratch}}`)",
-                null.failed
+                control.failed
             ));
         }
         self
@@ -51,8 +51,9 @@ impl CellBench {
             |step: &&Step| if step.step == fork.step { !fork.replied } else { !recorded.contains(&step.step) };
         let asked = reference.recording().trajectory.steps.iter().filter(is_live);
         let asked: BTreeSet<AgentName> = asked.map(|step| step.attribution.agent.clone()).collect();
-        let (null, treated) = (self.seen_arm(arms.of(Arm::Null))?, self.seen_arm(arms.of(Arm::Treated))?);
-        Ok(SeenArms { null: &null, treated: &treated, reference: &asked }.dependence())
+        let (control, treated) =
+            (self.seen_arm(arms.executions(Arm::Control))?, self.seen_arm(arms.executions(Arm::Treated))?);
+        Ok(SeenArms { control: &control, treated: &treated, reference: &asked }.dependence())
     }
 
     fn seen_arm(&self, arm: &[ArmExecution]) -> Result<Vec<ObservedExecution>, CampaignError> {
@@ -69,7 +70,7 @@ impl CellBench {
 fn seen_call(step: &Step) -> Option<SeenCall> {
     let attempt = step.last_attempt().filter(|attempt| attempt.origin.is_live() && attempt.is_answered())?;
     let request = step.request_sent.as_ref().unwrap_or(&step.request);
-    let (words, id) = said(&step.surface, attempt);
+    let (words, id) = reply_digest(&step.surface, attempt);
     Some(SeenCall {
         agent: step.attribution.agent.clone(),
         request: digest([step.path.as_bytes(), request.as_ref()]),
@@ -79,7 +80,7 @@ fn seen_call(step: &Step) -> Option<SeenCall> {
 }
 
 /// A digest of what the upstream said, and what its reply calls itself.
-fn said(name: &str, attempt: &Attempt) -> (u64, Option<String>) {
+fn reply_digest(name: &str, attempt: &Attempt) -> (u64, Option<String>) {
     let surface = surface::ALL.iter().copied().find(|surface| surface.name() == name);
     let Some(reply) = surface.and_then(|surface| door::reply(surface, &attempt.reply, attempt.streamed).ok()) else {
         return (digest([attempt.reply.as_ref()]), None);

@@ -127,7 +127,7 @@ impl Campaign {
             extent.judgements += judged * runs;
             extent.calls += (tasks * runs).saturating_mul(system.max_calls);
         }
-        extent.decoys = self.decoys_due(extent.injected);
+        extent.decoys = self.decoys_for(extent.injected);
         let runs = extent.decoys.saturating_mul(1 + 2 * self.arm());
         let most = self.systems.iter().map(|system| system.max_calls).max().unwrap_or_default();
         extent.calls = extent.calls.saturating_add(runs.saturating_mul(most));

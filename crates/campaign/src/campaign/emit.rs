@@ -13,7 +13,7 @@ use super::{
     funnel::{ConcludedChain, InjectedRun, TaskState},
     markdown,
     report::CampaignReport,
-    report_sums::{ReportSums, ReportTold},
+    report_sums::{ReportContext, ReportSums},
     rows_before::RowsBefore,
 };
 use crate::{
@@ -54,10 +54,10 @@ impl CellBench {
         let Some(reference) = concluded.tasks.first().and_then(|task| task.reference.as_ref()) else {
             return Ok((Vec::new(), 0));
         };
-        let kept: Vec<_> = concluded.attempts.iter().filter_map(kept).collect();
+        let kept: Vec<_> = concluded.attempts.iter().filter_map(sample_kind).collect();
         let line = |sample: &Sample| {
             let path = self.state.root().join(dataset::FILE);
-            SampleLine::of(sample).map_err(|error| CampaignError::Unwritten { path, why: error.to_string() })
+            SampleLine::from_sample(sample).map_err(|error| CampaignError::Unwritten { path, why: error.to_string() })
         };
         // Runs of one claim that came to the same outcome are one sample, and so are runs of several that hold the same: what is
         // made anew in each run (ids, times) makes claims of them, and no data.
@@ -96,7 +96,8 @@ impl CellBench {
             let mut recording = recording::read(&self.state.run_dir(&ended.run))?;
             let proof = ended.label.clone().zip(evidence(decoy, task));
             recording.label = proof.map(|(label, evidence)| ruling::proven(label, decoy.standing, evidence));
-            samples.push(Sample::of(&recording, self.about(chain, ended, SampleKind::Decoy, twin)?)?);
+            samples
+                .push(Sample::from_recording(&recording, self.sample_facts(chain, ended, SampleKind::Decoy, twin)?)?);
         }
         Ok(samples)
     }
@@ -109,10 +110,10 @@ impl CellBench {
         clean_twin: Option<String>,
     ) -> Result<Sample, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        Ok(Sample::of(&recording, self.about(chain, ended, kind, clean_twin)?)?)
+        Ok(Sample::from_recording(&recording, self.sample_facts(chain, ended, kind, clean_twin)?)?)
     }
 
-    fn about(
+    fn sample_facts(
         &self,
         chain: Chain,
         ended: &EndedCell,
@@ -124,7 +125,7 @@ impl CellBench {
         Ok(About {
             kind,
             system: ended.system.clone(),
-            split: Some(campaign.splits.of(&task)),
+            split: Some(campaign.splits.assign(&task)),
             task,
             final_answer: ended.answer.clone(),
             clean_twin,
@@ -137,14 +138,14 @@ impl CellBench {
         &self,
         chains: &[Chain],
         of_all: Concluded,
-        told: ReportTold<'_>,
+        told: ReportContext<'_>,
         progress: &dyn Progress,
     ) -> Result<(Concluded, CampaignReport), CampaignError> {
         let (campaign, root) = (&self.context.campaign, self.state.root());
         let mut concluded = of_all;
         let mut sums = ReportSums::begin(root)?;
         let cannot = |source| CampaignError::Directory { path: root.join(dataset::FILE), source };
-        let mut before = RowsBefore::of(root).map_err(cannot)?;
+        let mut before = RowsBefore::read(root).map_err(cannot)?;
         let mut writer = Writer::create(root)?;
         let mut left_out = 0;
         for chain in chains {
@@ -222,7 +223,7 @@ impl CellBench {
     }
 }
 
-fn kept(attempt: &InjectedRun) -> Option<(&InjectedRun, &EndedCell, SampleKind)> {
+fn sample_kind(attempt: &InjectedRun) -> Option<(&InjectedRun, &EndedCell, SampleKind)> {
     let kind = match attempt.class {
         Some(Class::Verified) => SampleKind::Failure,
         Some(Class::Benign) => SampleKind::Benign,

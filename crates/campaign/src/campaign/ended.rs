@@ -48,7 +48,8 @@ pub struct EndedCell {
     pub no_label: Option<NoLabel>,
     /// Edits that could not be made: the manipulator and why, each once.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub unmade: BTreeSet<(String, String)>,
+    #[serde(rename = "unmade")]
+    pub skipped_edits: BTreeSet<(String, String)>,
     /// What a model was asked for edits.
     #[serde(default)]
     pub rewriting: Rewriting,
@@ -107,20 +108,21 @@ pub enum Ran {
         index: u32,
     },
     /// The same beginning without the plan.
-    Null {
+    #[serde(rename = "null")]
+    Control {
         /// The clean run that it begins like.
         reference: RunId,
         /// The step at which injected runs leave it.
         step: StepIndex,
         /// Whether that step's reply is the recorded one.
         replied: bool,
-        /// Which of the null executions, 0-based.
+        /// Which of the control executions, 0-based.
         index: u32,
         /// Whether it had neutral changes of its own.
         #[serde(default)]
         perturbed: bool,
     },
-    /// The neutral change of a null execution once more, as if it were planted.
+    /// The neutral change of a control execution once more, as if it were planted.
     Sham {
         /// The clean run that it begins like.
         reference: RunId,
@@ -128,7 +130,7 @@ pub enum Ran {
         step: StepIndex,
         /// Whether that step's reply is the recorded one.
         replied: bool,
-        /// Which of the null executions there, 0-based.
+        /// Which of the control executions there, 0-based.
         control: u32,
         /// Which of the repeats, 0-based.
         index: u32,
@@ -246,9 +248,9 @@ fn read_label<'de, D: Deserializer<'de>>(file: D) -> Result<Option<Label>, D::Er
 }
 
 impl EndedCell {
-    /// The number of a null execution at its place.
-    pub(super) fn null_number(&self) -> Option<u32> {
-        if let Ran::Null { index, .. } = self.kind { Some(index) } else { None }
+    /// The number of a control execution at its place.
+    pub(super) fn control_number(&self) -> Option<u32> {
+        if let Ran::Control { index, .. } = self.kind { Some(index) } else { None }
     }
 
     /// What the run came to, in words: how it ended where that says more than the checker's word. `wanted` is how its

@@ -34,7 +34,7 @@ pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Resu
         answer: String::new(),
         label: label.is_ok().then_some(delivered),
         no_label: label.err(),
-        unmade: BTreeSet::new(),
+        skipped_edits: BTreeSet::new(),
         rewriting: Rewriting::default(),
         steps: 1,
         upstream_failed: false,

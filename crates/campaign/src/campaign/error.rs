@@ -100,7 +100,7 @@ pub enum CampaignError {
     },
     /// The campaign that lies in a shard is not read as it was when it was kept there.
     #[error("the campaign that lies in the shard")]
-    Kept(#[source] crate::plan::PlanError),
+    Snapshot(#[source] crate::plan::PlanError),
     /// Shards are of different campaigns.
     #[error(
         "`{}` and `{}` are of different campaigns: `{parts}` differs (made by version {} and {})",

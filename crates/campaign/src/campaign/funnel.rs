@@ -25,8 +25,9 @@ pub struct ConcludedChain {
     pub decoys: Vec<InjectedRun>,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
-    /// Null executions.
-    pub nulls: Nulls,
+    /// Control executions.
+    #[serde(rename = "nulls")]
+    pub controls: ControlCounts,
     /// Those of them that are older than runs that they would stand against.
     #[serde(default)]
     pub older: OlderControls,
@@ -55,9 +56,9 @@ pub struct ConcludedChain {
     pub revokes: bool,
 }
 
-/// Null executions: the beginning of a run without its injection, and what it comes to then.
+/// Control executions: the beginning of a run without its injection, and what it comes to then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nulls {
+pub struct ControlCounts {
     /// Those that solved the task.
     pub passed: usize,
     /// Those that did not.

@@ -29,7 +29,7 @@ impl CampaignState {
             }
             let recorded = recording::read_manifest(&self.run_dir(&cell.run));
             return match recorded.ok().filter(|run| run.upstream != now(cell.system)) {
-                Some(run) => refuse(asked(&run.upstream, now(cell.system))),
+                Some(run) => refuse(upstream_differs(&run.upstream, now(cell.system))),
                 None => Ok(()),
             };
         }
@@ -37,7 +37,7 @@ impl CampaignState {
         let mut upstreams = proxies.iter().map(|proxy| proxy.upstream.name());
         let recorded = recording::read_manifest(&self.logs().join(some)).map(|run| run.upstream);
         match recorded.ok().filter(|recorded| !upstreams.any(|now| now == recorded)) {
-            Some(recorded) => refuse(asked(&recorded, now(0))),
+            Some(recorded) => refuse(upstream_differs(&recorded, now(0))),
             None => {
                 refuse("its systems, `seed`, `verify`, tasks or how the upstream is written were others".to_owned())
             }
@@ -51,6 +51,6 @@ impl CampaignState {
     }
 }
 
-fn asked(then: &str, now: &str) -> String {
+fn upstream_differs(then: &str, now: &str) -> String {
     format!("they asked `{then}`, and this start would ask `{now}`")
 }

@@ -60,12 +60,12 @@ struct JournalledBySource {
     settled: Cost,
     open: BTreeMap<u64, Cost>,
     /// Settled calls: first and last of each range.
-    known: BTreeMap<u64, u64>,
+    settled_ranges: BTreeMap<u64, u64>,
 }
 
 impl JournalledCalls {
     /// Hears a line; whether it says anything that was not said before.
-    fn hear(&mut self, line: &JournalLine) -> bool {
+    fn add_line(&mut self, line: &JournalLine) -> bool {
         match line {
             JournalLine::Reserved { source, n, most } => {
                 let of = self.sources.entry(source.clone()).or_default();
@@ -89,7 +89,7 @@ impl JournalledCalls {
             let line = line?;
             match serde_json::from_slice(&line) {
                 Ok(told) => {
-                    if self.hear(&told) {
+                    if self.add_line(&told) {
                         new(&line)?;
                     }
                 }
@@ -113,7 +113,7 @@ impl JournalledCalls {
 
 impl JournalledBySource {
     fn is_settled(&self, n: u64) -> bool {
-        self.known.range(..=n).next_back().is_some_and(|(_, last)| n <= *last)
+        self.settled_ranges.range(..=n).next_back().is_some_and(|(_, last)| n <= *last)
     }
 
     /// Marks a call as settled; whether it was not.
@@ -122,12 +122,12 @@ impl JournalledBySource {
             return false;
         }
         let mut last = n;
-        if let Some(end) = n.checked_add(1).and_then(|next| self.known.remove(&next)) {
+        if let Some(end) = n.checked_add(1).and_then(|next| self.settled_ranges.remove(&next)) {
             last = end;
         }
-        match self.known.range_mut(..n).next_back() {
+        match self.settled_ranges.range_mut(..n).next_back() {
             Some((_, end)) if end.checked_add(1) == Some(n) => *end = last,
-            _ => drop(self.known.insert(n, last)),
+            _ => drop(self.settled_ranges.insert(n, last)),
         }
         true
     }
@@ -264,7 +264,7 @@ mod tests {
             assert!(of.settle(n) && !of.settle(n), "{n}");
         }
         assert_eq!(
-            of.known.iter().map(|(a, b)| (*a, *b)).collect::<Vec<_>>(),
+            of.settled_ranges.iter().map(|(a, b)| (*a, *b)).collect::<Vec<_>>(),
             [(0, 1), (3, 5), (7, 7), (u64::MAX, u64::MAX)]
         );
         assert!(!of.is_settled(2) && !of.is_settled(6) && of.is_settled(4));

@@ -47,7 +47,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         class: "campaign".to_owned(),
         name: "injections are delivered".to_owned(),
         came: failed.map_or(Came::Passed, |why| Came::Failed(why.to_owned())),
-        said: failed.map(|_| format!("{delivered} of {attempts} delivered")).unwrap_or_default(),
+        details: failed.map(|_| format!("{delivered} of {attempts} delivered")).unwrap_or_default(),
         seconds: None,
     }];
     for text in report.tasks.texts()? {
@@ -57,7 +57,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         let said = task.why.as_deref().unwrap_or_default().replace('\n', " ");
         let came = Came::Skipped(format!("{why}: {said}"));
         let name = format!("{} without an injection", task.task);
-        cases.push(TestCase { class: task.system.into_owned(), name, came, said: String::new(), seconds: None });
+        cases.push(TestCase { class: task.system.into_owned(), name, came, details: String::new(), seconds: None });
     }
     for text in report.cells.texts()? {
         let text = text?;
@@ -65,14 +65,14 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         let why = cell.why.as_ref().unwrap_or(&cell.evidence).replace('\n', " ");
         let said = format!("{}: {why}", cell.class);
         let (came, said) =
-            if is_kept(&cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
+            if is_data(&cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
         let name = format!("{} {}", cell.task, cell.plan);
-        cases.push(TestCase { class: cell.system.into_owned(), name, came, said, seconds: None });
+        cases.push(TestCase { class: cell.system.into_owned(), name, came, details: said, seconds: None });
     }
     Ok(Suite { name: report.campaign.clone(), seconds: Some(report.seconds), began: None, cases }.to_string())
 }
 
 /// Whether a run is data: the others are skipped, each with its class.
-fn is_kept(class: &str) -> bool {
+fn is_data(class: &str) -> bool {
     matches!(class, "verified" | "benign")
 }

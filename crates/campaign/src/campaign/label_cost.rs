@@ -21,8 +21,8 @@ impl LabelCost {
     pub(super) fn of(terms: &Terms) -> [Self; 4] {
         let repeating = Self { noise: None, runs: 3.0, shared: 2.0, shown: 1.0 };
         let noisy = |noise: f64| {
-            let Foretold { shown, executions, null } = foretell(terms, 1.0 - noise, noise);
-            Self { noise: Some(noise), runs: executions - 1.0, shared: null, shown }
+            let Foretold { shown, executions, control } = foretell(terms, 1.0 - noise, noise);
+            Self { noise: Some(noise), runs: executions - 1.0, shared: control, shown }
         };
         [repeating, noisy(0.0), noisy(0.1), noisy(0.2)]
     }

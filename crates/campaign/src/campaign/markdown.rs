@@ -51,14 +51,14 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         )?;
     }
     yields(page, report)?;
-    unmade(page, report)?;
+    skipped_edits(page, report)?;
     cost(page, report)?;
     tasks(page, report)?;
     cells(page, report)
 }
 
-fn unmade(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
-    let Rewriting { asked, used, declined, refused, unanswered } = report.rewriting;
+fn skipped_edits(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    let Rewriting { questions: asked, used, declined, refused, unanswered } = report.rewriting;
     if asked > 0 {
         writeln!(
             page,
@@ -66,11 +66,11 @@ fn unmade(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         )?;
         writeln!(page, "| {asked} | {used} | {declined} | {refused} | {unanswered} |")?;
     }
-    if report.unmade.is_empty() {
+    if report.skipped_edits.is_empty() {
         return Ok(());
     }
     writeln!(page, "\n## Edits that could not be made\n\n| manipulator | why | runs |\n|---|---|--:|")?;
-    for row in report.unmade.iter().take(LISTED) {
+    for row in report.skipped_edits.iter().take(LISTED) {
         writeln!(page, "| {} | {} | {} |", row.manipulator, cell(&row.why), row.runs)?;
     }
     Ok(())

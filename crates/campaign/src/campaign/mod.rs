@@ -54,7 +54,7 @@ mod start;
 mod state;
 mod talk;
 mod treatment;
-mod unmade;
+mod skipped_edits;
 
 pub use command::CommandTemplate;
 pub use concluded::Concluded;
@@ -74,8 +74,8 @@ pub use read::parse;
 pub use read_system::MAX_CALLS;
 pub use report::CampaignReport;
 pub use shard::{
-    Engine, EngineScript, KeptCampaign, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions, ShardPart,
-    merge, run_shard,
+    CampaignSnapshot, Engine, EngineScript, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions,
+    ShardPart, merge, run_shard,
 };
 pub use start::{CampaignOptions, refuse_start, run};
 pub use state::Earlier;

@@ -43,18 +43,18 @@ struct LeftOutError<'a> {
 
 impl LeftOutError<'_> {
     /// What is answered of the runs so far.
-    fn asked<T>(&self, answer: impl FnOnce(&LeaveOneOut<'_>) -> T) -> T {
-        let (without, with_all) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
+    fn with_runs<T>(&self, answer: impl FnOnce(&LeaveOneOut<'_>) -> T) -> T {
+        let (without, with_all) = (self.paired.samples(Arm::Control), self.paired.samples(Arm::Treated));
         answer(&LeaveOneOut { without: &without, with_all: &with_all, terms: self.terms })
     }
 
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself is of one lifetime only")]
     fn next(&self) -> NextForNeed {
-        self.asked(|question| question.next())
+        self.with_runs(|question| question.next())
     }
 
-    fn known(&self) -> Option<Necessity> {
-        let (executed, exclusion) = self.asked(|question| (question.executed(), question.exclusion()));
+    fn necessity(&self) -> Option<Necessity> {
+        let (executed, exclusion) = self.with_runs(|question| (question.executed(), question.exclusion()));
         Some(necessity(self.planted, self.state?, executed, Some(exclusion)))
     }
 }
@@ -101,14 +101,14 @@ impl CellBench {
                 made.older.extend(one.paired.add(arm, ended.execution()));
             }
         }
-        concluded.necessity = errors.iter().filter_map(LeftOutError::known).collect();
+        concluded.necessity = errors.iter().filter_map(LeftOutError::necessity).collect();
         Ok(())
     }
 
     /// The errors of a claim, each with the first run that leaves it out.
     fn left_out<'a>(&self, claimed: &'a Claimed, concluded: &ConcludedClaim) -> Vec<LeftOutError<'a>> {
         let (campaign, terms) = (&self.context.campaign, &self.context.campaign.proof);
-        let of_each = NeedTerms::of(terms, &concluded.executed, claimed.planted.len());
+        let of_each = NeedTerms::new(terms, &concluded.executed, claimed.planted.len());
         let left_out = |planted| {
             let first = Cell::without(campaign, &claimed.cell, &claimed.planned, planted)?;
             let terms = of_each.drawn_for(terms, first.key.as_str());
@@ -128,7 +128,7 @@ impl CellBench {
         let number = one.paired.ask(arm);
         match arm {
             Arm::Treated => Cell::beside(campaign, &claimed.cell, treatment, &one.first, number),
-            Arm::Null => Cell::again(campaign, &one.first, one.met.as_ref()?, number),
+            Arm::Control => Cell::again(campaign, &one.first, one.met.as_ref()?, number),
         }
     }
 }

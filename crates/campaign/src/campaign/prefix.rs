@@ -75,7 +75,7 @@ pub(super) fn fork(cell: &Cell, cassette: &Cassette) -> Option<ForkPoint> {
     match &cell.kind {
         CellKind::Clean { .. } => None,
         CellKind::Injected { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run),
-        CellKind::Null { fork, .. } | CellKind::Sham { fork, .. } => {
+        CellKind::Control { fork, .. } | CellKind::Sham { fork, .. } => {
             let at = if fork.replied { AtFork::Recorded } else { AtFork::Live };
             Some(ForkPoint { step: fork.step, at })
         }

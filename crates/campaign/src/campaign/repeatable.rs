@@ -43,7 +43,7 @@ struct Declared<'a> {
     number: usize,
     claimed: &'a Claimed,
     agains: Vec<Cell>,
-    nulls: Vec<Cell>,
+    controls: Vec<Cell>,
 }
 
 /// Where claims stand, by their index.
@@ -61,17 +61,18 @@ impl CellBench {
         for (number, claimed) in claims.iter().enumerate().filter(|(_, claimed)| claimed.flipped) {
             let Some(treatment) = &claimed.treatment else { continue };
             let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
-            let nulls = [false, true].map(|perturbed| Cell::null(campaign, &claimed.cell, &claimed.fork, 0, perturbed));
-            of.push(Declared { number, claimed, agains: vec![again], nulls: nulls.to_vec() });
+            let controls =
+                [false, true].map(|perturbed| Cell::control(campaign, &claimed.cell, &claimed.fork, 0, perturbed));
+            of.push(Declared { number, claimed, agains: vec![again], controls: controls.to_vec() });
         }
         let mut repeated = Repeated::default();
-        let cells: Vec<Cell> = of.iter().flat_map(|one| one.agains.iter().chain(&one.nulls)).cloned().collect();
+        let cells: Vec<Cell> = of.iter().flat_map(|one| one.agains.iter().chain(&one.controls)).cloned().collect();
         self.twice(cells, made).await?;
         for one in &mut of {
             let level = self.level(one, made).await?;
             let treated = self.arm(one.treated_runs(), &one.claimed.fork.reference, made)?;
-            let null = self.arm(one.nulls.iter().map(|cell| &cell.run), &one.claimed.fork.reference, made)?;
-            let arms = Repetition { null: &null, treated: &treated };
+            let control = self.arm(one.controls.iter().map(|cell| &cell.run), &one.claimed.fork.reference, made)?;
+            let arms = Repetition { control: &control, treated: &treated };
             if arms.is_revoked() {
                 return Ok(None);
             }
@@ -99,13 +100,14 @@ impl CellBench {
                 let whole = sittings.iter().all(Option::is_some);
                 Ok(sittings.into_iter().flatten().max().filter(|_| whole))
             };
-            let null = last(&mut one.nulls.iter().map(|cell| &cell.run))?;
-            let (Some(null), Some(treated)) = (null, last(&mut one.treated_runs())?) else { return Ok(false) };
-            let more = match null.cmp(&treated) {
+            let control = last(&mut one.controls.iter().map(|cell| &cell.run))?;
+            let (Some(control), Some(treated)) = (control, last(&mut one.treated_runs())?) else { return Ok(false) };
+            let more = match control.cmp(&treated) {
                 Ordering::Equal => return Ok(true),
                 Ordering::Less => {
-                    let more = Cell::null(campaign, &one.claimed.cell, &one.claimed.fork, index(&one.nulls), true);
-                    one.nulls.push(more.clone());
+                    let more =
+                        Cell::control(campaign, &one.claimed.cell, &one.claimed.fork, index(&one.controls), true);
+                    one.controls.push(more.clone());
                     more
                 }
                 Ordering::Greater => {
@@ -149,10 +151,10 @@ impl CellBench {
         for (number, planted, cell, claimed) in less {
             let reference = &claimed.fork.reference;
             let runs = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
-            let null = self.arm(runs.into_iter().flatten(), reference, made)?;
+            let control = self.arm(runs.into_iter().flatten(), reference, made)?;
             let all = of.iter().find(|one| one.number == number);
             let treated = self.arm(all.into_iter().flat_map(Declared::treated_runs), reference, made)?;
-            let arms = Repetition { null: &null, treated: &treated };
+            let arms = Repetition { control: &control, treated: &treated };
             if arms.is_revoked() {
                 return Ok(false);
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, sitting::OlderControls,
-    unmade::Unmade,
+    skipped_edits::SkippedEdit,
 };
 use crate::{
     dataset::DecoyCounts,
@@ -58,7 +58,8 @@ pub struct CampaignReport {
     /// How often each combination was planted.
     pub design: Vec<PlantedCount>,
     /// Why edits could not be made, the most frequent reason first.
-    pub unmade: Vec<Unmade>,
+    #[serde(rename = "unmade")]
+    pub skipped_edits: Vec<SkippedEdit>,
     /// What a model was asked for edits, and what came of it.
     pub rewriting: Rewriting,
     /// What it cost.

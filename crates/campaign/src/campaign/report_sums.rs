@@ -15,7 +15,7 @@ use super::{
     report::{CampaignReport, CellRow, Clean, Costs, Expense, Funnel, TaskRow},
     report_rows::RowsWriter,
     report_yields::YieldSums,
-    unmade::{self, UnmadeSums},
+    skipped_edits::{self, SkippedEditCounts},
 };
 use crate::{
     budget::Cost,
@@ -25,7 +25,7 @@ use crate::{
 
 /// What a report says beside what the chains came to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReportTold<'a> {
+pub(super) struct ReportContext<'a> {
     /// What answered the model calls.
     pub(super) backend: &'a str,
     /// When the work began.
@@ -39,7 +39,7 @@ pub(super) struct ReportSums {
     funnel: Funnel,
     classes: BTreeMap<&'static str, usize>,
     yields: YieldSums,
-    unmade: UnmadeSums,
+    skipped_edits: SkippedEditCounts,
     cells: RowsWriter<CellRow>,
     decoys: RowsWriter<CellRow>,
     tasks: RowsWriter<TaskRow>,
@@ -54,7 +54,7 @@ impl ReportSums {
             funnel: Funnel::default(),
             classes: BTreeMap::new(),
             yields: YieldSums::default(),
-            unmade: UnmadeSums::default(),
+            skipped_edits: SkippedEditCounts::default(),
             cells: RowsWriter::begin(dir).map_err(cannot)?,
             decoys: RowsWriter::begin(dir).map_err(cannot)?,
             tasks: RowsWriter::begin(dir).map_err(cannot)?,
@@ -63,7 +63,7 @@ impl ReportSums {
 
     /// Adds a chain. `expected` is its task's answer, and so many claims were begun in those before it.
     pub(super) fn add(&mut self, chain: &ConcludedChain, expected: &str, claims: usize) -> Result<(), CampaignError> {
-        self.unmade.add(chain);
+        self.skipped_edits.add(chain);
         self.rows(chain, expected, claims)
             .map_err(|source| CampaignError::Directory { path: self.dir.clone(), source })?;
         for attempt in &chain.attempts {
@@ -91,7 +91,7 @@ impl ReportSums {
         self,
         campaign: &Campaign,
         concluded: &Concluded,
-        told: ReportTold<'_>,
+        told: ReportContext<'_>,
     ) -> Result<CampaignReport, CampaignError> {
         let cannot = |source| CampaignError::Directory { path: self.dir.clone(), source };
         Ok(CampaignReport {
@@ -120,8 +120,8 @@ impl ReportSums {
             positions: self.yields.positions(),
             design: self.yields.design(),
             strata: self.yields.strata(),
-            rewriting: self.unmade.rewriting,
-            unmade: self.unmade.rows(),
+            rewriting: self.skipped_edits.rewriting,
+            skipped_edits: self.skipped_edits.rows(),
             cost: costs(concluded, !campaign.prices.is_empty()),
             cells: self.cells.finish().map_err(cannot)?,
             decoy_cells: self.decoys.finish().map_err(cannot)?,
@@ -142,7 +142,7 @@ impl Funnel {
 
 impl Expense {
     #[expect(clippy::cast_precision_loss, reason = "shown to people, and divided; sums are kept whole")]
-    fn of(cost: &Cost, by: usize, priced: bool) -> Self {
+    fn divided(cost: &Cost, by: usize, priced: bool) -> Self {
         let by = by.max(1) as f64;
         Self {
             calls: cost.calls as f64 / by,
@@ -162,10 +162,10 @@ fn costs(concluded: &Concluded, priced: bool) -> Costs {
     let verified = concluded.verified();
     let (paid, saved) = (concluded.spent_by_cells.tokens(), concluded.prefix.tokens());
     Costs {
-        spent: Expense::of(&concluded.spent, 1, priced),
-        by_cells: Expense::of(&concluded.spent_by_cells, 1, priced),
-        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified, priced)),
-        saved_by_prefix: Expense::of(&concluded.prefix, 1, priced),
+        spent: Expense::divided(&concluded.spent, 1, priced),
+        by_cells: Expense::divided(&concluded.spent_by_cells, 1, priced),
+        per_verified: (verified > 0).then(|| Expense::divided(&concluded.spent, verified, priced)),
+        saved_by_prefix: Expense::divided(&concluded.prefix, 1, priced),
         saved_share: if saved == 0 { 0.0 } else { saved as f64 / (paid + saved) as f64 },
         salvaged_calls: concluded.salvaged,
         unreported: concluded.spent.unreported,
@@ -192,13 +192,13 @@ fn cell(attempt: &InjectedRun, expected: &str, claims: usize) -> CellRow {
         executed: attempt.executed.clone(),
         needs: needs(&attempt.necessity),
         necessity: attempt.necessity.clone(),
-        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade::of(ended?)),
+        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| skipped_edits::skip_reason(ended?)),
     }
 }
 
 /// What is shown of each of several errors, and what they are together.
 fn needs(necessity: &[Necessity]) -> Vec<String> {
-    let together = JointCause::of(necessity).and_then(JointCause::sentence);
+    let together = JointCause::from_necessities(necessity).and_then(JointCause::sentence);
     necessity.iter().map(need_in_words).chain(together.map(str::to_owned)).collect()
 }
 

@@ -133,7 +133,7 @@ impl ErrorFunnel {
 
     fn share(&self) -> ReportedShare {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let tally = Tally::of(number(self.necessary), number(self.planted));
+        let tally = Tally::new(number(self.necessary), number(self.planted));
         let (low, high) = tally.interval();
         ReportedShare { value: tally.share().unwrap_or_default(), low, high }
     }

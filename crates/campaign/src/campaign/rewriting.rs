@@ -10,7 +10,8 @@ use crate::recording::Recording;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewriting {
     /// Questions.
-    pub asked: u64,
+    #[serde(rename = "asked")]
+    pub questions: u64,
     /// Answers that became an edit.
     pub used: u64,
     /// Answers that say that the failure mode does not apply.
@@ -24,7 +25,7 @@ pub struct Rewriting {
 
 impl Rewriting {
     /// What a run says of it.
-    pub(super) fn of(recording: &Recording) -> Self {
+    pub(super) fn from_recording(recording: &Recording) -> Self {
         let questions = &recording.manipulator_questions;
         let count = |number: usize| number as u64;
         let unanswered = count(questions.iter().filter(|question| question.error.is_some()).count());
@@ -41,12 +42,12 @@ impl Rewriting {
         let used = count(edits.iter().filter(|edit| failure(edit).is_none()).count());
         let declined = count(edits.iter().filter(|edit| failure(edit).is_some_and(|one| one.nothing)).count());
         let asked = count(questions.len());
-        Self { asked, used, declined, refused: asked - unanswered - used - declined, unanswered }
+        Self { questions: asked, used, declined, refused: asked - unanswered - used - declined, unanswered }
     }
 
     /// Adds what another run asked.
     pub(super) fn add(&mut self, other: Self) {
-        self.asked += other.asked;
+        self.questions += other.questions;
         self.used += other.used;
         self.declined += other.declined;
         self.refused += other.refused;

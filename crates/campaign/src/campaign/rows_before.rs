@@ -31,7 +31,7 @@ struct EarlierRow {
 
 impl RowsBefore {
     /// Those of the data set in a directory; none where there is no data set. A line that is no row counts for nothing.
-    pub(super) fn of(root: &Path) -> io::Result<Self> {
+    pub(super) fn read(root: &Path) -> io::Result<Self> {
         let mut left = BTreeSet::new();
         for (name, _) in KEPT {
             match RunFile::open(&root.join(name)) {

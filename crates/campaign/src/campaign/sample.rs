@@ -55,7 +55,7 @@ struct SampledRun {
 }
 
 impl SampledRun {
-    fn of(sample: &SampleSpace, reference: &[Step]) -> Self {
+    fn new(sample: &SampleSpace, reference: &[Step]) -> Self {
         Self {
             candidates: candidates(sample, reference),
             called: called(reference),
@@ -72,7 +72,7 @@ impl SampledRun {
 
 /// The plans of a task: `nth` is the task's place among those of its system, 0-based.
 pub(super) fn draw(sample: &SampleSpace, seed: u64, nth: usize, reference: &[Step]) -> Vec<Result<Aimed, String>> {
-    let run = SampledRun::of(sample, reference);
+    let run = SampledRun::new(sample, reference);
     let per_task = usize::try_from(sample.per_task).unwrap_or(usize::MAX);
     let mut drawn: Vec<Result<Aimed, String>> = Vec::new();
     for number in 0..per_task {

@@ -213,7 +213,7 @@ fn words_are_taken_from_who_spoke_last_before_the_hit() {
         let mut planting = sample[0].clone();
         planting.injection = table["injection"][0].as_table().expect("a table").clone();
         planting.injection.retain(|key, _| key == "manipulator");
-        let run = SampledRun::of(&self::sample("per_task = 1"), &reference());
+        let run = SampledRun::new(&self::sample("per_task = 1"), &reference());
         let hit = run.candidates.iter().find(|one| one.name == agent).expect("speaks");
         let aimed = injection(&planting, hit, position, &mut draws(1, ""), &run);
         let edit = aimed["manipulator"].as_table().expect("a table").values().next().expect("an edit").clone();

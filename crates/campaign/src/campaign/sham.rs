@@ -22,8 +22,8 @@ impl CellBench {
         arms: &PairedArms,
         (slots, made): (&Slots, &mut MadeCells),
     ) -> Result<ConcludedClaim, CampaignError> {
-        let failed = arms.of(Arm::Null).iter().filter(|one| one.sample == ProofSample::Failed);
-        let failed: Vec<u32> = failed.filter_map(|one| made.ended.get(&one.run)?.null_number()).collect();
+        let failed = arms.executions(Arm::Control).iter().filter(|one| one.sample == ProofSample::Failed);
+        let failed: Vec<u32> = failed.filter_map(|one| made.ended.get(&one.run)?.control_number()).collect();
         let mut shams = Shams::default();
         while let Some(ShamDraw { control, number }) = shams.next(&failed) {
             let cell = Cell::sham(&self.context.campaign, &claimed.cell, &claimed.fork, control, number);

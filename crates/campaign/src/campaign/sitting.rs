@@ -56,7 +56,7 @@ pub(super) struct ArmExecution {
 /// were not, the older one is left out: by when it was made alone, whatever it came to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PairedArms {
-    null: ArmUnderWay,
+    control: ArmUnderWay,
     treated: ArmUnderWay,
 }
 
@@ -64,15 +64,15 @@ pub(super) struct PairedArms {
 struct ArmUnderWay {
     executions: Vec<ArmExecution>,
     /// How many more were asked for, those included that were left out.
-    asked: u32,
+    planned: u32,
 }
 
 impl PairedArms {
     /// The number of the next execution of an arm that is to be made, 0-based.
     pub(super) fn ask(&mut self, arm: Arm) -> u32 {
         let asked = match arm {
-            Arm::Null => &mut self.null.asked,
-            Arm::Treated => &mut self.treated.asked,
+            Arm::Control => &mut self.control.planned,
+            Arm::Treated => &mut self.treated.planned,
         };
         let number = *asked;
         *asked = asked.saturating_add(1);
@@ -84,8 +84,8 @@ impl PairedArms {
     pub(super) fn add(&mut self, arm: Arm, made: ArmExecution) -> Vec<RunId> {
         let mut older = Vec::new();
         let (own, other) = match arm {
-            Arm::Null => (&mut self.null.executions, &mut self.treated.executions),
-            Arm::Treated => (&mut self.treated.executions, &mut self.null.executions),
+            Arm::Control => (&mut self.control.executions, &mut self.treated.executions),
+            Arm::Treated => (&mut self.treated.executions, &mut self.control.executions),
         };
         if made.sample.verdict().is_some() {
             let place = own.iter().filter(|one| one.sample.verdict().is_some()).count();
@@ -95,7 +95,7 @@ impl PairedArms {
                         let left = other.remove(at).run;
                         older.extend((arm == Arm::Treated).then_some(left));
                     }
-                    Some(Ordering::Greater) => return if arm == Arm::Null { vec![made.run] } else { Vec::new() },
+                    Some(Ordering::Greater) => return if arm == Arm::Control { vec![made.run] } else { Vec::new() },
                     Some(Ordering::Equal) | None => break,
                 }
             }
@@ -105,16 +105,16 @@ impl PairedArms {
     }
 
     /// The executions of an arm, in order.
-    pub(super) fn of(&self, arm: Arm) -> &[ArmExecution] {
+    pub(super) fn executions(&self, arm: Arm) -> &[ArmExecution] {
         match arm {
-            Arm::Null => &self.null.executions,
+            Arm::Control => &self.control.executions,
             Arm::Treated => &self.treated.executions,
         }
     }
 
     /// What an arm says.
     pub(super) fn samples(&self, arm: Arm) -> Vec<ProofSample> {
-        self.of(arm).iter().map(|one| one.sample).collect()
+        self.executions(arm).iter().map(|one| one.sample).collect()
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn executions_of_different_sittings_never_face_each_other() {
-        for (first, added, null, treated) in [
+        for (first, added, control, treated) in [
             // One sitting: nothing is left out.
             ("f1", "n:p1 t:f1 n:p1", "pp", "ff"),
             // What was executed before the second start is older than what faces it now.
@@ -218,11 +218,11 @@ mod tests {
             }
             for one in added.split(' ') {
                 let (arm, one) = one.split_once(':').expect("arm and execution");
-                arms.add(if arm == "n" { Arm::Null } else { Arm::Treated }, execution(one));
+                arms.add(if arm == "n" { Arm::Control } else { Arm::Treated }, execution(one));
             }
             assert_eq!(
-                (letters(&arms, Arm::Null), letters(&arms, Arm::Treated)),
-                (null.into(), treated.into()),
+                (letters(&arms, Arm::Control), letters(&arms, Arm::Treated)),
+                (control.into(), treated.into()),
                 "{added}"
             );
         }

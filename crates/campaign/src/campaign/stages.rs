@@ -123,7 +123,7 @@ impl CellBench {
             return Some(Silence::Broken);
         }
         let late = finished.iter().all(|ended| ended.ending == HowEnded::TimedOut);
-        Some(Silence::Kept { late, said: self.said(first) })
+        Some(Silence::Unbroken { late, said: self.stderr_end(first) })
     }
 
     /// Makes the injected runs of a task.
@@ -291,7 +291,7 @@ fn is_repeatable(runs: &[Recording], rules: &Rules) -> bool {
     let Some((first, others)) = runs.split_first() else { return true };
     let first = compared_run(first, rules);
     let parts = |run: &Recording| {
-        matches!(parting(&first, &compared_run(run, rules)), Some(Parting::Asked(_) | Parting::Missing(_)))
+        matches!(parting(&first, &compared_run(run, rules)), Some(Parting::Request(_) | Parting::Missing(_)))
     };
     !others.iter().any(parts)
 }

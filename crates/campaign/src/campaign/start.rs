@@ -9,14 +9,14 @@ use std::{
 use super::{
     Progress,
     bench::{CampaignContext, CellBench, JudgeModel},
-    chain::HeardSystems,
+    chain::SystemSilences,
     concluded::Concluded,
     definition::{Campaign, CampaignBudget},
     error::CampaignError,
     journal::Journal,
     prefix::{CampaignEquality, References},
     report::CampaignReport,
-    report_sums::ReportTold,
+    report_sums::ReportContext,
     shard::{CampaignDigest, ShardPart},
     sitting::Sitting,
     state::{CampaignState, Earlier},
@@ -93,9 +93,9 @@ pub async fn run(
         state.refuse_others(&campaign, &campaign.chains(&[]), &proxies)?;
     }
     let chains = campaign.chains(&options.only);
-    let digest = CampaignDigest::of(&campaign, &backend, &options.rewriting, &options.equality).hash();
+    let digest = CampaignDigest::compute(&campaign, &backend, &options.rewriting, &options.equality).hash();
     let bench = CellBench::served(&campaign, proxies, options, state, (ShardPart::WHOLE, digest)).await?;
-    let mut heard = HeardSystems::default();
+    let mut heard = SystemSilences::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
             chains.get(number).into_iter().for_each(|chain| heard.add(*chain, end.facts.silence.as_ref()));
@@ -103,7 +103,7 @@ pub async fn run(
         })
         .await?;
     heard.refuse_silence(&campaign)?;
-    let told = ReportTold { backend: &backend, began };
+    let told = ReportContext { backend: &backend, began };
     let done = bench.write_all(&chains, bench.of_all(), told, progress)?;
     bench.write_page()?;
     Ok(done)

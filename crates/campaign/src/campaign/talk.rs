@@ -1,9 +1,9 @@
 //! What a campaign says of itself as it goes: a line a stage.
 
 use super::{
-    concluded::{Concluded, Narrowed, TOLD},
+    concluded::{Concluded, NecessityCounts, TOLD},
     ended::Class,
-    funnel::{LeftOut, Nulls},
+    funnel::{ControlCounts, LeftOut},
 };
 
 impl Concluded {
@@ -23,7 +23,7 @@ impl Concluded {
                 line.extend(["   ", name, " ", &count.to_string()]);
             }
         }
-        for told in &self.told {
+        for told in &self.summaries {
             let said: String = told.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             line.extend(["\n          ", &said]);
         }
@@ -66,7 +66,7 @@ impl Concluded {
 
     fn verify_line(&self) -> String {
         let (repeated, shown) = (self.repeated_and_shown, self.count(Class::Verified));
-        let Nulls { passed, failed, void } = self.nulls;
+        let ControlCounts { passed, failed, void } = self.controls;
         let mut line = format!("verify    {shown} of {} flips verified", self.flipped);
         for (count, how) in [(repeated, "by equal repeats"), (shown - repeated, "by pairs of runs")] {
             if count > 0 {
@@ -103,7 +103,8 @@ impl Concluded {
     }
 
     fn narrow_line(&self) -> String {
-        let Narrowed { failures, errors, necessary, not_needed, not_shown, overdetermined, joint } = self.narrowed;
+        let NecessityCounts { failures, errors, necessary, not_needed, not_shown, overdetermined, joint } =
+            self.necessity;
         let mut line = format!("narrow    {necessary} of {errors} errors of {failures} failures were necessary");
         for (count, how) in [(not_needed, "not needed"), (not_shown, "not shown")] {
             if count > 0 {

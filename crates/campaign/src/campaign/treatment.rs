@@ -33,7 +33,7 @@ pub(super) struct Treatment {
 impl Treatment {
     /// The treatment that a finished run met. `planned` is where its plan made it leave the reference. `None` where the
     /// record does not hold the very bytes: secrets in them were masked.
-    pub(super) fn of(
+    pub(super) fn from_run(
         run: &RunId,
         met: &Trajectory,
         aimed: &Aimed,
@@ -46,7 +46,7 @@ impl Treatment {
             let edited = attempt.reply_delivered.clone();
             (Side::Response, edited.map_or(AtFork::Recorded, AtFork::Instead))
         } else {
-            (Side::Request, step.request_sent.clone().map_or(AtFork::Live, AtFork::Asked))
+            (Side::Request, step.request_sent.clone().map_or(AtFork::Live, AtFork::LiveRequest))
         };
         if !attempt.exact {
             return None;

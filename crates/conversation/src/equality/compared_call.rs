@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use twox_hash::XxHash3_128;
 
 use super::{
-    Rules, SaidWords,
+    ComparedContent, Rules,
     form::{Form, surface_of},
     pairing::Pairing,
     rules::SeenValues,
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ComparedCall {
     agent: AgentName,
-    asked: CallShape,
+    request: CallShape,
     answered: Option<AnswerShape>,
 }
 
@@ -48,13 +48,13 @@ struct AnswerShape {
 
 impl ComparedCall {
     /// A call of which the words are known, and not the bytes.
-    pub fn new(agent: AgentName, asked: SaidWords, answered: Option<SaidWords>, rules: &Rules) -> Self {
+    pub fn new(agent: AgentName, asked: ComparedContent, answered: Option<ComparedContent>, rules: &Rules) -> Self {
         let (mut asked, mut seen) = (asked, SeenValues::default());
         let ids = asked.number();
         rules.apply(&mut asked.value, &mut seen);
         let asked = CallShape { key: key(&asked.value.to_string()), ids };
         let answered = answered.map(|words| answered_of(words, Vec::new(), rules, &mut seen));
-        Self { agent, asked, answered }
+        Self { agent, request: asked, answered }
     }
 
     /// A recorded step: what the client asked, before any edit, and what it got in the end, edits included.
@@ -67,12 +67,14 @@ impl ComparedCall {
             let (words, named) = words(&step.surface, attempt)?;
             Some(answered_of(words, named, rules, &mut seen))
         });
-        Self { agent: step.attribution.agent.clone(), asked, answered }
+        Self { agent: step.attribution.agent.clone(), request: asked, answered }
     }
 
     /// Whether the two were asked the same; `pairs` learns the ids where they were.
-    pub fn same_asked(&self, other: &Self, pairs: &mut Pairing) -> bool {
-        self.agent == other.agent && self.asked.key == other.asked.key && pairs.learn(&self.asked.ids, &other.asked.ids)
+    pub fn same_request(&self, other: &Self, pairs: &mut Pairing) -> bool {
+        self.agent == other.agent
+            && self.request.key == other.request.key
+            && pairs.learn(&self.request.ids, &other.request.ids)
     }
 
     /// Whether the two were answered the same, or neither was; `pairs` learns the ids where they were.
@@ -92,7 +94,7 @@ impl ComparedCall {
 
 /// Whether two recorded steps were asked the same, volatile parts aside.
 pub fn same_request(one: &Step, other: &Step, rules: &Rules) -> bool {
-    ComparedCall::of_step(one, rules).same_asked(&ComparedCall::of_step(other, rules), &mut Pairing::default())
+    ComparedCall::of_step(one, rules).same_request(&ComparedCall::of_step(other, rules), &mut Pairing::default())
 }
 
 /// Whether two recorded steps were answered the same, volatile parts aside.
@@ -104,7 +106,7 @@ fn key(text: &str) -> u128 {
     XxHash3_128::oneshot(text.as_bytes())
 }
 
-fn answered_of(words: SaidWords, named: Vec<String>, rules: &Rules, seen: &mut SeenValues) -> AnswerShape {
+fn answered_of(words: ComparedContent, named: Vec<String>, rules: &Rules, seen: &mut SeenValues) -> AnswerShape {
     let mut words = words;
     let ids = words.number();
     let literal = key(&words.value.to_string());
@@ -114,25 +116,25 @@ fn answered_of(words: SaidWords, named: Vec<String>, rules: &Rules, seen: &mut S
 }
 
 /// What an attempt gave its client, and what that calls itself; `None` where it gave nothing.
-fn words(surface: &str, attempt: &Attempt) -> Option<(SaidWords, Vec<String>)> {
+fn words(surface: &str, attempt: &Attempt) -> Option<(ComparedContent, Vec<String>)> {
     let status = attempt.status?;
     let body = attempt.delivered();
     let reply = surface_of(surface).and_then(|surface| door::reply(surface, body, attempt.streamed).ok());
     if let Some(reply) = reply.filter(|reply| status < 400 && !reply.answers.is_empty()) {
         let ids = reply.answers.iter().flat_map(|answer| answer.message.call_ids().cloned()).collect();
-        let value = json!([status, said(&reply)]);
+        let value = json!([status, reply_content(&reply)]);
         let named = std::iter::once(reply.id).chain(reply.items).filter(|name| !name.is_empty()).collect();
-        return Some((SaidWords { value, ids }, named));
+        return Some((ComparedContent { value, ids }, named));
     }
     let value = serde_json::from_slice(body).unwrap_or_else(|_| match std::str::from_utf8(body) {
         Ok(text) => Value::from(text),
         Err(_) => Value::from(blake3::hash(body).to_hex().as_str()),
     });
-    Some((SaidWords { value: json!([status, value]), ids: Vec::new() }, Vec::new()))
+    Some((ComparedContent { value: json!([status, value]), ids: Vec::new() }, Vec::new()))
 }
 
 /// What a program can act on.
-fn said(reply: &Reply) -> Value {
+fn reply_content(reply: &Reply) -> Value {
     let answers = reply.answers.iter().map(|answer| {
         let opaque = answer.message.parts.iter().filter_map(|part| match part {
             Part::Opaque(opaque) => Some(opaque.as_str()),
@@ -166,7 +168,7 @@ mod tests {
             ending: Some(CallEnding::Answered),
             reply: Bytes::copy_from_slice(reply.as_bytes()),
             reply_delivered: None,
-            reply_fuller: None,
+            reply_with_logprobs: None,
             streamed: reply.starts_with("data:"),
             first_byte_us: None,
             last_byte_us: None,

@@ -23,7 +23,7 @@ pub enum Form {
 
 /// What was said, beside the ids in it by which calls and replies are named.
 #[derive(Debug, Clone)]
-pub struct SaidWords {
+pub struct ComparedContent {
     /// The words. Strings that are an id, whole, name a call of a tool or a reply; those in the midst of a text do not.
     pub value: Value,
     /// The ids.
@@ -32,7 +32,7 @@ pub struct SaidWords {
 
 impl Form {
     /// Reads a request of an API shape; `surface` may be one that is not known.
-    pub fn of(surface: &str, body: &[u8], rules: &Rules) -> Self {
+    pub fn from_body(surface: &str, body: &[u8], rules: &Rules) -> Self {
         Self::read(surface, body, rules, &mut SeenValues::default()).0
     }
 
@@ -45,7 +45,7 @@ impl Form {
             let asked = asked.and_then(|surface| door::request(surface, body).ok());
             let results = asked.as_ref().map(|asked| tool_results(asked, rules)).unwrap_or_default();
             let ids = asked.filter(|_| rules.pair_ids()).map(ids).unwrap_or_default();
-            let mut words = SaidWords { value, ids };
+            let mut words = ComparedContent { value, ids };
             if !results.is_empty() {
                 replace(&mut words.value, &results);
             }
@@ -74,7 +74,7 @@ impl Form {
     }
 }
 
-impl SaidWords {
+impl ComparedContent {
     /// Puts keys in order and a number in the place of each id; gives the ids by their numbers.
     pub(super) fn number(&mut self) -> Vec<String> {
         self.value.sort_all_objects();
@@ -170,11 +170,14 @@ mod tests {
         let body = |boundary: &str, said: &str| {
             let part = "Content-Disposition: form-data; name=\"file\"";
             let body = format!("--{boundary}\r\n{part}\r\n\r\n{said}\r\n--{boundary}--\r\n");
-            Form::of("files", body.as_bytes(), &Rules::default()).text()
+            Form::from_body("files", body.as_bytes(), &Rules::default()).text()
         };
         assert_eq!(body("a1b2", "one\u{0}"), body("zzz", "one\u{0}"));
         assert_ne!(body("a1b2", "one"), body("a1b2", "two"));
-        assert_ne!(Form::of("files", b"--", &Rules::default()), Form::of("files", b"--\r\n--", &Rules::default()));
+        assert_ne!(
+            Form::from_body("files", b"--", &Rules::default()),
+            Form::from_body("files", b"--\r\n--", &Rules::default())
+        );
     }
 
     #[test]
@@ -192,14 +195,14 @@ mod tests {
             (ToolResults::Any, "3 passed in 0.5s", "all is well", true),
         ] {
             let rules = Rules::default().with_tool_results(setting);
-            let form = |body: &str| Form::of("openai_chat", body.as_bytes(), &rules).text();
+            let form = |body: &str| Form::from_body("openai_chat", body.as_bytes(), &rules).text();
             assert_eq!(form(&asked(one, "q")) == form(&asked(other, "q")), equal, "{setting:?} {one} {other}");
             assert_ne!(form(&asked(one, "7 eggs")), form(&asked(one, "8 eggs")), "{setting:?}");
         }
     }
 
     fn form(body: &str) -> String {
-        Form::of("openai_chat", body.as_bytes(), &Rules::default()).text()
+        Form::from_body("openai_chat", body.as_bytes(), &Rules::default()).text()
     }
 
     fn quoting(made: &str, answered: &str, text: &str) -> String {
@@ -220,7 +223,7 @@ mod tests {
         assert_ne!(form(&quoting("3", "3", "3")), form(&quoting("4", "4", "4")));
         // A file that switches the rule off compares them.
         let plain = Rules::parse("format = 1\nbuilt_in = []", "r.toml").expect("reads");
-        let form = |body: &str| Form::of("openai_chat", body.as_bytes(), &plain).text();
+        let form = |body: &str| Form::from_body("openai_chat", body.as_bytes(), &plain).text();
         assert_ne!(form(&quoting("d5b1x", "d5b1x", "three")), form(&quoting("other", "other", "three")));
     }
 }

@@ -16,7 +16,7 @@ mod rules_error;
 mod tool_results;
 
 pub use compared_call::{ComparedCall, same_reply, same_request};
-pub use form::{Form, SaidWords};
+pub use form::{ComparedContent, Form};
 pub use masked::MaskedValue;
 pub use order::{ComparedRun, OrderedCall, QuoteSearch, QuotedAnswer};
 pub use pairing::Pairing;

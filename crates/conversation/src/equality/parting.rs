@@ -6,7 +6,7 @@ use super::{ComparedRun, Pairing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parting {
     /// The call at this position of the run was not asked in the reference, or not before what waited for it there.
-    Asked(usize),
+    Request(usize),
     /// It was asked there, and answered otherwise.
     Answered(usize),
     /// The reference asked on: its call at this position is missing in the run.
@@ -16,7 +16,9 @@ pub enum Parting {
 impl std::fmt::Display for Parting {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Parting::Asked(at) => write!(formatter, "call {at} of the run is not what the reference asked at its turn"),
+            Parting::Request(at) => {
+                write!(formatter, "call {at} of the run is not what the reference asked at its turn")
+            }
             Parting::Answered(at) => {
                 write!(formatter, "call {at} of the run was answered otherwise than the reference's")
             }
@@ -109,7 +111,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let learnt = self.pairs.learnt();
-            if !other.same_asked(call, &mut self.pairs) {
+            if !other.same_request(call, &mut self.pairs) {
                 continue;
             }
             asked = true;
@@ -119,14 +121,14 @@ impl<'a> Walk<'a> {
             }
             self.pairs.forget(learnt);
         }
-        Some(if asked { Parting::Answered(at) } else { Parting::Asked(at) })
+        Some(if asked { Parting::Answered(at) } else { Parting::Request(at) })
     }
 
     /// Whether the run asks, after a step, what a call of the reference asked.
     fn comes_later(&mut self, place: usize, after: usize) -> bool {
         let Some(other) = self.reference.calls.get(place) else { return false };
         for (at, call) in self.run.calls.iter().enumerate().skip(after + 1) {
-            if !self.taken_for.contains(&Some(at)) && other.same_asked(call, &mut self.pairs) {
+            if !self.taken_for.contains(&Some(at)) && other.same_request(call, &mut self.pairs) {
                 self.take(place, at);
                 return true;
             }
@@ -141,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        equality::{ComparedCall, OrderedCall, Rules, SaidWords},
+        equality::{ComparedCall, ComparedContent, OrderedCall, Rules},
         trajectory::AgentName,
     };
 
@@ -151,7 +153,7 @@ mod tests {
         let words = |text: &str| {
             let parts: Vec<&str> = text.split(' ').collect();
             let ids = parts.iter().filter(|part| part.starts_with('#')).map(|part| (*part).to_owned());
-            SaidWords { ids: ids.collect(), value: json!(parts) }
+            ComparedContent { ids: ids.collect(), value: json!(parts) }
         };
         let (mut calls, mut order, mut texts, mut overlaps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for call in text.split(" / ") {
@@ -179,13 +181,13 @@ mod tests {
 
     #[test]
     fn whole_runs() {
-        use Parting::{Answered, Asked, Missing};
+        use Parting::{Answered, Missing, Request};
         check("a:x=one / b:one y=2", "a:x=one / b:one y=2", None, None);
         check("a:x=1 / b:y=2", "a:x=1 / b:y=3", None, Some(Answered(1)));
-        check("a:x=1 / b:y=2", "a:x=1 / c:y=2", None, Some(Asked(1)));
-        check("a:x=1 / b:y 1=2", "b:y 1=2 / a:x=1", None, Some(Asked(0)));
+        check("a:x=1 / b:y=2", "a:x=1 / c:y=2", None, Some(Request(1)));
+        check("a:x=1 / b:y 1=2", "b:y 1=2 / a:x=1", None, Some(Request(0)));
         check("a:x=1 / b:y=2", "a:x=1", None, Some(Missing(1)));
-        check("a:x=1", "a:x=1 / a:x=1", None, Some(Asked(1)));
+        check("a:x=1", "a:x=1 / a:x=1", None, Some(Request(1)));
         check("a:x=1", "a:x=", None, Some(Answered(0)));
         check("a:x=", "a:x=", None, None);
         // Dates move, and an answer may repeat the question's; a date of its own is its answer.
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn calls_that_waited_for_nothing_of_one_another_have_no_order() {
-        use Parting::{Answered, Asked, Missing};
+        use Parting::{Answered, Missing, Request};
         let branches = "s:q=go / a:go=one / b:go=two / a:one=three / b:two=four / w:three four=end";
         for (other, fork, expected) in [
             ("s:q=go / b:go=two / b:two=four / a:go=one / a:one=three / w:three four=end", None, None),
@@ -206,7 +208,7 @@ mod tests {
             ("s:q=go / a:go=one / a:one=9 / w:9=end", Some(2), Some(Missing(2))),
             ("s:q=go / a:go=one / a:one=9 / b:stop=two", Some(2), Some(Missing(2))),
             // What is asked and answered counts as ever.
-            ("s:q=go / b:go=two / a:went=one", Some(2), Some(Asked(2))),
+            ("s:q=go / b:go=two / a:went=one", Some(2), Some(Request(2))),
             ("s:q=go / b:go=six / a:go=one", Some(2), Some(Answered(1))),
         ] {
             check(branches, other, fork, expected);
@@ -217,31 +219,31 @@ mod tests {
         assert_eq!(parting_before(&reference, &edited, 1, &[1, 2]), None);
         assert_eq!(parting_before(&reference, &edited, 1, &[1]), Some(Missing(2)));
         // One that was told what the other said waited for it, and so did the next call of the same agent.
-        check("a:q=yes / b:q yes=no", "b:q yes=no / a:q=yes", Some(0), Some(Asked(0)));
-        check("a:q=yes / a:r=no", "a:r=no / a:q=yes", Some(0), Some(Asked(0)));
+        check("a:q=yes / b:q yes=no", "b:q yes=no / a:q=yes", Some(0), Some(Request(0)));
+        check("a:q=yes / a:r=no", "a:r=no / a:q=yes", Some(0), Some(Request(0)));
         // What came after an answer without words may have waited for it.
-        check("a:q= / b:r=", "b:r= / a:q=", Some(0), Some(Asked(0)));
+        check("a:q= / b:r=", "b:r= / a:q=", Some(0), Some(Request(0)));
         // Equal questions at once are told apart by their answers.
         check("w:x=1 / |w:x=2", "w:x=2 / |w:x=1", None, None);
     }
 
     #[test]
     fn up_to_a_step() {
-        use Parting::{Answered, Asked, Missing};
+        use Parting::{Answered, Missing, Request};
         let reference = "a:x=1 / b:y=2 / c:z=3";
         check(reference, "a:x=1 / b:y=9 / c:other=3", Some(1), None);
         check(reference, "a:x=9 / b:y=2", Some(1), Some(Answered(0)));
-        check(reference, "a:x=1 / b:other=2", Some(1), Some(Asked(1)));
+        check(reference, "a:x=1 / b:other=2", Some(1), Some(Request(1)));
         check(reference, "b:y=2", Some(0), Some(Missing(0)));
         check(reference, reference, Some(7), None);
-        check("a:x=1", "a:x=1 / b:y=2", Some(7), Some(Asked(1)));
+        check("a:x=1", "a:x=1 / b:y=2", Some(7), Some(Request(1)));
     }
 
     #[test]
     fn one_id_stands_for_one_id_over_the_whole_run() {
-        use Parting::{Answered, Asked};
+        use Parting::{Answered, Request};
         check("a:x=#1 / a:#1 y=2", "a:x=#7 / a:#7 y=2", None, None);
-        check("a:x=#1 #2 / a:#1 y=2", "a:x=#7 #8 / a:#8 y=2", None, Some(Asked(1)));
+        check("a:x=#1 #2 / a:#1 y=2", "a:x=#7 #8 / a:#8 y=2", None, Some(Request(1)));
         check("a:x=#1 / a:y=#2", "a:x=#7 / a:y=#7", None, Some(Answered(1)));
     }
 

@@ -264,7 +264,7 @@ impl ReadAccount {
                 self.note(&format!("the call of `{}`", call.name), UnplacedKind::Call, &call.arguments, 0..0);
             }
         }
-        let mut held = HeldTexts::of(view, is_stream);
+        let mut held = HeldTexts::from_reply(view, is_stream);
         for (of, text) in std::mem::take(&mut self.read) {
             if self.unplaced.len() >= UNPLACED_MAX {
                 break;

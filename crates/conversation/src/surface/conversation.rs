@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{AgentUtterance, SaidMessage};
+use super::{AgentUtterance, LazyMessage};
 use crate::trajectory::Usage;
 
 /// Where an element stood in the body it was read from; `None` for one that an edit made.
@@ -94,7 +94,7 @@ pub struct Outline<'a> {
     /// Whether vectors are asked for instead of words.
     pub vectors: bool,
     /// Every message, oldest first, system and developer ones included.
-    pub said: Vec<SaidMessage<'a>>,
+    pub messages: Vec<LazyMessage<'a>>,
     /// The reply, kept by the upstream, that this request goes on from.
     pub continues: Option<Cow<'a, str>>,
     /// The conversation, kept by the upstream, that this request belongs to.
@@ -350,12 +350,12 @@ impl Outline<'_> {
 
     /// The text of the first user message.
     pub fn first_user(&self) -> Option<Cow<'_, str>> {
-        self.said.iter().find(|said| said.role == Role::User).map(SaidMessage::text)
+        self.messages.iter().find(|said| said.role == Role::User).map(LazyMessage::text)
     }
 
     /// The text of the last user message.
     pub fn last_user(&self) -> Option<Cow<'_, str>> {
-        self.said.iter().rev().find(|said| said.role == Role::User).map(SaidMessage::text)
+        self.messages.iter().rev().find(|said| said.role == Role::User).map(LazyMessage::text)
     }
 }
 
@@ -377,7 +377,7 @@ impl From<&Conversation> for Outline<'static> {
                 RequiredFormat::JsonSchema { name, .. } => owned(name),
             },
             vectors: conversation.vectors.is_some(),
-            said: conversation.messages.iter().map(SaidMessage::from).collect(),
+            messages: conversation.messages.iter().map(LazyMessage::from).collect(),
             continues: conversation.continues.as_ref().map(owned),
             thread: conversation.thread.as_ref().map(owned),
             quotes: conversation.quotes.iter().map(owned).collect(),

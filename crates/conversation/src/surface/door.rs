@@ -115,7 +115,7 @@ impl UnpackedBody {
 
     /// A body, and the `content-encoding` that its headers name. Where an intermediary has taken a coding off and left the header,
     /// or the other way round, the bytes decide.
-    pub fn of(body: &Bytes, encoding: Option<&str>) -> Self {
+    pub fn unpack(body: &Bytes, encoding: Option<&str>) -> Self {
         if is_text(body) {
             return Self::unread(body);
         }

@@ -17,7 +17,7 @@ pub(super) struct Element {
 
 impl Element {
     /// The element that stood at this place, with edits inside it.
-    pub(super) fn kept(origin: usize, splices: Splices) -> Self {
+    pub(super) fn retained(origin: usize, splices: Splices) -> Self {
         Self { origin: Some(origin), splices, made: String::new() }
     }
 
@@ -54,14 +54,14 @@ pub(super) fn tools<'a>(
         let (members, mut splices) = (object.members(), Splices::default());
         // The upstream's own tools take no words of ours.
         if fields::string(&members, "type").is_some_and(|kind| !matches!(kind.as_str(), "function" | "custom")) {
-            return Element::kept(origin, splices);
+            return Element::retained(origin, splices);
         }
         for (key, old, new) in [("name", &old.name, &tool.name), ("description", &old.description, &tool.description)] {
             if old != new {
                 fields::set(&object, &members, key, &encode_string(new), &mut splices);
             }
         }
-        Element::kept(origin, splices)
+        Element::retained(origin, splices)
     };
     after.iter().map(element).collect()
 }

@@ -17,7 +17,7 @@ pub(super) fn event(json: &str) -> String {
     format!("data: {json}\n\n")
 }
 
-pub(super) fn of(surface: &dyn Surface, body: &str, streamed: bool) -> CallEnding {
+pub(super) fn ending_of(surface: &dyn Surface, body: &str, streamed: bool) -> CallEnding {
     ending(Some(surface), (CloseCause::Complete, Some(200)), body.as_bytes(), streamed)
 }
 
@@ -58,21 +58,21 @@ fn a_chat_completion_ends_by_its_finish_reason() {
         };
         let quoted = format!("\"{reason}\"");
         let chat = choice(r#""message":{"role":"assistant","content":"It is"}"#, &quoted);
-        assert_eq!(of(&OpenaiChat, &chat, false), expected, "{reason}");
+        assert_eq!(ending_of(&OpenaiChat, &chat, false), expected, "{reason}");
         let completion = choice(r#""text":"It is""#, &quoted);
-        assert_eq!(of(&OpenaiCompletions, &completion, false), expected, "{reason}");
+        assert_eq!(ending_of(&OpenaiCompletions, &completion, false), expected, "{reason}");
         let said = event(&choice(r#""delta":{"role":"assistant","content":"It is"}"#, "null"));
         let end = event(&choice(r#""delta":{}"#, &quoted));
         let usage = event(r#"{"id":"c","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
         for stream in [format!("{said}{end}"), format!("{said}{end}{usage}data: [DONE]\n\n")] {
-            assert_eq!(of(&OpenaiChat, &stream, true), expected, "{stream}");
+            assert_eq!(ending_of(&OpenaiChat, &stream, true), expected, "{stream}");
         }
     }
     // What OpenRouter says in a choice, and of two alternatives one that is an answer.
     let inner = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"error","error":{"code":429,"message":"slow down"}}]}"#;
-    assert_eq!(of(&OpenaiChat, inner, false), RATE);
+    assert_eq!(ending_of(&OpenaiChat, inner, false), RATE);
     let two = r#"{"choices":[{"index":0,"message":{"content":""},"finish_reason":"content_filter"},{"index":1,"message":{"content":"42"},"finish_reason":"stop"}]}"#;
-    assert_eq!(of(&OpenaiChat, two, false), CallEnding::Answered);
+    assert_eq!(ending_of(&OpenaiChat, two, false), CallEnding::Answered);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_response_ends_by_its_status() {
         ("cancelled", "cancelled", "", CallEnding::Abandoned),
     ] {
         let whole = response(status, more);
-        assert_eq!(of(&OpenaiResponses, &whole, false), expected, "{whole}");
+        assert_eq!(ending_of(&OpenaiResponses, &whole, false), expected, "{whole}");
         if kind == "cancelled" {
             continue;
         }
@@ -105,13 +105,17 @@ fn a_response_ends_by_its_status() {
             ),
             event(&format!(r#"{{"type":"response.{kind}","response":{whole}}}"#)),
         );
-        assert_eq!(of(&OpenaiResponses, &stream, true), expected, "{stream}");
+        assert_eq!(ending_of(&OpenaiResponses, &stream, true), expected, "{stream}");
     }
-    assert_eq!(of(&OpenaiResponses, &response("queued", ""), false), CallEnding::Answered, "it is still being made");
+    assert_eq!(
+        ending_of(&OpenaiResponses, &response("queued", ""), false),
+        CallEnding::Answered,
+        "it is still being made"
+    );
     let error = event(
         r#"{"type":"error","code":"context_length_exceeded","message":"too long","param":null,"sequence_number":3}"#,
     );
-    assert_eq!(of(&OpenaiResponses, &format!("event: error\n{error}"), true), TOO_LONG);
+    assert_eq!(ending_of(&OpenaiResponses, &format!("event: error\n{error}"), true), TOO_LONG);
 }
 
 /// Servers that imitate an API leave the word out and send the end marker all the same. A stream without either broke off.
@@ -136,8 +140,8 @@ fn an_answer_without_a_word_for_its_end_is_whole_at_its_marker() {
         (&AnthropicMessages, &message, event("[DONE]")),
     ] {
         let name = surface.name();
-        assert_eq!(of(surface, &format!("{said}{marker}"), true), CallEnding::Answered, "{name}: {marker}");
-        assert_eq!(of(surface, said, true), CallEnding::Cut, "{name} without a marker");
+        assert_eq!(ending_of(surface, &format!("{said}{marker}"), true), CallEnding::Answered, "{name}: {marker}");
+        assert_eq!(ending_of(surface, said, true), CallEnding::Cut, "{name} without a marker");
     }
 }
 
@@ -156,7 +160,7 @@ fn a_message_ends_by_its_stop_reason() {
         let whole = format!(
             r#"{{"id":"m","type":"message","role":"assistant","content":[{{"type":"text","text":"It"}}],"stop_reason":"{reason}"}}"#
         );
-        assert_eq!(of(&AnthropicMessages, &whole, false), expected, "{reason}");
+        assert_eq!(ending_of(&AnthropicMessages, &whole, false), expected, "{reason}");
         let stream = [
             event(
                 r#"{"type":"message_start","message":{"id":"m","role":"assistant","content":[],"stop_reason":null}}"#,
@@ -168,7 +172,7 @@ fn a_message_ends_by_its_stop_reason() {
             )),
             event(r#"{"type":"message_stop"}"#),
         ];
-        assert_eq!(of(&AnthropicMessages, &stream.concat(), true), expected, "{reason}");
+        assert_eq!(ending_of(&AnthropicMessages, &stream.concat(), true), expected, "{reason}");
     }
 }
 
@@ -195,21 +199,21 @@ fn what_is_no_reply_of_the_api_is_no_answer() {
                 CallEnding::Answered,
             ),
         ] {
-            assert_eq!(of(surface, body, false), expected, "{surface:?} {body}");
+            assert_eq!(ending_of(surface, body, false), expected, "{surface:?} {body}");
         }
         if surface.name() == "openai_embeddings" {
             continue;
         }
         let (said, rest) = frames(surface);
-        assert_eq!(of(surface, &format!("{said}{rest}"), true), CallEnding::Answered, "{surface:?}");
-        assert_eq!(of(surface, &format!(": ping\n\n{said}{rest}"), true), CallEnding::Answered, "{surface:?}");
+        assert_eq!(ending_of(surface, &format!("{said}{rest}"), true), CallEnding::Answered, "{surface:?}");
+        assert_eq!(ending_of(surface, &format!(": ping\n\n{said}{rest}"), true), CallEnding::Answered, "{surface:?}");
         for (what, stream) in [
             ("nothing", String::new()),
             ("the beginning", said.clone()),
             ("a torn frame", format!("{said}data: {{\"choi")),
             ("a comment", ": ping\n\n".to_owned()),
         ] {
-            let told = of(surface, &stream, true);
+            let told = ending_of(surface, &stream, true);
             assert!(matches!(told, CallEnding::Cut | CallEnding::Failed), "{surface:?} {what}: {told:?}");
         }
     }
@@ -217,13 +221,13 @@ fn what_is_no_reply_of_the_api_is_no_answer() {
     for nothing in
         ["data: [DONE]\n\n".to_owned(), format!("{role}data: [DONE]\n\n"), ": ping\n\ndata: [DONE]\n\n".to_owned()]
     {
-        assert_eq!(of(&OpenaiChat, &nothing, true), CallEnding::Failed, "{nothing}");
+        assert_eq!(ending_of(&OpenaiChat, &nothing, true), CallEnding::Failed, "{nothing}");
         let left = ending(Some(&OpenaiResponses), (CloseCause::ClientGone, Some(200)), nothing.as_bytes(), true);
         assert_eq!(left, CallEnding::Failed, "the client left at the marker of {nothing}");
     }
     let said = event(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"42"}}]}"#);
     assert_eq!(
-        of(&OpenaiChat, &format!("{said}data: [DONE]\n\n"), true),
+        ending_of(&OpenaiChat, &format!("{said}data: [DONE]\n\n"), true),
         CallEnding::Answered,
         "a server without finish reasons"
     );
@@ -235,18 +239,18 @@ fn words_of_the_model_are_no_error() {
     let chat = format!(
         r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"stop"}}],"error":null}}"#
     );
-    assert_eq!(of(&OpenaiChat, &chat, false), CallEnding::Answered);
+    assert_eq!(ending_of(&OpenaiChat, &chat, false), CallEnding::Answered);
     let call = r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"tool_use","id":"t","name":"report","input":{"error":{"message":"rate limit"},"type":"error"}}],"stop_reason":"tool_use"}"#;
-    assert_eq!(of(&AnthropicMessages, call, false), CallEnding::Answered);
+    assert_eq!(ending_of(&AnthropicMessages, call, false), CallEnding::Answered);
     let tokens = r#"{"choices":[{"index":0,"message":{"content":"error"},"logprobs":{"content":[{"token":"error","logprob":-1}]},"finish_reason":"stop"}]}"#;
-    assert_eq!(of(&OpenaiChat, tokens, false), CallEnding::Answered);
+    assert_eq!(ending_of(&OpenaiChat, tokens, false), CallEnding::Answered);
     let stream = event(&format!(
         r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":"stop"}}],"error":null}}"#
     ));
-    assert_eq!(of(&OpenaiChat, &stream, true), CallEnding::Answered);
+    assert_eq!(ending_of(&OpenaiChat, &stream, true), CallEnding::Answered);
     let empty =
         r#"{"choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"stop"}],"error":{}}"#;
-    assert_eq!(of(&OpenaiChat, empty, false), CallEnding::Answered, "an empty answer is one");
+    assert_eq!(ending_of(&OpenaiChat, empty, false), CallEnding::Answered, "an empty answer is one");
 }
 
 #[test]

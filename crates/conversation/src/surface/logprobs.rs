@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The request with members that ask for log-probabilities; `None` where it says anything about them itself, or is no object.
-pub(super) fn asked(body: &[u8], add: &[(&str, &str)], own: &[&str]) -> Option<Bytes> {
+pub(super) fn add_request(body: &[u8], add: &[(&str, &str)], own: &[&str]) -> Option<Bytes> {
     let root = Node::parse(body).ok().filter(Node::is_object)?;
     let members = root.members();
     if own.iter().any(|key| member(&members, key).is_some()) {

@@ -25,8 +25,8 @@ mod parameters;
 mod pieces;
 mod pointed;
 mod reading;
-mod said;
-mod said_error;
+mod message;
+mod provider_error;
 pub mod scan;
 pub mod schema;
 mod served;
@@ -54,6 +54,7 @@ pub use conversation::{
 };
 pub use counts::recounted;
 pub use finish::stopped_short;
+pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
@@ -61,10 +62,11 @@ pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
-pub use said::SaidMessage;
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
-pub use unread::{UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_usage, unread_what};
+pub use unread::{
+    UnreadCall, answers_unread, is_fetch, is_unread, request_key, unread_call, unread_usage, unread_what,
+};
 pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 
 /// Every surface that can be read and edited.
@@ -218,7 +220,7 @@ pub trait Surface: Sync + std::fmt::Debug {
     }
 
     /// A reply while it is made in the background, as the simulator gives it: `queued`, `in_progress`.
-    fn compose_unmade(&self, _reply: &Reply, _created: u64, _status: &str) -> Option<Bytes> {
+    fn compose_unfinished(&self, _reply: &Reply, _created: u64, _status: &str) -> Option<Bytes> {
         None
     }
 
@@ -231,7 +233,7 @@ pub trait Surface: Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`SurfaceError`] when they cannot be read, or the API keeps nothing.
-    fn kept(&self, _asked: &[u8], _replied: &[u8], _streamed: bool) -> Result<Kept, SurfaceError> {
+    fn stored_items(&self, _asked: &[u8], _replied: &[u8], _streamed: bool) -> Result<StoredItems, SurfaceError> {
         Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
     }
 
@@ -264,8 +266,8 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn answer_members(&self) -> &'static [&'static str];
 
     /// The part of a reply, or of one event of a stream, that says an error; `None` where it says none.
-    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
-        said_error::of(json, self.answer_members())
+    fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        provider_error::find(json, self.answer_members())
     }
 
     /// Whether one look tells that the model had finished, and why it stopped is a word for an answer. What one look cannot tell
@@ -296,11 +298,11 @@ pub trait Surface: Sync + std::fmt::Debug {
 
 /// What an upstream keeps of an exchange: one piece of JSON for each thing said, as it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredItems {
     /// By the request.
-    pub asked: Vec<String>,
+    pub request: Vec<String>,
     /// By the reply.
-    pub replied: Vec<String>,
+    pub reply: Vec<String>,
 }
 
 /// What an error body says.
@@ -336,6 +338,6 @@ mod ending_tests;
 #[cfg(test)]
 mod provider_tests;
 #[cfg(test)]
-mod said_error_tests;
+mod provider_error_tests;
 #[cfg(test)]
 mod tests;

@@ -150,7 +150,7 @@ pub struct ParameterChange {
     /// The name under which the same value is given instead; `None` leaves it out.
     instead: Option<&'static str>,
     /// The beginning of the refusal.
-    pub said: String,
+    pub refusal: String,
 }
 
 impl fmt::Display for ParameterChange {
@@ -193,7 +193,7 @@ impl ParameterChange {
         };
         let name = named.or_else(may_be_schema)?;
         let is_new = |other: &&str| before.iter().all(|change| change.name != *other);
-        Some(Self { name, instead: longest_answer(name).filter(is_new), said: error.quoted() })
+        Some(Self { name, instead: longest_answer(name).filter(is_new), refusal: error.quoted() })
     }
 }
 

@@ -54,7 +54,7 @@ pub enum SchemaFit<'s> {
 }
 
 impl<'s> SchemaFit<'s> {
-    fn of(holds: bool, rule: &'s str) -> Self {
+    fn from_bool(holds: bool, rule: &'s str) -> Self {
         if holds { Self::Yes } else { Self::No(rule) }
     }
 
@@ -118,7 +118,7 @@ impl<'s> Schema<'s, '_> {
         }
         let inner = Self { depth: self.depth + 1, ..self };
         match schema {
-            Value::Bool(holds) => SchemaFit::of(*holds, "false"),
+            Value::Bool(holds) => SchemaFit::from_bool(*holds, "false"),
             // A tool may be offered without one: nothing is said of its arguments.
             Value::Null => SchemaFit::Yes,
             Value::Object(rules) => {
@@ -142,9 +142,11 @@ impl<'s> Schema<'s, '_> {
                 Some(schema) => self.fits(schema, before, value),
                 None => SchemaFit::Unsure(rule),
             },
-            ("type", wanted) => is_of(wanted, value).map_or(SchemaFit::Unsure(rule), |is| SchemaFit::of(is, rule)),
-            ("enum", Value::Array(allowed)) => SchemaFit::of(allowed.iter().any(|one| same(one, value)), rule),
-            ("const", wanted) => SchemaFit::of(same(wanted, value), rule),
+            ("type", wanted) => {
+                is_of(wanted, value).map_or(SchemaFit::Unsure(rule), |is| SchemaFit::from_bool(is, rule))
+            }
+            ("enum", Value::Array(allowed)) => SchemaFit::from_bool(allowed.iter().any(|one| same(one, value)), rule),
+            ("const", wanted) => SchemaFit::from_bool(same(wanted, value), rule),
             ("allOf", Value::Array(all)) => SchemaFit::all(all.iter().map(|schema| self.fits(schema, before, value))),
             ("anyOf" | "oneOf" | "not" | "if", wanted) => self.branches(rules, rule, wanted, value),
             ("pattern", Value::String(pattern)) => has_pattern(rule, pattern, value),
@@ -223,14 +225,14 @@ impl<'s> Schema<'s, '_> {
             ("items", schema) => each(schema, rules.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len)),
             ("uniqueItems", Value::Bool(wanted)) => {
                 let twice = |(at, item): (usize, &Value)| items.iter().take(at).any(|earlier| same(earlier, item));
-                SchemaFit::of(!wanted || !items.iter().enumerate().any(twice), rule)
+                SchemaFit::from_bool(!wanted || !items.iter().enumerate().any(twice), rule)
             }
             ("contains", schema) => {
                 let (hold, unsure) = SchemaFit::count(items.iter().map(|item| self.fits(schema, None, item)));
                 let bound = |name: &str| rules.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
                 let fits =
                     hold >= bound("minContains").unwrap_or(1) && bound("maxContains").is_none_or(|most| hold <= most);
-                unsure.unwrap_or(SchemaFit::of(fits, rule))
+                unsure.unwrap_or(SchemaFit::from_bool(fits, rule))
             }
             ("prefixItems" | "uniqueItems", _) => SchemaFit::Unsure(rule),
             _ => SchemaFit::Yes,
@@ -277,10 +279,12 @@ impl<'s> Schema<'s, '_> {
             ("propertyNames", schema) => {
                 SchemaFit::all(members.keys().map(|name| self.fits(schema, None, &Value::from(name.as_str()))))
             }
-            ("required", Value::Array(names)) => SchemaFit::of(has(members, names), rule),
+            ("required", Value::Array(names)) => SchemaFit::from_bool(has(members, names), rule),
             ("dependentRequired", Value::Object(needs)) => {
                 SchemaFit::all(needs.iter().map(|(name, names)| match names {
-                    Value::Array(names) => SchemaFit::of(!members.contains_key(name) || has(members, names), rule),
+                    Value::Array(names) => {
+                        SchemaFit::from_bool(!members.contains_key(name) || has(members, names), rule)
+                    }
                     _ => SchemaFit::Unsure(rule),
                 }))
             }
@@ -335,7 +339,8 @@ fn same(left: &Value, right: &Value) -> bool {
 
 fn has_pattern<'s>(rule: &'s str, pattern: &str, value: &Value) -> SchemaFit<'s> {
     let Some(text) = value.as_str() else { return SchemaFit::Yes };
-    Pattern::new(pattern).map_or(SchemaFit::Unsure(rule), |pattern| SchemaFit::of(pattern.regex().is_match(text), rule))
+    Pattern::new(pattern)
+        .map_or(SchemaFit::Unsure(rule), |pattern| SchemaFit::from_bool(pattern.regex().is_match(text), rule))
 }
 
 /// The formats that can be told here; those of numbers say nothing of a text.
@@ -347,9 +352,9 @@ fn has_format<'s>(rule: &'s str, format: &str, value: &Value) -> SchemaFit<'s> {
             && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     match format {
-        "date-time" => SchemaFit::of(text.parse::<jiff::Timestamp>().is_ok(), rule),
-        "date" => SchemaFit::of(text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(), rule),
-        "uuid" => SchemaFit::of(uuid(text), rule),
+        "date-time" => SchemaFit::from_bool(text.parse::<jiff::Timestamp>().is_ok(), rule),
+        "date" => SchemaFit::from_bool(text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(), rule),
+        "uuid" => SchemaFit::from_bool(uuid(text), rule),
         _ => SchemaFit::Unsure(rule),
     }
 }
@@ -379,7 +384,7 @@ fn bound<'s>(rule: &'s str, wanted: &Value, value: &Value) -> SchemaFit<'s> {
         "exclusiveMaximum" => size < bound,
         _ => bound > 0.0 && multiple(size / bound),
     };
-    SchemaFit::of(holds, rule)
+    SchemaFit::from_bool(holds, rule)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ fn verdict_schema() {
 /// A schema, what fits it, and what breaks it.
 type Ruled = (Value, Vec<Value>, Vec<Value>);
 
-fn told(table: Vec<Ruled>) {
+fn check_table(table: Vec<Ruled>) {
     for (schema, yes, no) in table {
         for value in yes {
             assert_eq!(fits(&schema, None, &value), SchemaFit::Yes, "{schema} {value}");
@@ -50,7 +50,7 @@ fn told(table: Vec<Ruled>) {
 
 #[test]
 fn rules_of_values_and_branches() {
-    told(vec![
+    check_table(vec![
         (json!({"pattern": "^[A-Z]{2}-\\d+$"}), vec![json!("AB-1"), json!(1)], vec![json!("AB-1 ")]),
         (
             json!({"oneOf": [{"type": "integer"}, {"minimum": 2}]}),
@@ -71,7 +71,7 @@ fn rules_of_values_and_branches() {
 
 #[test]
 fn rules_of_items_members_and_bounds() {
-    told(vec![
+    check_table(vec![
         (json!({"items": false}), vec![json!([]), json!({})], vec![json!([1])]),
         (
             json!({"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
-use super::{Answer, Message, Part, Reply, Surface, door, finish, said_error, splice::Node, sse};
+use super::{Answer, Message, Part, Reply, Surface, door, finish, provider_error, splice::Node, sse};
 use crate::trajectory::{CallEnding, CloseCause};
 
 /// The shape of a reply that came with a status of success.
@@ -115,7 +115,8 @@ fn is_marked_over(surface: &dyn Surface, body: &[u8]) -> bool {
 
 /// A line of a proxy, or of a server that died before it could say more.
 fn of_text(text: &[u8]) -> ReplyContent {
-    std::str::from_utf8(text).map_or(ReplyContent::Unknown, |text| ReplyContent::NoAnswer(said_error::of_text(text)))
+    std::str::from_utf8(text)
+        .map_or(ReplyContent::Unknown, |text| ReplyContent::NoAnswer(provider_error::ending_of_text(text)))
 }
 
 fn of_whole(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
@@ -131,9 +132,9 @@ fn of_whole(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
         let torn = serde_json::from_slice::<IgnoredAny>(body).is_err_and(|error| error.is_eof());
         return if torn { ReplyContent::Torn } else { ReplyContent::Unknown };
     };
-    match (surface.said_error(&root), root.string()) {
-        (Some(error), _) => ReplyContent::Ended(said_error::ending(&error, None)),
-        (None, Some(text)) => ReplyContent::Ended(said_error::of_text(&text)),
+    match (surface.error_part(&root), root.string()) {
+        (Some(error), _) => ReplyContent::Ended(provider_error::ending(&error, None)),
+        (None, Some(text)) => ReplyContent::Ended(provider_error::ending_of_text(&text)),
         (None, None) => ReplyContent::NoAnswer(CallEnding::Failed),
     }
 }
@@ -196,7 +197,7 @@ fn ended(ending: CallEnding) -> ReplyContent {
 /// How a call ended whose body, or one of whose events, is this JSON: where it says an error. `status`: that of an error reply.
 fn error_of(surface: &dyn Surface, json: &[u8], status: Option<u16>) -> Option<CallEnding> {
     let root = Node::parse(json).ok()?;
-    surface.said_error(&root).map(|error| said_error::ending(&error, status))
+    surface.error_part(&root).map(|error| provider_error::ending(&error, status))
 }
 
 /// The data of an event in one piece.

@@ -113,7 +113,7 @@ fn paths_speak_one_surface_each() {
 }
 
 /// What an answer says, without what belongs to one API.
-fn said(reply: &Reply) -> (String, Vec<(String, String, String)>, Option<String>) {
+fn reply_content(reply: &Reply) -> (String, Vec<(String, String, String)>, Option<String>) {
     let answer = &reply.answers[0];
     let calls = answer.message.tool_calls.iter();
     let calls = calls.map(|call| (call.id.clone(), call.name.clone(), call.arguments.clone())).collect();
@@ -140,8 +140,13 @@ fn edit(surface: &dyn Surface, before: &Reply, edit: &dyn Fn(&mut Answer)) -> Op
     let from_whole = surface.read_reply(&edited_whole).expect("still a reply");
     let from_stream = surface.read_stream(&edited_stream).expect("still a stream");
     let shown = String::from_utf8_lossy(&edited_stream).into_owned();
-    assert_eq!(said(&from_whole), said(&after), "{surface:?}: {}", String::from_utf8_lossy(&edited_whole));
-    assert_eq!(said(&from_stream), said(&after), "{surface:?}: {shown}");
+    assert_eq!(
+        reply_content(&from_whole),
+        reply_content(&after),
+        "{surface:?}: {}",
+        String::from_utf8_lossy(&edited_whole)
+    );
+    assert_eq!(reply_content(&from_stream), reply_content(&after), "{surface:?}: {shown}");
     assert_eq!(from_whole.items, from_stream.items, "{surface:?}: {shown}");
     Some((edited_whole, edited_stream))
 }

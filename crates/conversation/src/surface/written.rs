@@ -62,7 +62,7 @@ pub fn reply(
             return Err(format!("the edited reply would not say what was meant: its {what} would differ"));
         }
     }
-    let old = OldAnswer::of(before, meant);
+    let old = OldAnswer::dropped(before, meant);
     match old.left_in(body, streamed) {
         Some(place) => Err(format!("a piece of the old answer would be left at `{place}`")),
         None => Ok(view),
@@ -116,7 +116,7 @@ struct OldAnswer {
 
 impl OldAnswer {
     /// What of the old answers none of the new ones says.
-    fn of(before: &Reply, meant: &Reply) -> Self {
+    fn dropped(before: &Reply, meant: &Reply) -> Self {
         let texts = |message: &Message| {
             let parts = message.parts.iter().filter_map(Part::as_text).map(str::to_owned);
             let calls = message.tool_calls.iter().map(|call| call.arguments.clone());

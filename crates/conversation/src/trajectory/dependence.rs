@@ -11,13 +11,16 @@ pub enum Dependence {
     /// Two executions that asked otherwise got one reply, by its id, of an upstream that names each reply otherwise.
     SameReply(String),
     /// The run that all begin like asked this agent's model, and none of the executions did.
-    NeverAsked(AgentName),
+    #[serde(rename = "never_asked")]
+    AgentNotCalled(AgentName),
     /// The outcomes of the arm without the treatment follow the order in which it was executed.
-    NullTrend,
+    #[serde(rename = "null_trend")]
+    ControlTrend,
     /// The same of the arm with it.
     TreatedTrend,
     /// The outcomes of the arm without the treatment alternate.
-    NullRhythm,
+    #[serde(rename = "null_rhythm")]
+    ControlRhythm,
     /// The same of the arm with it.
     TreatedRhythm,
 }
@@ -34,15 +37,15 @@ impl Dependence {
                      decides all of them; turn it off"
                 );
             }
-            Self::NeverAsked(agent) => {
+            Self::AgentNotCalled(agent) => {
                 return format!(
                     "the clean run asked for `{agent}`, and no execution of either arm did: the program keeps replies (a cache on \
                      disk?); turn that off, or give each run a place of its own (`{{scratch}}`)"
                 );
             }
-            Self::NullTrend => "outcomes without the injection follow the order of the runs",
+            Self::ControlTrend => "outcomes without the injection follow the order of the runs",
             Self::TreatedTrend => "outcomes with the injection follow the order of the runs",
-            Self::NullRhythm => "outcomes without the injection alternate from run to run",
+            Self::ControlRhythm => "outcomes without the injection alternate from run to run",
             Self::TreatedRhythm => "outcomes with the injection alternate from run to run",
         };
         format!("{seen}: {state}")
@@ -58,10 +61,10 @@ mod tests {
         let agent = AgentName::parse("solver").expect("a name");
         for (dependence, words) in [
             (Dependence::SameReply("chatcmpl-1".to_owned()), "`chatcmpl-1`"),
-            (Dependence::NeverAsked(agent), "`solver`"),
-            (Dependence::NullTrend, "without the injection follow"),
+            (Dependence::AgentNotCalled(agent), "`solver`"),
+            (Dependence::ControlTrend, "without the injection follow"),
             (Dependence::TreatedTrend, "with the injection follow"),
-            (Dependence::NullRhythm, "without the injection alternate"),
+            (Dependence::ControlRhythm, "without the injection alternate"),
             (Dependence::TreatedRhythm, "with the injection alternate"),
         ] {
             let told = dependence.words();

@@ -16,7 +16,7 @@ pub struct TokenDoubt {
 impl TokenDoubt {
     /// Of the log-probabilities of a reply's tokens; `None` without any. A token that a backend calls impossible counts as one of
     /// e⁻¹⁰⁰.
-    pub fn of(logprobs: &[f64]) -> Option<Self> {
+    pub fn from_logprobs(logprobs: &[f64]) -> Option<Self> {
         let doubts = logprobs.iter().filter(|logprob| !logprob.is_nan()).map(|logprob| (-logprob).clamp(0.0, 100.0));
         let (mut sum, mut highest, mut tokens) = (0.0, 0.0_f64, 0_u32);
         for doubt in doubts {
@@ -32,11 +32,11 @@ mod tests {
 
     #[test]
     fn doubts_of_a_reply() {
-        assert_eq!(TokenDoubt::of(&[]), None);
-        assert_eq!(TokenDoubt::of(&[f64::NAN]), None);
-        assert_eq!(TokenDoubt::of(&[-0.5, -1.5]), Some(TokenDoubt { mean: 1.0, highest: 1.5, tokens: 2 }));
+        assert_eq!(TokenDoubt::from_logprobs(&[]), None);
+        assert_eq!(TokenDoubt::from_logprobs(&[f64::NAN]), None);
+        assert_eq!(TokenDoubt::from_logprobs(&[-0.5, -1.5]), Some(TokenDoubt { mean: 1.0, highest: 1.5, tokens: 2 }));
         // What backends write for the impossible, and for what is a little more than certain.
-        let odd = TokenDoubt::of(&[-9_999.0, f64::NEG_INFINITY, 0.000_1]);
+        let odd = TokenDoubt::from_logprobs(&[-9_999.0, f64::NEG_INFINITY, 0.000_1]);
         assert_eq!(odd.map(|doubt| (doubt.highest, doubt.tokens)), Some((100.0, 3)));
     }
 }

@@ -72,7 +72,7 @@ impl Executions {
 
     /// Those that passed, of those that tell.
     pub fn tally(&self) -> Tally {
-        Tally::of(self.passed, self.passed.saturating_add(self.failed))
+        Tally::new(self.passed, self.passed.saturating_add(self.failed))
     }
 }
 
@@ -80,7 +80,8 @@ impl Executions {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Executed {
     /// Without the treatment.
-    pub null: Executions,
+    #[serde(rename = "null")]
+    pub control: Executions,
     /// With it, the same bytes each time.
     pub treated: Executions,
     /// Pairs that the e-value was read from.
@@ -165,7 +166,8 @@ pub struct Evidence {
     pub needed: Vec<u32>,
     /// The former rule: of a step found by re-execution, runs that took it as recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub null: Option<Tally>,
+    #[serde(rename = "null")]
+    pub control: Option<Tally>,
     /// The former rule: the same with the step corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub treated: Option<Tally>,
@@ -199,7 +201,7 @@ impl Evidence {
 
 impl Tally {
     /// So many of so many.
-    pub fn of(passed: u32, of: u32) -> Self {
+    pub fn new(passed: u32, of: u32) -> Self {
         Self { passed, of }
     }
 
@@ -245,7 +247,7 @@ mod tests {
         for (passed, of, low, high) in
             [(0, 0, 0.0, 1.0), (0, 3, 0.0, 0.561_497), (3, 3, 0.438_503, 1.0), (5, 10, 0.236_593, 0.763_407)]
         {
-            let (a, b) = Tally::of(passed, of).interval();
+            let (a, b) = Tally::new(passed, of).interval();
             assert!((a - low).abs() < 1e-5 && (b - high).abs() < 1e-5, "{passed}/{of}: {a} {b}");
         }
     }
@@ -258,7 +260,7 @@ mod tests {
             (1, 2, false, false, Some(0.5)),
             (2, 2, false, true, Some(1.0)),
         ] {
-            let tally = Tally::of(passed, of);
+            let tally = Tally::new(passed, of);
             assert_eq!((tally.is_empty(), tally.all(), tally.share()), (empty, all, share), "{passed}/{of}");
         }
     }
@@ -281,7 +283,7 @@ mod tests {
     fn void_executions_count_among_all_and_not_among_those_that_tell() {
         let void = BTreeMap::from([(Void::TimedOut, 5), (Void::Crashed, 2)]);
         let executions = Executions { passed: 4, failed: 3, void };
-        assert_eq!((executions.voids(), executions.all(), executions.tally()), (7, 14, Tally::of(4, 7)));
+        assert_eq!((executions.voids(), executions.all(), executions.tally()), (7, 14, Tally::new(4, 7)));
     }
 
     fn necessity(injection: u32, state: Need, e: Option<f64>) -> Necessity {
@@ -319,7 +321,7 @@ mod tests {
         assert_eq!(keys(serde_json::to_value(&other).expect("serialises")), ["null", "treated", "pairs", "repeatable"]);
         let evidence = Evidence::default();
         assert_eq!(keys(serde_json::to_value(&evidence).expect("serialises")), ["clean"]);
-        let evidence = Evidence { overdetermined: true, controls: Tally::of(0, 1), ..evidence };
+        let evidence = Evidence { overdetermined: true, controls: Tally::new(0, 1), ..evidence };
         assert_eq!(keys(serde_json::to_value(&evidence).expect("serialises")), ["overdetermined", "clean", "controls"]);
     }
 }

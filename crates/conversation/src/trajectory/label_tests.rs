@@ -1,11 +1,12 @@
 //! Tests of [`super`]: what an error and a status are written as, and who ended a step.
 
 use super::*;
-use crate::trajectory::sample::{DONE, asked, fault, planted, step};
+use crate::trajectory::sample::{DONE, edited_request, fault, planted, step};
 
 #[test]
 fn the_upstream_s_own_failure_is_not_the_planted_one() {
-    for (injected, expected) in [(vec![], true), (vec![fault(0)], false), (vec![fault(1)], true), (vec![asked()], true)]
+    for (injected, expected) in
+        [(vec![], true), (vec![fault(0)], false), (vec![fault(1)], true), (vec![edited_request()], true)]
     {
         let step = step(&injected, &[(DONE, 503)]);
         assert_eq!(ended_by_upstream(&step), expected, "{injected:?}");
@@ -17,9 +18,9 @@ fn the_upstream_s_own_failure_is_not_the_planted_one() {
 fn a_fault_acts_on_a_reply_and_plants_no_mode() {
     for (error, expected) in [
         (planted(), false),
-        (asked(), false),
+        (edited_request(), false),
         (fault(0), true),
-        (InjectedError { failure_mode: None, ..asked() }, false),
+        (InjectedError { failure_mode: None, ..edited_request() }, false),
     ] {
         assert_eq!(error.is_fault(), expected, "{error:?}");
     }

@@ -109,7 +109,7 @@ pub enum JointCause {
 
 impl JointCause {
     /// What several errors are to a failure, by what is known of each; `None` where nothing is.
-    pub fn of(necessity: &[Necessity]) -> Option<Self> {
+    pub fn from_necessities(necessity: &[Necessity]) -> Option<Self> {
         let is = |state| move |one: &&Necessity| one.state == state;
         let open = necessity.iter().filter(is(Need::NotShown));
         if necessity.is_empty() {
@@ -165,7 +165,7 @@ pub struct ErrorLists<T> {
 impl Evidence {
     /// What several planted errors are to the failure; `None` where there are not several.
     pub fn joint_cause(&self) -> Option<JointCause> {
-        JointCause::of(&self.necessity)
+        JointCause::from_necessities(&self.necessity)
     }
 
     /// The same evidence, with the word for what its errors are together.

@@ -32,7 +32,7 @@ pub fn fault(attempt: u32) -> InjectedError {
 }
 
 /// An edited request.
-pub fn asked() -> InjectedError {
+pub fn edited_request() -> InjectedError {
     InjectedError { side: Side::Request, operator: "drop_history".into(), ..planted() }
 }
 
@@ -45,7 +45,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
         ending: cause.map(|cause| CallEnding::of_transport(cause, status)),
         reply: Bytes::from_static(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"said"}}]}"#),
         reply_delivered: None,
-        reply_fuller: None,
+        reply_with_logprobs: None,
         streamed: false,
         first_byte_us: None,
         last_byte_us: None,

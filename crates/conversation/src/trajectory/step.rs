@@ -80,7 +80,7 @@ pub struct Attempt {
     /// The reply body as the client got it, where it differs.
     pub reply_delivered: Option<Bytes>,
     /// The reply body as the upstream sent it, where the recorder asked for more than the client did.
-    pub reply_fuller: Option<Bytes>,
+    pub reply_with_logprobs: Option<Bytes>,
     /// Whether the reply is an event stream.
     pub streamed: bool,
     /// Microseconds from arrival to the first byte of the reply.
@@ -365,7 +365,7 @@ mod tests {
             ending: None,
             reply: Bytes::from_static(b"said"),
             reply_delivered: None,
-            reply_fuller: None,
+            reply_with_logprobs: None,
             streamed: false,
             first_byte_us: None,
             last_byte_us: None,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Change, DatasetError, Input, LabelledError, Mode, OfferedTool, Said, Sample, SampleKind, SampleStep, Split, Task,
-    Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows, step_surface::surface_of,
+    Change, DatasetError, Input, LabelledError, Mode, OfferedTool, Sample, SampleKind, SampleMessage, SampleStep,
+    Split, Task, Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
+    step_surface::surface_of,
 };
 use crate::{
     recording::Recording,
@@ -37,9 +38,9 @@ impl Sample {
     /// A run that no campaign knows as a sample. What it was to do is what its first user said.
     ///
     /// # Errors
-    /// As [`Sample::of`].
+    /// As [`Sample::from_recording`].
     pub fn alone(recording: &Recording) -> Result<Self, DatasetError> {
-        let label = recording.label.as_ref().filter(|label| Ruling::of(recording).objects_to(label).is_none());
+        let label = recording.label.as_ref().filter(|label| Ruling::new(recording).objects_to(label).is_none());
         let kind = match (label, recording.manifest.outcome.verdict) {
             (Some(_), Verdict::Success) => SampleKind::Benign,
             (None, Verdict::Success) => SampleKind::Clean,
@@ -53,7 +54,7 @@ impl Sample {
             split: None,
             clean_twin: None,
         };
-        let mut sample = Self::of(recording, about)?;
+        let mut sample = Self::from_recording(recording, about)?;
         let asked = sample
             .steps
             .iter()
@@ -70,11 +71,11 @@ impl Sample {
     ///
     /// # Errors
     /// [`DatasetError::Stray`] when the label names a step that the recording does not hold.
-    pub fn of(recording: &Recording, about: About) -> Result<Self, DatasetError> {
+    pub fn from_recording(recording: &Recording, about: About) -> Result<Self, DatasetError> {
         let steps = order::canonical(recording);
         let mut builder = Builder::default();
         let overlaps = order::overlaps(recording);
-        let ruling = Ruling::of(recording);
+        let ruling = Ruling::new(recording);
         let mut numbers = BTreeMap::new();
         let mut built: Vec<SampleStep> = Vec::new();
         for (step, overlaps) in steps.iter().zip(overlaps) {
@@ -113,7 +114,7 @@ impl Sample {
 #[derive(Debug, Default)]
 struct Builder {
     /// The last step of each agent instance, and its whole input.
-    last: BTreeMap<(AgentName, u32), (StepIndex, Vec<Said>)>,
+    last: BTreeMap<(AgentName, u32), (StepIndex, Vec<SampleMessage>)>,
     tools: Vec<OfferedTool>,
     /// Turns in order of their first steps.
     turns: Vec<u32>,
@@ -153,7 +154,7 @@ impl Builder {
             model: asked.as_ref().map(|asked| asked.model.clone()).filter(|model| !model.is_empty()),
             input: asked.map(|asked| self.input(number, step, &asked)),
             tools,
-            output: answer.as_ref().map(|answer| Said::from(&answer.message)),
+            output: answer.as_ref().map(|answer| SampleMessage::from(&answer.message)),
             account: Some(account::of_step(step))
                 .filter(|account| !account.is_whole())
                 .map(|account| account.words().to_owned()),
@@ -187,7 +188,7 @@ impl Builder {
     }
 
     fn input(&mut self, number: StepIndex, step: &Step, asked: &Conversation) -> Input {
-        let whole: Vec<Said> = asked.messages.iter().map(Said::from).collect();
+        let whole: Vec<SampleMessage> = asked.messages.iter().map(SampleMessage::from).collect();
         let key = (step.attribution.agent.clone(), step.attribution.instance);
         let before = self.last.get(&key);
         let kept = before.map_or(0, |(_, before)| before.iter().zip(&whole).take_while(|(a, b)| a == b).count());
@@ -272,9 +273,9 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
 
 /// What the upstream said of the tokens of the reply; of one that was edited nothing is known.
 fn doubt(step: &Step, attempt: &Attempt) -> Option<TokenDoubt> {
-    let said = attempt.reply_fuller.as_ref().unwrap_or(&attempt.reply);
+    let said = attempt.reply_with_logprobs.as_ref().unwrap_or(&attempt.reply);
     let own = attempt.reply_delivered.is_none();
-    own.then(|| TokenDoubt::of(&surface_of(step)?.logprobs(said, attempt.streamed)))?
+    own.then(|| TokenDoubt::from_logprobs(&surface_of(step)?.logprobs(said, attempt.streamed)))?
 }
 
 /// The bodies of one side of a step before and after what was done to it; `None` where nothing was.
@@ -316,11 +317,14 @@ fn change(step: &Step, number: StepIndex, error: &InjectedError) -> Option<Chang
     }
     let surface = surface_of(step);
     let bodies = bodies(step, side)?;
-    let read: [Option<Vec<Said>>; 2] = match side {
-        Side::Request => bodies.map(|body| door::request(surface?, body).ok().map(|asked| said(&asked.messages))),
+    let read: [Option<Vec<SampleMessage>>; 2] = match side {
+        Side::Request => {
+            bodies.map(|body| door::request(surface?, body).ok().map(|asked| sample_messages(&asked.messages)))
+        }
         Side::Response => {
             let attempt = step.last_attempt()?;
-            let answers = |reply: Reply| reply.answers.iter().map(|answer| Said::from(&answer.message)).collect();
+            let answers =
+                |reply: Reply| reply.answers.iter().map(|answer| SampleMessage::from(&answer.message)).collect();
             bodies.map(|body| read_body(step, attempt, body).map(answers))
         }
     };
@@ -333,20 +337,20 @@ fn change(step: &Step, number: StepIndex, error: &InjectedError) -> Option<Chang
 }
 
 /// The messages between the common beginning and the common end.
-fn differing(before: &[Said], after: &[Said]) -> [Vec<Said>; 2] {
+fn differing(before: &[SampleMessage], after: &[SampleMessage]) -> [Vec<SampleMessage>; 2] {
     let head = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let (before, after) = (before.get(head..).unwrap_or_default(), after.get(head..).unwrap_or_default());
     let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
-    let middle = |all: &[Said]| all.get(..all.len() - tail).unwrap_or_default().to_vec();
+    let middle = |all: &[SampleMessage]| all.get(..all.len() - tail).unwrap_or_default().to_vec();
     [middle(before), middle(after)]
 }
 
-fn said(messages: &[surface::Message]) -> Vec<Said> {
-    messages.iter().map(Said::from).collect()
+fn sample_messages(messages: &[surface::Message]) -> Vec<SampleMessage> {
+    messages.iter().map(SampleMessage::from).collect()
 }
 
-fn raw(body: &[u8]) -> Said {
-    Said {
+fn raw(body: &[u8]) -> SampleMessage {
+    SampleMessage {
         role: "other".to_owned(),
         name: None,
         text: String::from_utf8_lossy(body).into_owned(),

@@ -86,7 +86,7 @@ impl Grounds {
 
     /// How sure they are, of so many claims begun.
     pub fn claims(&self, alpha: f64, begun: usize) -> Claims {
-        Claims::of(alpha, begun, &self.e_values, self.repeatable)
+        Claims::from_e_values(alpha, begun, &self.e_values, self.repeatable)
     }
 
     /// How sure they are, in one line. `stated` is what the set's manifest says; without it, nobody knows of claims that
@@ -127,8 +127,8 @@ pub struct Claims {
 
 impl Claims {
     /// What e-values of rows amount to, of so many claims begun.
-    pub fn of(alpha: f64, begun: usize, e_values: &[f64], repeatable: usize) -> Self {
-        let kept = proof::kept(e_values, begun, alpha);
+    pub fn from_e_values(alpha: f64, begun: usize, e_values: &[f64], repeatable: usize) -> Self {
+        let kept = proof::selected_count(e_values, begun, alpha);
         Self { begun, rows: e_values.len(), kept, alpha, level: proof::level(e_values, begun), repeatable }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             "{alone}"
         );
         assert!(alone.contains("nothing is known; 2 failures by a former rule"), "{alone}");
-        let stated = grounds.in_words(Some(&Claims::of(0.05, 100, &[], 0)));
+        let stated = grounds.in_words(Some(&Claims::from_e_values(0.05, 100, &[], 0)));
         assert!(
             stated.starts_with("1 of 2 failures stand with at most 5 % wrong in the mean, of 100 claims"),
             "{stated}"
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn in_words() {
-        let line = |begun, e_values: &[f64], repeatable| Claims::of(0.01, begun, e_values, repeatable).in_words();
+        let line =
+            |begun, e_values: &[f64], repeatable| Claims::from_e_values(0.01, begun, e_values, repeatable).in_words();
         assert_eq!(
             line(10, &[2000.0], 0),
             "1 of 1 failures stand with at most 1 % wrong in the mean, of 10 claims begun; all of them at 0.5 %"

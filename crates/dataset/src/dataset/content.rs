@@ -74,7 +74,7 @@ impl<'a> Ids<'a> {
             Part::Opaque(what) => json!({ "opaque": what }),
         });
         let parts: Vec<Value> = parts.collect();
-        let role = super::Said::from(message).role;
+        let role = super::SampleMessage::from(message).role;
         let answers = message.answers_call.as_deref().map(|id| self.number(id));
         let calls = message.tool_calls.iter().map(|call| json!([self.number(&call.id), call.name, call.arguments]));
         let calls: Vec<Value> = calls.collect();

@@ -20,7 +20,7 @@ pub struct DecoyCounts {
 
 impl DecoyCounts {
     /// So many of so many.
-    pub fn of(planted: u64, flipped: u64, verified: u64) -> Self {
+    pub fn new(planted: u64, flipped: u64, verified: u64) -> Self {
         Self { planted, flipped, verified, at_most: proof::rate_at_most(verified, planted) }
     }
 
@@ -51,7 +51,7 @@ mod tests {
             (300, 4, true, "4 of 300 decoys verified: at most 3.1 % of such labels (95 %)"),
             (1, 1, true, "1 of 1 decoys verified: at most 100 % of such labels (95 %)"),
         ] {
-            let counts = DecoyCounts::of(planted, verified, verified);
+            let counts = DecoyCounts::new(planted, verified, verified);
             assert_eq!((counts.breaks(0.01), counts.in_words().as_str()), (breaks, words));
         }
     }

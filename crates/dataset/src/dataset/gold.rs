@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    dataset::{LabelledError, Said, Sample, SampleKind, SampleStep, split::words},
+    dataset::{LabelledError, Sample, SampleKind, SampleMessage, SampleStep, split::words},
     score::{
         Culprit, Gold, RawLabel,
-        shape::{self, ToldStep},
+        shape::{self, StepText},
     },
 };
 
@@ -38,7 +38,7 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
         system: sample.system.clone(),
         task: words(&sample.task.question),
         template: template(sample),
-        shape: shape::features(&sample.task.question, &sample.steps.iter().map(told).collect::<Vec<_>>()),
+        shape: shape::features(&sample.task.question, &sample.steps.iter().map(step_text).collect::<Vec<_>>()),
         raw: raw(sample),
     })
 }
@@ -50,13 +50,13 @@ fn template(sample: &Sample) -> String {
 }
 
 /// A step as the log shows it: the reply, and the tool results that are new in its input.
-fn told(step: &SampleStep) -> ToldStep {
-    let joined = |said: &Said| said.texts().collect::<Vec<_>>().join("\n");
+fn step_text(step: &SampleStep) -> StepText {
+    let joined = |said: &SampleMessage| said.texts().collect::<Vec<_>>().join("\n");
     let input = step.input.iter().flat_map(|input| &input.messages);
     let results = input.filter(|said| said.role == "tool" || said.answers.is_some());
-    ToldStep {
+    StepText {
         speaker: step.agent.as_str().to_owned(),
-        said: step.output.as_ref().map(joined).unwrap_or_default(),
+        reply: step.output.as_ref().map(joined).unwrap_or_default(),
         given: results.map(joined).collect::<Vec<_>>().join("\n"),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Said, Sample};
+use super::{Sample, SampleMessage};
 
 /// Shortest id that is looked for in the text of a body, in bytes: shorter ones may be any word.
 const TELLING: usize = 6;
@@ -13,15 +13,15 @@ pub(super) fn number(sample: &mut Sample) {
     let mut numbers = IdNumbers::default();
     for step in &mut sample.steps {
         let asked = step.input.iter_mut().flat_map(|input| &mut input.messages);
-        asked.chain(&mut step.output).for_each(|said| numbers.said(said));
+        asked.chain(&mut step.output).for_each(|said| numbers.renumber_message(said));
     }
-    changed(sample).for_each(|said| numbers.said(said));
+    changed(sample).for_each(|said| numbers.renumber_message(said));
     // What could not be read as messages is a body as it was.
     changed(sample).filter(|said| said.role == "other").for_each(|said| numbers.body(&mut said.text));
 }
 
 /// The messages that edits replaced, and those in their place.
-fn changed(sample: &mut Sample) -> impl Iterator<Item = &mut Said> {
+fn changed(sample: &mut Sample) -> impl Iterator<Item = &mut SampleMessage> {
     let changes = sample.label.iter_mut().flat_map(|label| &mut label.changes);
     changes.flat_map(|change| change.before.iter_mut().chain(&mut change.after))
 }
@@ -31,7 +31,7 @@ fn changed(sample: &mut Sample) -> impl Iterator<Item = &mut Said> {
 struct IdNumbers(HashMap<String, usize>);
 
 impl IdNumbers {
-    fn said(&mut self, said: &mut Said) {
+    fn renumber_message(&mut self, said: &mut SampleMessage) {
         let ids = said.calls.iter_mut().map(|call| &mut call.id).chain(&mut said.answers);
         for id in ids.filter(|id| !id.is_empty()) {
             let next = self.0.len();

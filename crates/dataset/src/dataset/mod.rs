@@ -3,7 +3,7 @@
 //! A dataset is a directory: `dataset.jsonl` (failures and the clean runs of their tasks), `benign.jsonl` (injections
 //! that changed nothing about the outcome; there only if there are any) and `dataset.json` (counts and hashes). One
 //! line is one [`Sample`]: the run as its agents lived it, its task, its outcome and its [`Truth`]. Samples are built
-//! from recordings ([`Sample::of`]), read one at a time ([`Dataset`]) and written whole files at a time ([`Writer`]).
+//! from recordings ([`Sample::from_recording`]), read one at a time ([`Dataset`]) and written whole files at a time ([`Writer`]).
 //! The campaign writes datasets; lint, statistics, exports and scores read them.
 
 pub mod formats;
@@ -47,7 +47,9 @@ pub use decoys::DecoyCounts;
 pub use error::DatasetError;
 pub use gold::gold;
 pub use read::{Dataset, Entry, Index, PlacedSample};
-pub use sample::{Called, FORMAT, Input, OfferedTool, Place, Said, Sample, SampleKind, SampleStep, Split, Task};
+pub use sample::{
+    Called, FORMAT, Input, OfferedTool, Place, Sample, SampleKind, SampleMessage, SampleStep, Split, Task,
+};
 pub use sample_line::SampleLine;
 pub use split::Splits;
 pub use tasks::{parse_tasks, read_tasks};

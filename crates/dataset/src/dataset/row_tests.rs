@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     samples::set,
-    tests::{about, answered, call, record},
+    tests::{answered, call, record, sample_facts},
     *,
 };
 use crate::{
@@ -28,7 +28,10 @@ fn what_was_planted_besides_is_kept_and_not_labelled() {
     let mut recording = twice(logs.path());
     let label: &mut LabelContent = recording.label.as_mut().expect("a label");
     label.others.push(label.errors.remove(0));
-    let truth = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds").label.expect("a label");
+    let truth = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, None))
+        .expect("builds")
+        .label
+        .expect("a label");
     assert_eq!((truth.steps(), truth.planted_steps()), (vec![1], vec![0, 1]));
     assert_eq!((truth.errors.len(), truth.others.len()), (1, 1));
     let changed: Vec<_> = truth.changes.iter().map(|change| (change.step, change.after[0].text.as_str())).collect();
@@ -48,7 +51,10 @@ fn modes_find_their_edits_whether_these_are_needed_or_not() {
     other.errors.insert(0, other.others.remove(0));
     (other.errors[0].error.failure_mode, other.errors[1].error.failure_mode) =
         (Some(FailureMode::StepRepetition), Some(FailureMode::IncorrectVerification));
-    let mut truth = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds").label.expect("a label");
+    let mut truth = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, None))
+        .expect("builds")
+        .label
+        .expect("a label");
     truth.declare(&Label::ruled(other));
     let codes = |error: &LabelledError| error.modes().map(|mode| mode.code.clone()).collect::<Vec<_>>();
     assert_eq!(
@@ -79,7 +85,7 @@ fn calling(logs: &std::path::Path, run: &str, ids: [&str; 2]) -> String {
     second.reply = reply(&json!({"role": "assistant", "content": "4", "tool_calls": [one]}));
     second.delivered = Some(reply(&json!({"role": "assistant", "content": "5", "tool_calls": [one]})));
     let recording = record(logs, run, &[first, second], Verdict::Failure);
-    let mut sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
+    let mut sample = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, None)).expect("builds");
     let said = sample.input(1).expect("known").into_iter().cloned().collect::<Vec<_>>();
     assert_eq!(said[2].answers.as_ref(), Some(&said[1].calls[1].id));
     assert_eq!(said[1].calls[0].id, "call_0");
@@ -111,7 +117,7 @@ fn claims_are_stated_anew_or_cleared_with_a_word() {
         say(&mut writer);
         writer.finish().expect("finishes")
     };
-    let stated = write(4, &|writer| writer.state(Claims::of(0.05, 40, &[1792.0, 1792.0], 0)));
+    let stated = write(4, &|writer| writer.state(Claims::from_e_values(0.05, 40, &[1792.0, 1792.0], 0)));
     assert_eq!(stated.claims.as_ref().map(|claims| (claims.begun, claims.rows)), Some((40, 2)));
     let further = write(8, &|writer| writer.begun_further(3)).claims.expect("stated anew");
     assert_eq!((further.begun, further.rows, further.alpha), (43, 4, 0.05));
@@ -120,6 +126,6 @@ fn claims_are_stated_anew_or_cleared_with_a_word() {
         assert_eq!(cleared.claims, None);
         assert!(cleared.cleared.expect("a word").contains("of 43 claims begun"));
     }
-    let again = write(4, &|writer| writer.state(Claims::of(0.05, 40, &[1792.0, 1792.0], 0)));
+    let again = write(4, &|writer| writer.state(Claims::from_e_values(0.05, 40, &[1792.0, 1792.0], 0)));
     assert_eq!(again, stated);
 }

@@ -12,7 +12,7 @@ impl Sample {
     pub fn is_same_run(&self, other: &Sample) -> bool {
         let words = |sample: &Sample, step: &SampleStep| -> Vec<String> {
             let input = sample.input(step.step).unwrap_or_default();
-            input.into_iter().chain(&step.output).flat_map(super::Said::texts).map(str::to_owned).collect()
+            input.into_iter().chain(&step.output).flat_map(super::SampleMessage::texts).map(str::to_owned).collect()
         };
         let same = |(one, other_step): (&SampleStep, &SampleStep)| {
             one.agent == other_step.agent && words(self, one) == words(other, other_step)
@@ -36,7 +36,7 @@ fn place(error: &LabelledError) -> EditPlace<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::dataset::samples::{benign, said};
+    use crate::dataset::samples::{benign, message};
 
     #[test]
     fn ids_modes_and_numbers_of_injections_do_not_count_and_words_and_edits_do() {
@@ -45,7 +45,7 @@ mod tests {
             ("another id", true, |sample| sample.id = "c-other".to_owned()),
             ("another injection", true, |sample| sample.label.as_mut().expect("a label").errors[0].injection = Some(3)),
             ("another mode", true, |sample| sample.label.as_mut().expect("a label").errors[0].failure_mode = None),
-            ("another reply", false, |sample| sample.steps[2].output = Some(said("assistant", "No."))),
+            ("another reply", false, |sample| sample.steps[2].output = Some(message("assistant", "No."))),
             ("another edit", false, |sample| sample.label.as_mut().expect("a label").errors[0].after = "x".to_owned()),
             ("a step less", false, |sample| drop(sample.steps.pop())),
         ];

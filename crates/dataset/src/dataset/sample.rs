@@ -169,7 +169,7 @@ pub struct SampleStep {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// The answer as the agent got it; `None` where it got none.
-    pub output: Option<Said>,
+    pub output: Option<SampleMessage>,
     /// How much of the step was read, where that is not all: `partly read` or `unread`, as `aegis show` says it. What was not read
     /// stands neither in `input` nor in `output`. Lines of earlier versions do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,12 +202,12 @@ pub struct Input {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub kept: u32,
     /// What follows.
-    pub messages: Vec<Said>,
+    pub messages: Vec<SampleMessage>,
 }
 
 /// A message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct SampleMessage {
     /// `system`, `developer`, `user`, `assistant`, `tool` or `other`.
     pub role: String,
     /// The speaker's name, where the API carries one.
@@ -267,14 +267,14 @@ impl Sample {
 
     /// What the model is called where a format has no other place that tells what answered: what the simulator said is
     /// never told as a model's words.
-    pub fn model_told(&self, model: &str) -> String {
+    pub fn model_name(&self, model: &str) -> String {
         let simulated = self.backend == SIMULATOR && model != SIMULATOR;
         if simulated { format!("{SIMULATOR}/{model}") } else { model.to_owned() }
     }
 
     /// The whole input of a step; `None` where it is unknown, or follows a step that is not before it.
-    pub fn input(&self, step: StepIndex) -> Option<Vec<&Said>> {
-        let mut newest_first: Vec<&[Said]> = Vec::new();
+    pub fn input(&self, step: StepIndex) -> Option<Vec<&SampleMessage>> {
+        let mut newest_first: Vec<&[SampleMessage]> = Vec::new();
         let mut at = step;
         let mut take = usize::MAX;
         loop {
@@ -307,8 +307,8 @@ impl Sample {
     pub fn shown(&self) -> impl Iterator<Item = (Place, &str)> {
         let task = [(Place::Task, self.task.question.as_str()), (Place::Answer, self.final_answer.as_str())];
         let steps = self.steps.iter().flat_map(|step| {
-            let input = step.input.iter().flat_map(|input| &input.messages).flat_map(Said::texts);
-            let output = step.output.iter().flat_map(Said::texts);
+            let input = step.input.iter().flat_map(|input| &input.messages).flat_map(SampleMessage::texts);
+            let output = step.output.iter().flat_map(SampleMessage::texts);
             let agent = std::iter::once((Place::Agent(step.step), step.agent.as_str()));
             let input = input.map(|text| (Place::Input(step.step), text));
             agent.chain(input).chain(output.map(|text| (Place::Output(step.step), text)))
@@ -336,7 +336,7 @@ pub enum Place {
     Tool,
 }
 
-impl Said {
+impl SampleMessage {
     /// Its texts: name, words, tool calls.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let calls = self.calls.iter().flat_map(|call| [call.name.as_str(), call.arguments.as_str()]);
@@ -344,7 +344,7 @@ impl Said {
     }
 }
 
-impl From<&surface::Message> for Said {
+impl From<&surface::Message> for SampleMessage {
     fn from(message: &surface::Message) -> Self {
         let role = match message.role {
             Role::System => "system",

@@ -26,7 +26,7 @@ impl SampleLine {
     ///
     /// # Errors
     /// It cannot be put into words.
-    pub fn of(sample: &Sample) -> Result<Self, serde_json::Error> {
+    pub fn from_sample(sample: &Sample) -> Result<Self, serde_json::Error> {
         let ground = sample.label.as_ref().map(Truth::ground);
         Ok(Self { kind: sample.kind, split: sample.split, ground, text: serde_json::to_vec(sample)? })
     }

@@ -27,7 +27,7 @@ impl Default for Splits {
 impl Splits {
     /// The part of a task. The draw is keyed by the words of the question, so that two tasks that ask the same are in
     /// one part whatever their ids; a task set that is added to keeps the parts of its earlier tasks.
-    pub fn of(&self, task: &Task) -> Split {
+    pub fn assign(&self, task: &Task) -> Split {
         let mut hash = blake3::Hasher::new();
         hash.update(&self.seed.to_le_bytes()).update(words(&task.question).as_bytes());
         let mut bytes = [0; 8];
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn shares_are_kept_and_the_same_question_stays_together() {
         let splits = Splits { seed: 3, validation: 0.25, test: 0.25 };
-        let count = |split| (0..2000).filter(|n| splits.of(&task(&format!("question {n}"))) == split).count();
+        let count = |split| (0..2000).filter(|n| splits.assign(&task(&format!("question {n}"))) == split).count();
         for (split, about) in [(Split::Train, 1000), (Split::Validation, 500), (Split::Test, 500)] {
             assert!(count(split).abs_diff(about) < 100, "{split:?}: {}", count(split));
         }
         for n in 0..50 {
             let (a, b) = (format!("How many are {n}, all told?"), format!("how many  are {n} all told"));
-            assert_eq!(splits.of(&task(&a)), splits.of(&task(&b)));
+            assert_eq!(splits.assign(&task(&a)), splits.assign(&task(&b)));
         }
     }
 
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn whole_shares() {
         let all = |validation, test| Splits { seed: 0, validation, test };
-        assert_eq!(all(0.0, 0.0).of(&task("x")), Split::Train);
-        assert_eq!(all(0.0, 1.0).of(&task("x")), Split::Test);
-        assert_eq!(all(1.0, 0.0).of(&task("x")), Split::Validation);
+        assert_eq!(all(0.0, 0.0).assign(&task("x")), Split::Train);
+        assert_eq!(all(0.0, 1.0).assign(&task("x")), Split::Test);
+        assert_eq!(all(1.0, 0.0).assign(&task("x")), Split::Validation);
     }
 }

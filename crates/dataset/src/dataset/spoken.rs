@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Said, SampleStep, step_surface::surface_of};
+use super::{SampleMessage, SampleStep, step_surface::surface_of};
 use crate::{
     surface::{self, AgentUtterance, Part, Reply},
     trajectory::{AgentName, Call, InjectedError, Step, StepIndex},
@@ -38,7 +38,7 @@ impl SpokenRows {
                 source: row.source.filter(|_| is_asker),
                 input: row.input.clone().filter(|_| at == asks),
                 tools: if at == asks { row.tools.clone() } else { Vec::new() },
-                output: Some(said(uttered)),
+                output: Some(utterance_message(uttered)),
                 finish_reason: row.finish_reason.clone().filter(|_| at == last),
                 doubt: None,
                 ..row.clone()
@@ -80,11 +80,11 @@ pub(super) fn row_of(step: &Step, error: &InjectedError) -> StepIndex {
 }
 
 /// What the agent of an error said in that row, and what the agent that asks got; `None` where its step has one row.
-pub(super) fn changed(step: &Step, error: &InjectedError) -> Option<[Said; 2]> {
+pub(super) fn changed(step: &Step, error: &InjectedError) -> Option<[SampleMessage; 2]> {
     edited(step, error).map(|(_, said)| said)
 }
 
-fn edited(step: &Step, error: &InjectedError) -> Option<(usize, [Said; 2])> {
+fn edited(step: &Step, error: &InjectedError) -> Option<(usize, [SampleMessage; 2])> {
     let name = error.speaker.as_ref()?;
     let [before, after] = [reply_of(step, true)?, reply_of(step, false)?];
     after.team()?;
@@ -92,12 +92,12 @@ fn edited(step: &Step, error: &InjectedError) -> Option<(usize, [Said; 2])> {
     let of_agent = |uttered: &AgentUtterance| uttered.agent.as_deref() == Some(name.as_str());
     // An edit may end in an utterance more than there was.
     let was = utterances(&before);
-    let said = |at: usize| was.get(at).map(|uttered| said(uttered)).unwrap_or_default();
+    let said = |at: usize| was.get(at).map(|uttered| utterance_message(uttered)).unwrap_or_default();
     let mut own = got.iter().enumerate().filter(|(_, uttered)| of_agent(uttered)).peekable();
     let first = own.peek().map(|(at, uttered)| (*at, **uttered));
     let changed = own.find(|(at, uttered)| was.get(*at).is_none_or(|was| was != *uttered));
     let (at, now) = changed.map(|(at, uttered)| (at, *uttered)).or(first)?;
-    Some((at, [said(at), self::said(now)]))
+    Some((at, [said(at), self::utterance_message(now)]))
 }
 
 /// The reply of a step as the upstream sent it, or as its agent got it, where the upstream names agents in it.
@@ -117,8 +117,8 @@ fn utterances(reply: &Reply) -> Vec<&AgentUtterance> {
 }
 
 /// An utterance as a message. What agents do with each other is told in words.
-fn said(uttered: &AgentUtterance) -> Said {
-    let mut said = Said::from(&uttered.message);
+fn utterance_message(uttered: &AgentUtterance) -> SampleMessage {
+    let mut said = SampleMessage::from(&uttered.message);
     if said.text.is_empty() {
         let done = uttered.message.parts.iter().filter_map(|part| match part {
             Part::Opaque(what) if what.starts_with("multi_agent_call") => Some(what.as_str()),

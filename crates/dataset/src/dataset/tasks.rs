@@ -23,7 +23,7 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, DatasetError> {
 
 /// What is wrong with a line, and for a number where a text belongs what to write. Its place is said elsewhere: the reader
 /// knows no line but this one.
-fn told(error: &serde_json::Error) -> String {
+fn error_text(error: &serde_json::Error) -> String {
     let said = error.to_string();
     let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
     match error.classify() {
@@ -71,7 +71,8 @@ pub fn parse_tasks(text: &str, path: &Path) -> Result<Vec<Task>, DatasetError> {
 
 /// The task of a line; or the column, and what is wrong there.
 fn task(line: &str, ids: &mut HashSet<String>) -> Result<Task, (usize, String)> {
-    let task: Task = serde_json::from_str(line).map_err(|error| (characters(line, error.column()), told(&error)))?;
+    let task: Task =
+        serde_json::from_str(line).map_err(|error| (characters(line, error.column()), error_text(&error)))?;
     if task.id.trim().is_empty() || task.question.trim().is_empty() {
         return Err((1, "a task needs an `id` and a `question` that are not empty".to_owned()));
     }

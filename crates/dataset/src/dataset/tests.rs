@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-pub(super) fn asked(messages: &[(&str, &str)]) -> Bytes {
+pub(super) fn request_body(messages: &[(&str, &str)]) -> Bytes {
     let messages: Vec<_> =
         messages.iter().map(|(role, text)| serde_json::json!({"role": role, "content": text})).collect();
     Bytes::from(serde_json::json!({"model": "m", "messages": messages}).to_string())
@@ -71,7 +71,7 @@ impl Call<'_> {
         let whole = Captured::Whole(std::slice::from_ref(&self.reply));
         let close = Close {
             delivered: self.delivered.as_ref(),
-            fuller: None,
+            reply_with_logprobs: None,
             first_byte_us: took,
             last_byte_us: took,
             ..sample::closing(step, whole)
@@ -87,7 +87,7 @@ pub(super) fn call<'a>(
     said: &[(&str, &str)],
     reply: &str,
 ) -> Call<'a> {
-    Call { agent, call, from, to, request: asked(said), reply: answered(reply), delivered: None }
+    Call { agent, call, from, to, request: request_body(said), reply: answered(reply), delivered: None }
 }
 
 pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Recording {
@@ -117,7 +117,7 @@ pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdi
     recording::read(&dir).expect("reads")
 }
 
-pub(super) fn about(kind: SampleKind, twin: Option<&str>) -> About {
+pub(super) fn sample_facts(kind: SampleKind, twin: Option<&str>) -> About {
     let task = Task { id: "t1".to_owned(), question: "2 + 2?".to_owned(), answer: "4".to_owned(), ..Task::default() };
     About {
         kind,
@@ -140,17 +140,17 @@ pub(super) fn failed(logs: &Path, name: &str) -> Recording {
 }
 
 /// A failure whose recording is kept in `logs` of a directory.
-pub(super) fn kept(dir: &Path) -> Sample {
+pub(super) fn recorded_failure(dir: &Path) -> Sample {
     let logs = dir.join("logs");
     std::fs::create_dir_all(&logs).expect("makes");
-    Sample::of(&failed(&logs, "run-one"), about(SampleKind::Failure, None)).expect("builds")
+    Sample::from_recording(&failed(&logs, "run-one"), sample_facts(SampleKind::Failure, None)).expect("builds")
 }
 
 #[test]
 fn a_recording_becomes_a_sample() {
     let logs = tempfile::tempdir().expect("a directory");
     let recording = failed(logs.path(), "r1");
-    let sample = Sample::of(&recording, about(SampleKind::Failure, Some("r0"))).expect("builds");
+    let sample = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, Some("r0"))).expect("builds");
     assert_eq!((sample.id.as_str(), sample.outcome, sample.backend.as_str()), ("r1", Verdict::Failure, "simulator"));
     assert_eq!(sample.agents().iter().map(|agent| agent.as_str()).collect::<Vec<_>>(), ["solver", "critic"]);
     let output = |step: usize| sample.steps[step].output.as_ref().map(|said| said.text.as_str());
@@ -181,7 +181,7 @@ fn altered(logs: &Path, run: &str, id: &str, upstream: &str) -> (Sample, Recordi
     (first.reply, first.delivered) = (answered_as(id, "4"), Some(answered_as(id, "5")));
     let mut recording = record(logs, run, &[first], Verdict::Failure);
     upstream.clone_into(&mut recording.manifest.upstream);
-    let mut sample = Sample::of(&recording, about(SampleKind::Failure, Some("r0"))).expect("builds");
+    let mut sample = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, Some("r0"))).expect("builds");
     sample.id.clear();
     (sample, recording)
 }
@@ -232,7 +232,7 @@ fn an_edit_under_two_declared_modes_is_one_error_with_both() {
         let mut recording = Recording { label: labels.next(), ..recording.clone() };
         let planted = recording.trajectory.steps.iter_mut().flat_map(|step| &mut step.injected);
         planted.for_each(|error| error.failure_mode = modes.first().copied());
-        let mut sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
+        let mut sample = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, None)).expect("builds");
         labels.for_each(|label| sample.label.as_mut().expect("a label").declare(&label));
         sample.label.expect("a label").errors.remove(0)
     };
@@ -264,7 +264,7 @@ fn overlapping_steps_stand_in_one_order_and_the_label_follows() {
     let mut samples = Vec::new();
     for (number, calls) in orders.iter().enumerate() {
         let recording = record(logs.path(), &format!("r{number}"), calls, Verdict::Failure);
-        let mut sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
+        let mut sample = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, None)).expect("builds");
         sample.id.clear();
         samples.push(sample);
     }
@@ -290,7 +290,7 @@ fn overlapping_calls_of_one_agent_are_all_unsure() {
         let marks: Vec<_> = recording.trajectory.steps.iter().map(|step| step.overlapping).collect();
         assert_eq!(marks, [unsure, false, unsure, false], "{second:?}");
         assert_eq!(recording.label.is_none(), unsure, "{second:?}");
-        let sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
+        let sample = Sample::from_recording(&recording, sample_facts(SampleKind::Failure, None)).expect("builds");
         let ambiguous =
             |call| sample.steps.iter().any(|step| step.agent.as_str() == "ada" && step.call == call && step.ambiguous);
         assert_eq!([0, 1, 2].map(ambiguous), [unsure, unsure, false], "{second:?}");
@@ -308,7 +308,7 @@ fn a_step_that_waited_stays_after_what_it_waited_for() {
         call("ada", 0, (30, 40), &said("a"), "2"),
     ];
     let recording = record(logs.path(), "r", &calls, Verdict::Success);
-    let sample = Sample::of(&recording, about(SampleKind::Clean, None)).expect("builds");
+    let sample = Sample::from_recording(&recording, sample_facts(SampleKind::Clean, None)).expect("builds");
     let agents: Vec<_> = sample.steps.iter().map(|step| step.agent.as_str()).collect();
     assert_eq!(agents, ["mia", "zed", "ada"]);
 }
@@ -326,7 +326,8 @@ fn a_writer_that_is_dropped_leaves_what_was_there() {
 fn bad_lines_are_named_and_the_next_ones_are_read() {
     let logs = tempfile::tempdir().expect("a directory");
     let dir = tempfile::tempdir().expect("a directory");
-    let sample = Sample::of(&failed(logs.path(), "r"), about(SampleKind::Failure, None)).expect("builds");
+    let sample =
+        Sample::from_recording(&failed(logs.path(), "r"), sample_facts(SampleKind::Failure, None)).expect("builds");
     let good = serde_json::to_string(&sample).expect("serialises");
     let future = good.replacen("\"format\":1", "\"format\":2", 1);
     let path = dir.path().join("some.jsonl");
@@ -377,7 +378,8 @@ fn tasks_are_read_with_their_own_fields() {
 #[test]
 fn an_input_that_follows_nothing_is_unknown() {
     let logs = tempfile::tempdir().expect("a directory");
-    let mut sample = Sample::of(&failed(logs.path(), "r"), about(SampleKind::Failure, None)).expect("builds");
+    let mut sample =
+        Sample::from_recording(&failed(logs.path(), "r"), sample_facts(SampleKind::Failure, None)).expect("builds");
     for (follows, kept) in [(Some(2), 1), (None, 1), (Some(9), 1)] {
         sample.steps[2].input = Some(Input { follows, kept, messages: Vec::new() });
         assert_eq!(sample.input(2), None, "{follows:?}");

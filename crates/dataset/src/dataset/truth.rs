@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Said;
+use super::SampleMessage;
 use crate::{
     proof,
     trajectory::{
@@ -102,7 +102,7 @@ pub struct LabelledError {
 }
 
 /// A failure mode as it was written. It may come from another code book, so nothing is assumed of it;
-/// [`Mode::known`] reads it.
+/// [`Mode::failure_mode`] reads it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mode {
     /// For example `FM-1.3`.
@@ -122,9 +122,9 @@ pub struct Change {
     /// Which side was edited.
     pub side: Side,
     /// The messages that the edit replaced: of a request those that differ, of a reply the model's own answer.
-    pub before: Vec<Said>,
+    pub before: Vec<SampleMessage>,
     /// What stands in their place.
-    pub after: Vec<Said>,
+    pub after: Vec<SampleMessage>,
 }
 
 impl From<FailureMode> for Mode {
@@ -138,7 +138,7 @@ impl Mode {
     ///
     /// # Errors
     /// [`UnknownFailureMode`] when it stands for none.
-    pub fn known(&self) -> Result<FailureMode, UnknownFailureMode> {
+    pub fn failure_mode(&self) -> Result<FailureMode, UnknownFailureMode> {
         FailureMode::parse(&self.code)
     }
 }

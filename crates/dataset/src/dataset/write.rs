@@ -104,7 +104,7 @@ impl Writer {
     /// # Errors
     /// It cannot be written.
     pub fn push(&mut self, sample: &Sample) -> Result<(), DatasetError> {
-        let line = SampleLine::of(sample);
+        let line = SampleLine::from_sample(sample);
         self.push_line(&line.map_err(|error| failed("write", &self.dir.join(FILE), error.into()))?)
     }
 

@@ -1,7 +1,7 @@
 //! A dataset is written whole, and the same each time.
 
 use super::{
-    tests::{about, failed},
+    tests::{failed, sample_facts},
     *,
 };
 
@@ -9,7 +9,9 @@ use super::{
 fn what_is_written_is_read_back_and_twice_the_same() {
     let logs = tempfile::tempdir().expect("a directory");
     let dir = tempfile::tempdir().expect("a directory");
-    let build = |name: &str, kind| Sample::of(&failed(logs.path(), name), about(kind, None)).expect("builds");
+    let build = |name: &str, kind| {
+        Sample::from_recording(&failed(logs.path(), name), sample_facts(kind, None)).expect("builds")
+    };
     let samples = [build("a", SampleKind::Clean), build("b", SampleKind::Failure), build("c", SampleKind::Benign)];
     let write = || {
         let mut writer = Writer::create(dir.path()).expect("creates");

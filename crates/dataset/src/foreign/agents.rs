@@ -24,7 +24,7 @@ impl ImportedSpeakers {
     ) -> AttributedCall {
         let declared = named.map(declared);
         let is_bare = declared.is_none() && outline.is_none();
-        let mut asked = self.speakers.attribute(&self.rules, outline, declared, &LedgerRequest::of(body));
+        let mut asked = self.speakers.attribute(&self.rules, outline, declared, &LedgerRequest::from_hash(body));
         if is_bare {
             "the trace names no agent and holds no request".clone_into(&mut asked.attribution.evidence);
         }

@@ -48,7 +48,7 @@ impl ForeignTrace for AtifTrajectory {
     fn name(&self) -> &'static str {
         "atif"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "ATIF trajectories of Harbor: a run a document, a step a step of an agent; rewards become outcomes"
     }
     fn extensions(&self) -> &'static [&'static str] {
@@ -86,7 +86,7 @@ impl ForeignReader for TrajectoryReader {
             label: named.to_owned(),
             file: place.number,
             requests: "rebuilt: what stands before each step, for a trajectory does not hold what a model was shown",
-            outcome: place.beside.and_then(trial).or_else(|| told(document)),
+            outcome: place.beside.and_then(trial).or_else(|| stated_verdict(document)),
             ..ForeignRun::default()
         };
         trajectory(document, &mut run, &mut RequestRoom::default(), 0);
@@ -116,7 +116,7 @@ fn trial(result: &Value) -> Option<(Verdict, String)> {
 }
 
 /// What the document says in its `extra`.
-fn told(document: &Value) -> Option<(Verdict, String)> {
+fn stated_verdict(document: &Value) -> Option<(Verdict, String)> {
     let extra = document.get("extra")?;
     let named =
         ["reward", "outcome"].iter().filter_map(|name| Some((format!("extra.{name}"), extra.get(*name)?.clone())));
@@ -137,12 +137,12 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
         content(step.get("message").unwrap_or(&Value::Null), &mut message, &mut account);
         held::members(step, STEP, &mut account);
         if text(step, "source") != Some("agent") {
-            conversation.heard.take_in(&account);
+            conversation.unplaced.take_in(&account);
             message.role = if text(step, "source") == Some("system") { Role::System } else { Role::User };
             if run.task.is_none() && message.role == Role::User {
                 run.task = Some(message.text());
             }
-            conversation.hear(message, None);
+            conversation.add_input(message, None);
             continue;
         }
         message.role = Role::Assistant;
@@ -155,7 +155,7 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
             let what =
                 if is_copied { "steps that were copied from another trajectory" } else { "steps without a model call" };
             run.account.leave_out(what, 1);
-            conversation.heard.take_in(&account);
+            conversation.unplaced.take_in(&account);
         } else {
             run.account.leave_out("further calls of steps of several", counts.unwrap_or(1).saturating_sub(1));
             let request = conversation.request(&speaker.name, &tools, room);
@@ -178,7 +178,7 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
             }
         }
     }
-    run.account.add(&conversation.heard);
+    run.account.add(&conversation.unplaced);
     for (helper, _) in helpers.iter().zip(told).filter(|(_, told)| !told) {
         if depth < DEEPEST {
             trajectory(helper, run, room, depth + 1);
@@ -228,11 +228,11 @@ fn observed(step: &Value, called: bool, conversation: &mut RebuiltConversation) 
                 message = Message::text_of(message.role, as_text(&Value::Object(object.clone())));
             }
             Some(whole) => {
-                content(whole, &mut message, &mut conversation.heard);
+                content(whole, &mut message, &mut conversation.unplaced);
             }
             None => {}
         }
-        conversation.hear(message, None);
+        conversation.add_input(message, None);
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> TraceValue<'a> {
 /// Names what of a value stands in no message that was read of it.
 pub(super) fn hold(from: TraceValue<'_>, read: &[Message], account: &mut TraceAccount) {
     if holds_text(from.value) {
-        let texts = ReadTexts::of(read);
+        let texts = ReadTexts::new(read);
         HeldWalk { texts: &texts, account }.value(from.value, from.place, UnplacedKind::Member, 0);
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn members(of: &Value, known: &[&str], account: &mut TraceAccount) {
 struct ReadTexts<'a>(HashSet<Cow<'a, str>>);
 
 impl<'a> ReadTexts<'a> {
-    fn of(read: &'a [Message]) -> Self {
+    fn new(read: &'a [Message]) -> Self {
         let mut texts = Self::default();
         for message in read {
             message.parts.iter().filter_map(|part| part.as_text()).for_each(|said| texts.add(said));

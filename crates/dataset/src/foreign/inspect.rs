@@ -56,7 +56,7 @@ impl ForeignTrace for InspectLog {
     fn name(&self) -> &'static str {
         "inspect"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Inspect AI logs (.json): a run a sample and epoch, a step a model call; scores become outcomes"
     }
     fn extensions(&self) -> &'static [&'static str] {
@@ -94,7 +94,7 @@ impl ForeignReader for LogReader {
                 self.empty += 1;
                 continue;
             }
-            let mut run = SampleLog::of(sample).run(text(eval, "model").unwrap_or_default());
+            let mut run = SampleLog::new(sample).run(text(eval, "model").unwrap_or_default());
             if run.calls.is_empty() {
                 self.empty += 1;
                 continue;
@@ -133,7 +133,7 @@ struct SampleLog<'a> {
     /// How often one was named and found no room.
     unattached: Cell<u64>,
     /// How many bytes of attachments the requests may still hold together.
-    asked: u64,
+    request_room: u64,
 }
 
 /// A message of the pool.
@@ -146,7 +146,7 @@ struct PooledMessage {
 }
 
 impl<'a> SampleLog<'a> {
-    fn of(sample: &'a Value) -> Self {
+    fn new(sample: &'a Value) -> Self {
         let begun = list(sample, "events").iter().filter(|event| text(event, "event") == Some("span_begin"));
         let spans = begun.filter_map(|span| Some((text(span, "id")?, span))).collect();
         let attachments = sample.get("attachments");
@@ -154,7 +154,7 @@ impl<'a> SampleLog<'a> {
         let attached: u64 = attached.filter_map(Value::as_str).map(|said| said.len() as u64).sum();
         let room = Cell::new(ATTACHED_ALWAYS + attached.saturating_mul(ATTACHED_TIMES));
         let (pool, held, unattached) = (Vec::new(), HashMap::new(), Cell::new(0));
-        let mut log = Self { sample, attachments, spans, pool, held, room, unattached, asked: ATTACHED_ASKED };
+        let mut log = Self { sample, attachments, spans, pool, held, room, unattached, request_room: ATTACHED_ASKED };
         let pool = sample.get("events_data").map(|data| list(data, "messages")).unwrap_or_default();
         let pooled = |said: &Value| {
             let mut account = TraceAccount::default();
@@ -184,7 +184,7 @@ impl<'a> SampleLog<'a> {
         run.requests = "the messages that the model events hold";
         if run.calls.is_empty() {
             run.requests = "rebuilt: the sample's messages before each reply, for the log holds no model events";
-            self.said_in_messages(&mut run, &mut room);
+            self.calls_in_messages(&mut run, &mut room);
         }
         run.account.leave_out(NAMED_TOO_OFTEN, self.unattached.get());
         run
@@ -274,7 +274,7 @@ impl<'a> SampleLog<'a> {
                 return None;
             }
             for pooled in named {
-                self.asked = self.asked.checked_sub(pooled.attached)?;
+                self.request_room = self.request_room.checked_sub(pooled.attached)?;
                 account.take_in(&std::mem::take(&mut pooled.account));
                 messages.push(Arc::clone(&pooled.message));
             }
@@ -300,7 +300,7 @@ impl<'a> SampleLog<'a> {
             self.held.insert(hash, PooledMessage { message, account: own, attached });
         }
         let held = self.held.get(&hash)?;
-        self.asked = self.asked.checked_sub(held.attached)?;
+        self.request_room = self.request_room.checked_sub(held.attached)?;
         account.take_in(&held.account);
         Some(Arc::clone(&held.message))
     }
@@ -339,7 +339,7 @@ impl<'a> SampleLog<'a> {
     }
 
     /// The calls of a sample without events: what the model said among its messages.
-    fn said_in_messages(&mut self, run: &mut ForeignRun, room: &mut RequestRoom) {
+    fn calls_in_messages(&mut self, run: &mut ForeignRun, room: &mut RequestRoom) {
         let mut conversation = RebuiltConversation::default();
         let tools = Arc::default();
         for said in list(self.sample, "messages") {
@@ -348,8 +348,8 @@ impl<'a> SampleLog<'a> {
             let named = said.get("metadata").and_then(|metadata| text(metadata, "agent"));
             let was_made = message.role == Role::Assistant && text(said, "source") == Some("generate");
             if !was_made {
-                conversation.heard.take_in(&account);
-                conversation.hear(message, named);
+                conversation.unplaced.take_in(&account);
+                conversation.add_input(message, named);
                 continue;
             }
             let request = conversation.request(named.unwrap_or_default(), &tools, room);
@@ -366,6 +366,6 @@ impl<'a> SampleLog<'a> {
             });
             conversation.say(message, named.unwrap_or_default());
         }
-        run.account.add(&conversation.heard);
+        run.account.add(&conversation.unplaced);
     }
 }

@@ -69,7 +69,7 @@ impl ForeignTrace for LangfuseExport {
     fn name(&self) -> &'static str {
         "langfuse"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Langfuse's JSON export: traces with observations, or lists of observations; a run a trace, a step a generation"
     }
     fn extensions(&self) -> &'static [&'static str] {

@@ -72,7 +72,7 @@ impl ForeignTrace for PlainLog {
     fn name(&self) -> &'static str {
         "log"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "a plain log (JSON lines, a list, an object with a list): `agent`, `content`, `timestamp` under their usual names, or by `--map`; a run a file"
     }
     fn extensions(&self) -> &'static [&'static str] {
@@ -209,8 +209,8 @@ impl PlainLogReader {
         // What a tool answers has the tool's name beside its role.
         if nobody(&speaker) || matches!(spoken, "tool" | "function" | "system" | "developer") {
             let named = if nobody(&speaker) { speaker.to_ascii_lowercase() } else { spoken.to_owned() };
-            log.conversation.heard.take_in(&unknown);
-            log.heard(&named, &said);
+            log.conversation.unplaced.take_in(&unknown);
+            log.add_input(&named, &said);
             return Ok(());
         }
         let agent = ForeignAgent { name: speaker, evidence: format!("`{}` of the entry", who.0) };
@@ -232,19 +232,19 @@ impl PlainLogReader {
 
 impl LogRun {
     /// Somebody who is no agent.
-    fn heard(&mut self, speaker: &str, said: &Value) {
+    fn add_input(&mut self, speaker: &str, said: &Value) {
         let speaker = if matches!(speaker, "environment" | "observation" | "computer_terminal") {
             Role::Tool
         } else {
             role(speaker)
         };
         let said = with_role(said, speaker);
-        let told = messages::messages(TraceValue::at("entry", &said), speaker, &mut self.conversation.heard);
+        let told = messages::messages(TraceValue::at("entry", &said), speaker, &mut self.conversation.unplaced);
         for message in told {
             if self.run.task.is_none() && message.role == Role::User {
                 self.run.task = Some(message.text());
             }
-            self.conversation.hear(message, None);
+            self.conversation.add_input(message, None);
         }
     }
 
@@ -275,7 +275,7 @@ impl LogRun {
 
     /// The run, once all entries are read.
     fn close(mut self) -> ForeignRun {
-        self.run.account.add(&self.conversation.heard);
+        self.run.account.add(&self.conversation.unplaced);
         self.run
     }
 }

@@ -18,7 +18,7 @@ fn read(format: &str, bytes: &str, names: &[&str]) -> (Vec<ForeignRun>, Vec<Stri
     (reader.finish(Grouping::Trace), wrong)
 }
 
-fn said(run: &ForeignRun) -> Vec<String> {
+fn reply_texts(run: &ForeignRun) -> Vec<String> {
     let line = |call: &super::ForeignCall| {
         let name = call.agent.as_ref().map_or("", |agent| agent.name.as_str());
         let words = call.answer.as_ref().map(|answer| answer.message.text()).unwrap_or_default();
@@ -29,7 +29,7 @@ fn said(run: &ForeignRun) -> Vec<String> {
     run.calls.iter().map(line).collect()
 }
 
-fn asked(run: &ForeignRun, call: usize) -> Vec<String> {
+fn request_texts(run: &ForeignRun, call: usize) -> Vec<String> {
     let request = run.calls[call].request.as_ref().expect("a request");
     request.messages.iter().map(|message| format!("{:?} {}", message.role, message.text())).collect()
 }
@@ -61,9 +61,9 @@ fn entries_have_the_usual_names_or_those_that_the_user_gives() {
         ] {
             let (runs, wrong) = read("log", &bytes, &[]);
             assert!(wrong.is_empty() && runs.len() == 1, "{bytes}: {wrong:?}");
-            assert_eq!(said(&runs[0]), ["planner: Add 12 and 30.", "solver: 42"], "{bytes}");
+            assert_eq!(reply_texts(&runs[0]), ["planner: Add 12 and 30.", "solver: 42"], "{bytes}");
             assert_eq!(runs[0].calls[0].began, Some(1_795_600_800_000_000_000), "{bytes}");
-            assert_eq!(asked(&runs[0], 1), ["User Add 12 and 30."], "{bytes}");
+            assert_eq!(request_texts(&runs[0], 1), ["User Add 12 and 30."], "{bytes}");
         }
     }
     let own = lines(&[
@@ -71,7 +71,7 @@ fn entries_have_the_usual_names_or_those_that_the_user_gives() {
     ]);
     let (runs, wrong) = read("log", &own, &["agent=who", "content=said", "time=when"]);
     assert_eq!(
-        (said(&runs[0]), wrong.len(), runs[0].calls[0].began),
+        (reply_texts(&runs[0]), wrong.len(), runs[0].calls[0].began),
         (vec!["planner: Add.".to_owned()], 0, Some(7_000_000_000))
     );
     assert_eq!(runs[0].account.unplaced.keys().collect::<Vec<_>>(), ["agent", "thought"]);
@@ -90,9 +90,9 @@ fn users_tools_and_systems_are_heard_and_are_no_agents() {
     ]);
     let (runs, wrong) = read("log", &bytes, &[]);
     assert!(wrong.is_empty(), "{wrong:?}");
-    assert_eq!(said(&runs[0]), ["solver: add", "critic: Right.", "assistant: It is 42."]);
-    assert_eq!(asked(&runs[0], 0), ["System Be kind.", "User What is 12 + 30?"]);
-    assert_eq!(asked(&runs[0], 1), ["System Be kind.", "User What is 12 + 30?", "User ", "Tool 42"]);
+    assert_eq!(reply_texts(&runs[0]), ["solver: add", "critic: Right.", "assistant: It is 42."]);
+    assert_eq!(request_texts(&runs[0], 0), ["System Be kind.", "User What is 12 + 30?"]);
+    assert_eq!(request_texts(&runs[0], 1), ["System Be kind.", "User What is 12 + 30?", "User ", "Tool 42"]);
     assert_eq!((runs[0].task.as_deref(), runs[0].outcome.is_none()), (Some("What is 12 + 30?"), true));
 }
 
@@ -105,8 +105,8 @@ fn inputs_errors_and_outcomes_are_taken_and_what_is_no_entry_is_told() {
     let (runs, wrong) = read("log", &bytes, &[]);
     let run = &runs[0];
     assert!(wrong.is_empty(), "{wrong:?}");
-    assert_eq!((said(run), run.label.as_str()), (vec!["a: one".to_owned(), "b: ".to_owned()], "q7"));
-    assert_eq!((asked(run, 0), run.calls[0].model.as_str()), (vec!["User go".to_owned()], "m"));
+    assert_eq!((reply_texts(run), run.label.as_str()), (vec!["a: one".to_owned(), "b: ".to_owned()], "q7"));
+    assert_eq!((request_texts(run, 0), run.calls[0].model.as_str()), (vec!["User go".to_owned()], "m"));
     assert!(
         run.calls[1].failure.as_ref().is_some_and(|failure| failure.why == "it fell over")
             && run.calls[1].answer.is_none()
@@ -154,7 +154,11 @@ fn exports_of_langfuse_are_traces_in_each_of_their_envelopes() {
         let (runs, wrong) = read("langfuse", &bytes, &[]);
         assert!(wrong.is_empty() && runs.len() == 1, "{bytes}: {wrong:?}");
         let run = &runs[0];
-        assert_eq!((said(run), asked(run, 0)), (vec!["intake: y".to_owned()], vec!["User x".to_owned()]), "{bytes}");
+        assert_eq!(
+            (reply_texts(run), request_texts(run, 0)),
+            (vec!["intake: y".to_owned()], vec!["User x".to_owned()]),
+            "{bytes}"
+        );
         assert_eq!(
             (run.key.as_str(), run.calls[0].usage.map(|usage| (usage.input, usage.output))),
             ("t", Some((3, 4)))
@@ -177,7 +181,7 @@ fn scores_of_langfuse_decide_where_they_are_marks_and_failed_tools_fail_no_run()
             &json!({"id": "t", "input": "Add.", "scores": scores, "observations": [root, call, tool]}).to_string(),
             &[],
         );
-        assert_eq!((said(&runs[0]), runs[0].task.as_deref()), (vec!["solver: y".to_owned()], Some("Add.")));
+        assert_eq!((reply_texts(&runs[0]), runs[0].task.as_deref()), (vec!["solver: y".to_owned()], Some("Add.")));
         assert_eq!(runs[0].account.unplaced.keys().collect::<Vec<_>>(), ["observation.annex"]);
         runs[0].outcome.clone().map(|(verdict, _)| verdict)
     };

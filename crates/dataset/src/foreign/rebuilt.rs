@@ -36,9 +36,9 @@ impl RequestRoom {
 /// A conversation as it grows.
 #[derive(Debug, Default)]
 pub(super) struct RebuiltConversation {
-    said: Vec<RebuiltMessage>,
+    messages: Vec<RebuiltMessage>,
     /// What has no place of what was heard since the last call: it is of the request of the next.
-    pub(super) heard: TraceAccount,
+    pub(super) unplaced: TraceAccount,
 }
 
 #[derive(Debug)]
@@ -54,10 +54,10 @@ struct RebuiltMessage {
 
 impl RebuiltConversation {
     /// Something that no agent said: a task, a prompt, a tool's result. `to`: for this agent alone.
-    pub(super) fn hear(&mut self, message: Message, to: Option<&str>) {
+    pub(super) fn add_input(&mut self, message: Message, to: Option<&str>) {
         let message = Arc::new(message);
         let overheard = Arc::clone(&message);
-        self.said.push(RebuiltMessage { message, overheard, by: None, to: to.map(str::to_owned) });
+        self.messages.push(RebuiltMessage { message, overheard, by: None, to: to.map(str::to_owned) });
     }
 
     /// What an agent answered.
@@ -65,12 +65,12 @@ impl RebuiltConversation {
         let overheard =
             Message { role: Role::User, name: Some(by.to_owned()), tool_calls: Vec::new(), ..message.clone() };
         let (message, overheard) = (Arc::new(message), Arc::new(overheard));
-        self.said.push(RebuiltMessage { message, overheard, by: Some(by.to_owned()), to: None });
+        self.messages.push(RebuiltMessage { message, overheard, by: Some(by.to_owned()), to: None });
     }
 
     /// The account of the next call.
     pub(super) fn account(&mut self) -> CallAccount {
-        CallAccount { request: std::mem::take(&mut self.heard), ..CallAccount::default() }
+        CallAccount { request: std::mem::take(&mut self.unplaced), ..CallAccount::default() }
     }
 
     /// What an agent's next call would be asked; `None` where there is no room for it.
@@ -80,12 +80,12 @@ impl RebuiltConversation {
         tools: &Arc<Vec<Tool>>,
         room: &mut RequestRoom,
     ) -> Option<ForeignRequest> {
-        let heard = self.said.iter().filter(|said| said.to.as_deref().is_none_or(|to| to == agent));
+        let heard = self.messages.iter().filter(|said| said.to.as_deref().is_none_or(|to| to == agent));
         let own = |said: &RebuiltMessage| match &said.by {
             Some(by) if by != agent => Arc::clone(&said.overheard),
             _ => Arc::clone(&said.message),
         };
-        let fits = room.take(self.said.len());
+        let fits = room.take(self.messages.len());
         fits.then(|| ForeignRequest { messages: heard.map(own).collect(), tools: Arc::clone(tools) })
     }
 }

@@ -322,7 +322,7 @@ impl<'a> CallWriter<'a> {
             reply: body.as_ref().map_or(Captured::Nothing, |body| Captured::Whole(std::slice::from_ref(body))),
             truncated: false,
             delivered: None,
-            fuller: None,
+            reply_with_logprobs: None,
             usage: call.usage,
             finish_reason: call.finish_reason.as_deref(),
             first_byte_us: None,

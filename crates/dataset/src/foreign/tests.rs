@@ -20,7 +20,7 @@ fn only(format: &str, document: Value) -> ForeignRun {
     runs.remove(0)
 }
 
-fn asked(call: &ForeignCall) -> Vec<String> {
+fn request_texts(call: &ForeignCall) -> Vec<String> {
     let messages = call.request.iter().flat_map(|request| &request.messages);
     messages.map(|message| format!("{:?} {}", message.role, message.text())).collect()
 }
@@ -137,7 +137,7 @@ fn messages_of_spans_keep_instructions_results_and_what_log_records_hold() {
     let (runs, wrong) = read("otlp", &[logs, spans(&[own]), json!({"resourceMetrics": []})]);
     assert!(wrong.is_empty(), "{wrong:?}");
     let call = &runs[0].calls[0];
-    assert_eq!(asked(call), ["System Be kind.", "User x", "Tool {\"a\":1}", "Tool b", "Assistant "]);
+    assert_eq!(request_texts(call), ["System Be kind.", "User x", "Tool {\"a\":1}", "Tool b", "Assistant "]);
     assert_eq!(call.request.as_ref().expect("asked").messages[3].answers_call.as_deref(), Some("2"));
     assert_eq!(
         (runs[0].account.left_out["parts that are no text"], runs[0].account.left_out["passages of reasoning"]),
@@ -185,8 +185,8 @@ fn a_log_without_events_still_has_what_the_model_said() {
             said("b", "two"), said("a", "three")]})),
     );
     assert_eq!(names(&run), ["a", "b", "a"]);
-    assert_eq!(asked(&run.calls[1]), ["User x", "User one", "User for b"]);
-    assert_eq!(asked(&run.calls[2]), ["User x", "Assistant one", "User two"], "what was b's alone is not a's");
+    assert_eq!(request_texts(&run.calls[1]), ["User x", "User one", "User for b"]);
+    assert_eq!(request_texts(&run.calls[2]), ["User x", "Assistant one", "User two"], "what was b's alone is not a's");
     assert!(run.requests.starts_with("rebuilt"));
     assert_eq!(run.outcome, Some((Verdict::Unknown, "the sample ran into its token limit".to_owned())));
     let (runs, wrong) = read("inspect", &[json!({"version": 2, "eval": {}})]);
@@ -211,8 +211,8 @@ fn a_trajectory_is_one_conversation_of_whoever_is_named() {
             agent("other", json!({"extra": {"agent": "helper"}, "model_name": "n"}))]}),
     );
     assert_eq!(names(&run), ["main", "helper"]);
-    assert_eq!(asked(&run.calls[0]), ["User Go.", "Assistant old"]);
-    assert_eq!(asked(&run.calls[1]), ["User Go.", "User old", "User look", "User seen", "User by rule"]);
+    assert_eq!(request_texts(&run.calls[0]), ["User Go.", "Assistant old"]);
+    assert_eq!(request_texts(&run.calls[1]), ["User Go.", "User old", "User look", "User seen", "User by rule"]);
     assert_eq!((run.calls[0].model.as_str(), run.calls[1].model.as_str()), ("m", "n"));
     let counts = [
         "further calls of steps of several",

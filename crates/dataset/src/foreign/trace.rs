@@ -16,7 +16,7 @@ pub trait ForeignTrace: std::fmt::Debug + Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
     /// One line: what is read, and what a run is.
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
     /// The extensions of its files, by which they are taken from a directory.
     fn extensions(&self) -> &'static [&'static str];
     /// What their names hold besides.

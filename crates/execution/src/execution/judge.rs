@@ -179,7 +179,7 @@ async fn command(line: &str, ended: &Ended, place: &ExecutionPlace<'_>) -> Resul
         input: Some(ended.output.clone()),
         ..Launch::shell(line)
     };
-    let checked = launch.run(place.told_to_stop()).await?;
+    let checked = launch.run(place.stop_requested()).await?;
     let said: String = String::from_utf8_lossy(&checked.output).trim().chars().take(EVIDENCE_MAX).collect();
     let verdict = match checked.ending {
         Ending::Exited(0) => Verdict::Success,

@@ -187,7 +187,7 @@ impl MeteredUpstream {
             }
         }
         tab.answered(&response);
-        Ok(response.map(|body| ReceivedBody::Heard(Box::new(body), Box::new(tab))))
+        Ok(response.map(|body| ReceivedBody::Observed(Box::new(body), Box::new(tab))))
     }
 
     /// An answer of our own that no client retries; the program is ended, too.
@@ -224,7 +224,7 @@ struct Tab {
     priced: PricedCall,
     streamed: bool,
     success: bool,
-    heard: Vec<Bytes>,
+    frames: Vec<Bytes>,
     open: bool,
 }
 
@@ -235,7 +235,16 @@ impl Tab {
         surface: Option<&'static dyn Surface>,
         priced: PricedCall,
     ) -> Self {
-        Self { execution, reservation, surface, priced, streamed: false, success: false, heard: Vec::new(), open: true }
+        Self {
+            execution,
+            reservation,
+            surface,
+            priced,
+            streamed: false,
+            success: false,
+            frames: Vec::new(),
+            open: true,
+        }
     }
 
     fn answered<B>(&mut self, response: &Response<B>) {
@@ -255,7 +264,7 @@ impl Tab {
 impl Listener for Tab {
     fn frame(&mut self, frame: &Bytes) {
         if self.open {
-            self.heard.push(frame.clone());
+            self.frames.push(frame.clone());
         }
     }
 
@@ -263,7 +272,7 @@ impl Listener for Tab {
         if !self.open {
             return;
         }
-        let whole = std::mem::take(&mut self.heard).concat();
+        let whole = std::mem::take(&mut self.frames).concat();
         let usage = self.surface.and_then(|surface| surface.usage(&whole, self.streamed));
         let cost = match usage {
             Some(usage) => Cost::of_call(usage, self.priced.price),
@@ -278,7 +287,7 @@ impl Drop for Tab {
     fn drop(&mut self) {
         // A client may leave with the last frame, before the upstream ends the reply: then all is said. A reply that was cut
         // before cost what is known to nobody.
-        let said = |marker: &&[u8]| self.heard.iter().any(|frame| memchr::memmem::find(frame, marker).is_some());
+        let said = |marker: &&[u8]| self.frames.iter().any(|frame| memchr::memmem::find(frame, marker).is_some());
         if self.open && self.surface.is_some_and(|surface| surface.ends_of_stream().iter().any(said)) {
             self.end();
         }

@@ -96,7 +96,7 @@ impl ForkedReplies {
         };
         match &self.at.at {
             AtFork::Live => request(&step.request),
-            AtFork::Asked(body) => changed_request(&any, surface, body).and_then(|_| request(body)),
+            AtFork::LiveRequest(body) => changed_request(&any, surface, body).and_then(|_| request(body)),
             AtFork::Recorded => reply(&attempt.reply),
             AtFork::Delivered => reply(attempt.delivered()),
             AtFork::Instead(body) => reply(body),
@@ -109,7 +109,7 @@ impl ForkedReplies {
         if let Some(step) = steps.iter().find(|step| step.step == self.at.step)
             && self.at.at == AtFork::Live
         {
-            self.at.at = AtFork::Asked(step.request.clone());
+            self.at.at = AtFork::LiveRequest(step.request.clone());
         }
     }
 
@@ -125,7 +125,7 @@ impl ForkedReplies {
             AtFork::Recorded => reply(&attempt.reply),
             AtFork::Delivered => reply(attempt.delivered()),
             AtFork::Instead(body) => reply(body),
-            AtFork::Asked(body) => changed_request(perturbation, surface, body).map(AtFork::Asked),
+            AtFork::LiveRequest(body) => changed_request(perturbation, surface, body).map(AtFork::LiveRequest),
         };
         if let Some(at) = changed {
             self.at.at = at;

@@ -51,19 +51,19 @@ impl ExecutionPlace<'_> {
     /// Resolves when the program is to be ended: by the signal that we were told, or because it may spend no more.
     pub async fn ended_early(&self) -> Signal {
         tokio::select! {
-            signal = told_to_stop(self.stop.clone()) => signal,
+            signal = stop_requested(self.stop.clone()) => signal,
             () = self.meter.halted() => Signal::SIGTERM,
         }
     }
 
     /// Resolves when all work is to stop.
-    pub(super) async fn told_to_stop(&self) -> Signal {
-        told_to_stop(self.stop.clone()).await
+    pub(super) async fn stop_requested(&self) -> Signal {
+        stop_requested(self.stop.clone()).await
     }
 }
 
 /// Resolves with the signal that all work is to stop by; a channel that nobody holds any more never tells.
-async fn told_to_stop(mut stop: Stop) -> Signal {
+async fn stop_requested(mut stop: Stop) -> Signal {
     let told = stop.wait_for(Option::is_some).await.ok().and_then(|told| *told);
     match told {
         Some(signal) => signal,
@@ -162,7 +162,7 @@ impl System for Program {
                 ErrorOutput::Beside => Some(beside(place.run_dir, "stderr")),
                 ErrorOutput::Ours | ErrorOutput::Nowhere => None,
             },
-            ..Launch::of(self.command.clone())
+            ..Launch::new(self.command.clone())
         };
         let errors = launch.errors.clone();
         Box::pin(async move {

@@ -134,7 +134,7 @@ pub enum LaunchError {
 
 impl Launch {
     /// A command with nothing special about it.
-    pub fn of(command: Vec<OsString>) -> Self {
+    pub fn new(command: Vec<OsString>) -> Self {
         Self {
             command,
             environment: Vec::new(),
@@ -149,7 +149,7 @@ impl Launch {
 
     /// A shell command line.
     pub fn shell(line: &str) -> Self {
-        Self::of(vec!["sh".into(), "-c".into(), line.into()])
+        Self::new(vec!["sh".into(), "-c".into(), line.into()])
     }
 
     /// Starts the child and waits for its end. `stop` resolving ends it early, by the signal that it says. A child that
@@ -346,7 +346,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_named() {
-        let error = Launch::of(vec!["/no/such/program".into()]).run(std::future::pending()).await.expect_err("missing");
+        let error =
+            Launch::new(vec!["/no/such/program".into()]).run(std::future::pending()).await.expect_err("missing");
         assert_eq!(error.to_string(), "cannot start `/no/such/program`");
     }
 }

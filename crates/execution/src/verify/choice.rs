@@ -87,9 +87,9 @@ impl Choice {
         let expected = stated_letter(stated).or_else(|| by_words(stated, &listed));
         let Some(expected) = expected else { return UnnamedVerdict::unreadable("choice", case) };
         match given(case.output, &listed) {
-            GivenChoice::Letter(got) => UnnamedVerdict::of(got == expected, format!("expected `{expected}`, got `{got}`")),
+            GivenChoice::Letter(got) => UnnamedVerdict::new(got == expected, format!("expected `{expected}`, got `{got}`")),
             GivenChoice::Not(denied) if denied == expected => {
-                UnnamedVerdict::of(false, format!("expected `{expected}`, which the output denies"))
+                UnnamedVerdict::new(false, format!("expected `{expected}`, which the output denies"))
             }
             _ if case.output.trim().is_empty() => UnnamedVerdict::no_answer("choice", case),
             _ => UnnamedVerdict::unknown(format!("no single choice can be read in the output {}", excerpt(case.output))),

@@ -96,7 +96,7 @@ impl Command {
         let limit = Duration::from_secs_f64(self.timeout_s);
         let launch = self.launch(dir.path(), output, case, surroundings, limit);
         match launch.run(std::future::pending()).await {
-            Ok(ended) => self.said(&ended, dir.path()),
+            Ok(ended) => self.read_output(&ended, dir.path()),
             Err(error) => UnnamedVerdict::unknown(format!("cannot run the check: {error}")),
         }
     }
@@ -151,11 +151,11 @@ impl Command {
             limit: Some(limit),
             input: Some(output.as_bytes().to_vec()),
             hush: true,
-            ..Launch::of(command)
+            ..Launch::new(command)
         }
     }
 
-    fn said(&self, ended: &Ended, dir: &Path) -> UnnamedVerdict {
+    fn read_output(&self, ended: &Ended, dir: &Path) -> UnnamedVerdict {
         // The directory has another name each time; evidence has the same words each time.
         let told = String::from_utf8_lossy(&ended.output).replace(&*dir.to_string_lossy(), ".");
         let told = told.trim();
@@ -163,15 +163,15 @@ impl Command {
         let end: String = told.chars().skip(skipped).collect();
         let evidence = |how: String| if end.is_empty() { how } else { format!("{how}: {}", tail(&end)) };
         match ended.ending {
-            Ending::Exited(0) => UnnamedVerdict::of(true, evidence("the check passed".to_owned())),
-            Ending::Exited(1) => UnnamedVerdict::of(false, evidence("the check failed".to_owned())),
+            Ending::Exited(0) => UnnamedVerdict::new(true, evidence("the check passed".to_owned())),
+            Ending::Exited(1) => UnnamedVerdict::new(false, evidence("the check failed".to_owned())),
             Ending::Exited(code) => UnnamedVerdict::unknown(evidence(format!("the check ended with code {code}"))),
             Ending::Signalled(signal) => UnnamedVerdict::unknown(evidence(format!("the check was ended by signal {signal}"))),
             Ending::Interrupted => UnnamedVerdict::unknown("the check was interrupted"),
             Ending::TimedOut => {
                 let how = evidence(format!("the check did not end within {} s", self.timeout_s));
                 match self.on_timeout {
-                    OnTimeout::Failure => UnnamedVerdict::of(false, how),
+                    OnTimeout::Failure => UnnamedVerdict::new(false, how),
                     OnTimeout::Unknown => UnnamedVerdict::unknown(how),
                 }
             }

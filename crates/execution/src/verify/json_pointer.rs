@@ -28,7 +28,7 @@ impl JsonPointer {
         }
         let Some(output) = json_in(case.output) else { return UnnamedVerdict::no_answer("JSON", case) };
         let Some(got) = output.pointer(&self.pointer) else {
-            return UnnamedVerdict::of(false, format!("nothing at `{}` in {}", self.pointer, excerpt(&output.to_string())));
+            return UnnamedVerdict::new(false, format!("nothing at `{}` in {}", self.pointer, excerpt(&output.to_string())));
         };
         let parsed = || serde_json::from_str(case.expected).unwrap_or_else(|_| Value::from(case.expected));
         let expected = self.equals.clone().unwrap_or_else(parsed);
@@ -38,7 +38,7 @@ impl JsonPointer {
             self.pointer,
             excerpt(&got.to_string())
         );
-        UnnamedVerdict::of(equal(&expected, got), evidence)
+        UnnamedVerdict::new(equal(&expected, got), evidence)
     }
 }
 

@@ -86,14 +86,14 @@ struct UnnamedVerdict {
 const EXCERPT: usize = 160;
 
 impl UnnamedVerdict {
-    fn of(solved: bool, evidence: impl Into<String>) -> Self {
+    fn new(solved: bool, evidence: impl Into<String>) -> Self {
         let verdict = if solved { Verdict::Success } else { Verdict::Failure };
         Self { verdict, evidence: evidence.into() }
     }
 
     /// The output holds no answer: the task is not solved.
     fn no_answer(kind: &str, case: &Case<'_>) -> Self {
-        Self::of(
+        Self::new(
             false,
             format!("no {kind} in the output {}; expected {}", excerpt(case.output), excerpt(case.expected)),
         )
@@ -110,7 +110,7 @@ impl UnnamedVerdict {
     }
 
     fn compared(solved: bool, got: &str, case: &Case<'_>) -> Self {
-        Self::of(solved, format!("expected {}, got {}", excerpt(case.expected), excerpt(got)))
+        Self::new(solved, format!("expected {}, got {}", excerpt(case.expected), excerpt(got)))
     }
 }
 

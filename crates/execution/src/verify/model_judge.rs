@@ -138,8 +138,8 @@ fn read(answer: &str) -> Result<UnnamedVerdict, String> {
     }
     let reason = excerpt(said);
     match text("verdict") {
-        "correct" => Ok(UnnamedVerdict::of(true, format!("the judge says correct: {reason}"))),
-        "incorrect" => Ok(UnnamedVerdict::of(false, format!("the judge says incorrect: {reason}"))),
+        "correct" => Ok(UnnamedVerdict::new(true, format!("the judge says correct: {reason}"))),
+        "incorrect" => Ok(UnnamedVerdict::new(false, format!("the judge says incorrect: {reason}"))),
         "cannot_tell" => Ok(UnnamedVerdict::unknown(format!("the judge cannot tell: {reason}"))),
         other => {
             Err(format!("verdict {}: expected `correct`, `incorrect` or `cannot_tell`", excerpt(other)))

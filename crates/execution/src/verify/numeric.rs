@@ -46,7 +46,7 @@ impl Numeric {
         let Some(expected) = Measured::parse(case.expected) else { return UnnamedVerdict::unreadable("number", case) };
         let Some(got) = Measured::answer_in(case.output) else { return UnnamedVerdict::no_answer("number", case) };
         if self.units == Units::Require && expected.unit.is_some() && got.unit.is_none() {
-            return UnnamedVerdict::of(false, format!("expected `{}`, got {} without a unit", case.expected, got.value));
+            return UnnamedVerdict::new(false, format!("expected `{}`, got {} without a unit", case.expected, got.value));
         }
         let near = |(a, b): (f64, f64)| close(a, b, self.relative, self.absolute);
         let solved = match relate(expected, got) {

@@ -115,10 +115,10 @@ impl Measured {
     }
 
     fn all_in(text: &str) -> impl Iterator<Item = Self> {
-        NUMBER.captures_iter(text).filter_map(move |found| Self::of(text, &found))
+        NUMBER.captures_iter(text).filter_map(move |found| Self::read(text, &found))
     }
 
-    fn of(text: &str, found: &Captures<'_>) -> Option<Self> {
+    fn read(text: &str, found: &Captures<'_>) -> Option<Self> {
         let get = |name: &str| found.name(name).map(|part| part.as_str());
         let number = |name: &str| get(name).and_then(|text| text.parse::<f64>().ok());
         let start = found.get(0)?.start();

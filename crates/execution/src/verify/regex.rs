@@ -27,12 +27,12 @@ impl Regex {
         let found = pattern.last_in(case.output);
         let compares = pattern.regex().capture_names().flatten().any(|name| name == "answer");
         let Some(found) = found else {
-            return UnnamedVerdict::of(self.absent, format!("no match of `{text}` in {}", excerpt(case.output)));
+            return UnnamedVerdict::new(self.absent, format!("no match of `{text}` in {}", excerpt(case.output)));
         };
         if compares {
             return UnnamedVerdict::compared((words(found) == words(case.expected)) != self.absent, found, case);
         }
-        UnnamedVerdict::of(!self.absent, format!("`{text}` matches {}", excerpt(found)))
+        UnnamedVerdict::new(!self.absent, format!("`{text}` matches {}", excerpt(found)))
     }
 }
 

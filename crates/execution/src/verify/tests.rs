@@ -26,18 +26,18 @@ use crate::{
 #[derive(Debug)]
 struct Scripted {
     says: Vec<(StatusCode, &'static str)>,
-    asked: AtomicUsize,
+    questions: AtomicUsize,
     bodies: std::sync::Mutex<Vec<String>>,
 }
 
 impl Scripted {
     fn new(says: &[(u16, &'static str)]) -> Arc<Self> {
         let says = says.iter().map(|(status, text)| (StatusCode::from_u16(*status).expect("a status"), *text));
-        Arc::new(Self { says: says.collect(), asked: AtomicUsize::new(0), bodies: std::sync::Mutex::default() })
+        Arc::new(Self { says: says.collect(), questions: AtomicUsize::new(0), bodies: std::sync::Mutex::default() })
     }
 
     async fn answer(&self, request: Request<SentBody>) -> Result<Response<ReceivedBody>, UpstreamError> {
-        let number = self.asked.fetch_add(1, Ordering::SeqCst).min(self.says.len() - 1);
+        let number = self.questions.fetch_add(1, Ordering::SeqCst).min(self.says.len() - 1);
         let body = request.into_body().collect().await.expect("a body").to_bytes();
         self.bodies.lock().expect("a lock").push(String::from_utf8_lossy(&body).into_owned());
         let (status, text) = self.says[number];
@@ -100,7 +100,7 @@ async fn a_judge_is_read_and_asked_again() {
     for (says, verdict, asked) in table {
         let upstream = Scripted::new(says);
         let said = judged(&judge(2), upstream.clone()).await;
-        assert_eq!((said.verdict, upstream.asked.load(Ordering::SeqCst)), (*verdict, *asked), "{says:?}: {said:?}");
+        assert_eq!((said.verdict, upstream.questions.load(Ordering::SeqCst)), (*verdict, *asked), "{says:?}: {said:?}");
         let called_cut_off = said.evidence.contains("its answer was cut off");
         assert_eq!(called_cut_off, says.iter().all(|(_, text)| *text == CUT_OFF), "{said:?}");
     }
@@ -138,7 +138,7 @@ async fn a_judge_is_recorded_and_replayed_without_an_upstream() {
     for _ in 0..3 {
         assert_eq!(judged(&judge(1), Arc::new(recording.for_execution(&first))).await.verdict, Verdict::Success);
     }
-    let asked = || live.asked.load(Ordering::SeqCst);
+    let asked = || live.questions.load(Ordering::SeqCst);
     assert_eq!((asked(), recording.len()), (2, 1), "asked once, answered from the file after");
     // Another execution that came to the same is another chance of the judge's to err.
     assert_eq!(judged(&judge(1), Arc::new(recording.for_execution(&second))).await.verdict, Verdict::Success);

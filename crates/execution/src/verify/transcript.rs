@@ -33,7 +33,7 @@ const BODY_MAX: usize = 8 << 20;
 pub struct Transcript {
     path: PathBuf,
     behind: Option<Arc<dyn Upstream>>,
-    kept: Mutex<KeptLines>,
+    stored: Mutex<StoredVerdicts>,
 }
 
 /// Where a judge is asked about one execution.
@@ -44,7 +44,7 @@ pub struct ExecutionTranscript {
 }
 
 #[derive(Debug)]
-struct KeptLines {
+struct StoredVerdicts {
     answers: HashMap<String, String>,
     file: Option<File>,
 }
@@ -96,12 +96,12 @@ impl Transcript {
             None => None,
         };
         let behind = behind.map(|behind| NegotiatingUpstream::over(behind, None) as Arc<dyn Upstream>);
-        Ok(Self { path: path.to_owned(), behind, kept: Mutex::new(KeptLines { answers, file }) })
+        Ok(Self { path: path.to_owned(), behind, stored: Mutex::new(StoredVerdicts { answers, file }) })
     }
 
     /// How many answers are kept.
     pub fn len(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answers.len()
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).answers.len()
     }
 
     /// Whether none is.
@@ -127,7 +127,7 @@ impl Transcript {
             hash.update(part.as_bytes()).update(b"\0");
         }
         let key = hash.update(&body).finalize().to_hex().to_string();
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).answers.get(&key).cloned();
+        let kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner).answers.get(&key).cloned();
         if let Some(reply) = kept {
             return Ok(made(Bytes::from(reply)));
         }
@@ -153,7 +153,7 @@ impl Transcript {
     fn keep(&self, line: TranscriptLine) -> io::Result<()> {
         let mut written = serde_json::to_vec(&line)?;
         written.push(b'\n');
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &mut kept.file {
             file.write_all(&written)?;
         }

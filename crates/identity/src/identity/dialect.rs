@@ -85,7 +85,7 @@ pub struct Dialects(Vec<Dialect>);
 
 /// What a dialect told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DialectTold {
+pub(super) struct DialectMatch {
     /// The agent's name, if the request has it.
     pub(super) agent: Option<AgentName>,
     /// The helper's role, if it is one's.
@@ -124,7 +124,7 @@ impl Dialects {
     }
 
     /// What the first way that fits tells.
-    pub(super) fn tell(&self, outline: &Outline<'_>) -> Option<DialectTold> {
+    pub(super) fn tell(&self, outline: &Outline<'_>) -> Option<DialectMatch> {
         self.0.iter().find_map(|dialect| dialect.tell(outline))
     }
 }
@@ -152,10 +152,10 @@ impl Dialect {
         captured(pattern.get_or_init(|| compiled(self.entry.system.as_deref().unwrap_or_default())), prompt)
     }
 
-    fn tell(&self, outline: &Outline<'_>) -> Option<DialectTold> {
+    fn tell(&self, outline: &Outline<'_>) -> Option<DialectMatch> {
         let bare = outline.prompts.is_empty();
         let captured = if let Some(pattern) = &self.system {
-            let excluded = self.entry.without_user && outline.said.iter().any(|said| said.role == Role::User);
+            let excluded = self.entry.without_user && outline.messages.iter().any(|said| said.role == Role::User);
             if bare || excluded {
                 return None;
             }
@@ -166,7 +166,7 @@ impl Dialect {
             // Messages of several names are of several, or of nobody.
             Some(first.to_string()).filter(|_| names.all(|name| name == first))
         } else if let Some(pattern) = self.user_name.as_ref().filter(|_| bare) {
-            let last = outline.said.iter().rev().find(|said| said.role == Role::User)?;
+            let last = outline.messages.iter().rev().find(|said| said.role == Role::User)?;
             captured(pattern, last.name.as_deref()?)?
         } else if let Some(pattern) = self.first_user.as_ref().filter(|_| bare && is_fresh(outline)) {
             captured(pattern, beginning(&outline.first_user()?))?
@@ -179,7 +179,7 @@ impl Dialect {
             Some(name) => Some(AgentName::parse(name).ok()?),
             None => None,
         };
-        Some(DialectTold { agent, helper: self.entry.helper.clone(), dialect: self.entry.name.clone() })
+        Some(DialectMatch { agent, helper: self.entry.helper.clone(), dialect: self.entry.name.clone() })
     }
 }
 
@@ -209,7 +209,10 @@ mod tests {
     use super::*;
     use crate::surface::{OpenaiChat, Surface};
 
-    fn told(dialects: &Dialects, messages: &serde_json::Value) -> Option<(String, Option<String>, Option<String>)> {
+    fn match_dialect(
+        dialects: &Dialects,
+        messages: &serde_json::Value,
+    ) -> Option<(String, Option<String>, Option<String>)> {
         let body = json!({"model": "m", "messages": messages}).to_string();
         let told = dialects.tell(&OpenaiChat.outline(body.as_bytes()).expect("a request"))?;
         Some((told.dialect, told.agent.map(|agent| agent.to_string()), told.helper))
@@ -226,7 +229,7 @@ mod tests {
             if role == "system" && !entry.without_user {
                 messages.as_array_mut().expect("a list").push(json!({"role": "user", "content": "go"}));
             }
-            let (dialect, agent, helper) = told(&dialects, &messages).expect(name);
+            let (dialect, agent, helper) = match_dialect(&dialects, &messages).expect(name);
             let base = agent.unwrap_or_else(|| "agent-00000000".to_owned());
             let told = helper.map_or(base.clone(), |helper| format!("{base}/{helper}"));
             assert_eq!((dialect.as_str(), told.as_str()), (name, whole));
@@ -259,7 +262,7 @@ mod tests {
     #[test]
     fn names_beside_the_text() {
         let dialects = Dialects::default();
-        let name = |messages| told(&dialects, &messages).and_then(|(_, agent, _)| agent);
+        let name = |messages| match_dialect(&dialects, &messages).and_then(|(_, agent, _)| agent);
         let system =
             |name: &str| json!([{"role": "system", "name": name, "content": "x"}, {"role": "user", "content": "y"}]);
         assert_eq!(name(system("Physics Expert")).as_deref(), Some("Physics Expert"));
@@ -294,7 +297,7 @@ mod tests {
     #[test]
     fn dialects_are_switched_off_by_name() {
         let off = Dialects::without(&["system-name".to_owned()]).expect("it exists");
-        assert_eq!(told(&off, &json!([{"role": "system", "name": "A", "content": "x"}])), None);
+        assert_eq!(match_dialect(&off, &json!([{"role": "system", "name": "A", "content": "x"}])), None);
         let error = Dialects::without(&["crewia".to_owned()]).expect_err("unknown").to_string();
         assert_eq!(error, "no dialect is called `crewia`: did you mean `crewai`?");
     }

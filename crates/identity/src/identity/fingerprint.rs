@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use twox_hash::XxHash3_64;
 
 use super::mask;
-use crate::surface::{Outline, Role, SaidMessage};
+use crate::surface::{LazyMessage, Outline, Role};
 
 /// A 64-bit hash of a text: compared, never shown.
 pub type Mark = u64;
@@ -43,7 +43,7 @@ pub struct Looks {
 impl Looks {
     /// The looks of a request. `opening`: sentences of the run's first user text; a request without a prompt is known
     /// by what its user text says beside the task.
-    pub fn of(outline: &Outline<'_>, opening: &HashSet<Mark>) -> Self {
+    pub fn read(outline: &Outline<'_>, opening: &HashSet<Mark>) -> Self {
         let prompted = !outline.prompts.iter().all(|prompt| prompt.trim().is_empty());
         let mut sentences = Vec::new();
         if prompted {
@@ -69,15 +69,15 @@ impl Looks {
         Self { key: fold(known_by), prompt, family, prompted, framed, sentences, whole: true, tools: names, made_for }
     }
 
-    /// Equal for requests that look alike, whatever the run opened with: what [`Looks::of`] reads, not looked into.
-    pub(super) fn known_by(outline: &Outline<'_>) -> Mark {
+    /// Equal for requests that look alike, whatever the run opened with: what [`Looks::read`] reads, not looked into.
+    pub(super) fn key(outline: &Outline<'_>) -> Mark {
         let mark = |text: &std::borrow::Cow<'_, str>| XxHash3_64::oneshot(text.as_bytes());
         let mut marks: Vec<Mark> = outline.prompts.iter().map(mark).collect();
         marks.push(outline.prompts.len() as Mark);
         marks.extend(outline.tools.iter().map(mark));
         marks.extend([mark(&outline.format), mark(&outline.model)]);
         if outline.prompts.iter().all(|prompt| prompt.trim().is_empty()) {
-            marks.extend(first_user(outline).map(SaidMessage::mark));
+            marks.extend(first_user(outline).map(LazyMessage::mark));
             marks.push(mark(&outline.tool_text));
         }
         join(&marks)
@@ -179,19 +179,19 @@ pub(super) fn fold(mark: Mark) -> u32 {
 }
 
 /// The first message of role user.
-pub(super) fn first_user<'a>(outline: &'a Outline<'a>) -> Option<&'a SaidMessage<'a>> {
-    outline.said.iter().find(|said| said.role == Role::User)
+pub(super) fn first_user<'a>(outline: &'a Outline<'a>) -> Option<&'a LazyMessage<'a>> {
+    outline.messages.iter().find(|said| said.role == Role::User)
 }
 
 /// What a request asks, whoever asks: equal for requests that say the same words to the same model.
-pub(super) fn asked(outline: &Outline<'_>) -> Mark {
-    let marks: Vec<Mark> = outline.said.iter().map(SaidMessage::mark).collect();
+pub(super) fn request_mark(outline: &Outline<'_>) -> Mark {
+    let marks: Vec<Mark> = outline.messages.iter().map(LazyMessage::mark).collect();
     join(&marks)
 }
 
 /// Whether nobody has answered anything in this conversation yet.
 pub(super) fn is_fresh(outline: &Outline<'_>) -> bool {
-    !outline.said.iter().any(|said| matches!(said.role, Role::Assistant | Role::Tool))
+    !outline.messages.iter().any(|said| matches!(said.role, Role::Assistant | Role::Tool))
 }
 
 #[cfg(test)]
@@ -210,13 +210,13 @@ mod tests {
     fn looks(prompt: &str, user: &str, tools: &[&str]) -> Looks {
         let outline = Outline {
             prompts: if prompt.is_empty() { vec![] } else { vec![prompt.into()] },
-            said: vec![SaidMessage::from(&Message::text_of(Role::User, user))],
+            messages: vec![LazyMessage::from(&Message::text_of(Role::User, user))],
             tools: tools.iter().map(|tool| (*tool).into()).collect(),
             ..Outline::default()
         };
         let mut opening = Vec::new();
         mark_sentences("What is 2 + 2?", &mut opening);
-        Looks::of(&outline, &opening.into_iter().collect())
+        Looks::read(&outline, &opening.into_iter().collect())
     }
 
     #[test]

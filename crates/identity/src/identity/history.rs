@@ -3,7 +3,7 @@
 use twox_hash::XxHash3_64;
 
 use super::{fingerprint::Mark, recent::Recent};
-use crate::surface::{Outline, Reply, Role, SaidMessage};
+use crate::surface::{LazyMessage, Outline, Reply, Role};
 
 /// Answers and tool calls whose speaker a run remembers.
 const SERVED_MAX: usize = 16_384;
@@ -68,7 +68,7 @@ impl History {
     }
 
     /// Who alone said a text, or made a tool call.
-    pub(super) fn said_by(&self, mark: Mark) -> Option<Who> {
+    pub(super) fn sole_speaker(&self, mark: Mark) -> Option<Who> {
         match self.served.get(&mark)? {
             ServedWords::One(who) => Some(*who),
             ServedWords::Several => None,
@@ -81,11 +81,12 @@ impl History {
         outline: &Outline<'_>,
         could: impl Fn(Who) -> bool,
     ) -> Option<(Who, &'static str)> {
-        for said in outline.said.iter().rev().take(HISTORY_MAX) {
+        for said in outline.messages.iter().rev().take(HISTORY_MAX) {
             if said.role == Role::Assistant {
                 self.own.entry(said.mark(), || own_marks(said));
             }
-            let found = |marks: &[Mark]| marks.iter().filter_map(|mark| self.said_by(*mark)).find(|who| could(*who));
+            let found =
+                |marks: &[Mark]| marks.iter().filter_map(|mark| self.sole_speaker(*mark)).find(|who| could(*who));
             let (who, evidence) = match said.role {
                 Role::Assistant => {
                     (self.own.get(&said.mark()).and_then(|marks| found(marks)), "goes on from its own answer")
@@ -110,7 +111,7 @@ impl History {
 }
 
 /// The marks of what a message of role assistant says: its text, its tool calls' ids.
-fn own_marks(said: &SaidMessage<'_>) -> Box<[Mark]> {
+fn own_marks(said: &LazyMessage<'_>) -> Box<[Mark]> {
     let mut marks: Vec<Mark> = text_mark(&said.text()).into_iter().collect();
     if said.has_calls() {
         marks.extend(said.calls().iter().take(CALLS_MAX).filter_map(|call| id_mark(&call.id)));

@@ -19,7 +19,7 @@ pub(super) type AgentNumber = u32;
 /// The questions of a run's agents.
 #[derive(Debug)]
 pub(super) struct Instances {
-    asked: Recent<(AgentNumber, Mark), AskedWords>,
+    questions: Recent<(AgentNumber, Mark), QuestionState>,
     /// Of agents that have been seen to be several: who they are, the one that asked longest ago first.
     several: HashMap<AgentNumber, VecDeque<u32>>,
     /// Of agents whose order is declared: the calls of each so far, and how many of them are under way.
@@ -36,7 +36,7 @@ struct DeclaredCalls {
 
 /// One agent's question, all its own earlier words included.
 #[derive(Debug, Clone, Default)]
-struct AskedWords {
+struct QuestionState {
     /// The instances that asked it, in order.
     by: Vec<u32>,
     in_flight: u32,
@@ -64,7 +64,7 @@ pub(super) struct InstanceEvidence {
 
 impl Default for Instances {
     fn default() -> Self {
-        Self { asked: Recent::new(QUESTIONS_MAX), several: HashMap::new(), declared: HashMap::new() }
+        Self { questions: Recent::new(QUESTIONS_MAX), several: HashMap::new(), declared: HashMap::new() }
     }
 }
 
@@ -75,7 +75,7 @@ impl Instances {
         if let Some(order) = order {
             return self.ask_in_order(agent, order, own.or(retried));
         }
-        let asked = self.asked.entry((agent, question), AskedWords::default);
+        let asked = self.questions.entry((agent, question), QuestionState::default);
         let at_once = asked.in_flight > 0;
         asked.in_flight += 1;
         if let Some(retried) = retried {
@@ -123,7 +123,7 @@ impl Instances {
 
     /// The instance whose try of a question failed first and was not tried again.
     pub(super) fn earliest_failed(&self, agent: AgentNumber, question: Mark) -> Option<u32> {
-        self.asked.get(&(agent, question))?.failed.front().copied()
+        self.questions.get(&(agent, question))?.failed.front().copied()
     }
 
     /// Puts an instance behind all others of its agent; the first time, those before it come first.
@@ -137,7 +137,7 @@ impl Instances {
 
     /// A question that was asked before a restart.
     pub(super) fn recall(&mut self, agent: AgentNumber, question: Mark, number: u32) {
-        let asked = self.asked.entry((agent, question), AskedWords::default);
+        let asked = self.questions.entry((agent, question), QuestionState::default);
         if asked.by.len() < EQUALS_MAX && !asked.by.contains(&number) {
             asked.by.push(number);
         }
@@ -151,7 +151,7 @@ impl Instances {
         if let Some(calls) = self.declared.get_mut(&agent) {
             calls.in_flight = calls.in_flight.saturating_sub(1);
         }
-        if let Some(asked) = self.asked.get_mut(&(agent, question)) {
+        if let Some(asked) = self.questions.get_mut(&(agent, question)) {
             asked.in_flight = asked.in_flight.saturating_sub(1);
             if failed && asked.failed.len() < EQUALS_MAX {
                 asked.failed.push_back(number);
@@ -160,7 +160,7 @@ impl Instances {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.asked.len()
+        self.questions.len()
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     /// Questions and ends in order → the instance of each question, `?` where order alone says so.
-    fn told(events: &[&str]) -> String {
+    fn instances_of(events: &[&str]) -> String {
         let mut instances = Instances::default();
         let mut told = Vec::new();
         let mut open: Vec<(u64, u32)> = Vec::new();
@@ -240,7 +240,7 @@ mod tests {
             // The retry of a question is whoever asked it.
             (vec!["?a", "?a", ".a", "?b", "!b", "?b", ".b", "?c"], "0 1 0? 0? 1?"),
         ] {
-            assert_eq!(told(&events), expected, "{events:?}");
+            assert_eq!(instances_of(&events), expected, "{events:?}");
         }
     }
 }

@@ -53,7 +53,7 @@ impl LateStep {
 /// The late verdict on all that is known, by the run that recorded it; runs without a difference are left out.
 pub(super) fn look_again(known: &Exchanges) -> BTreeMap<RunId, Vec<LateStep>> {
     let exchanges: Vec<&Exchange> = known.iter().collect();
-    let runs = LateRuns::of(known, &exchanges);
+    let runs = LateRuns::new(known, &exchanges);
     let agents = agents(known, &exchanges, &runs);
     let mut late: BTreeMap<RunId, Vec<LateStep>> = BTreeMap::new();
     for ((exchange, group), (agent, instance, ambiguous)) in exchanges.iter().zip(&runs.group).zip(agents) {
@@ -81,7 +81,7 @@ struct LateRuns {
 }
 
 impl LateRuns {
-    fn of(known: &Exchanges, exchanges: &[&Exchange]) -> Self {
+    fn new(known: &Exchanges, exchanges: &[&Exchange]) -> Self {
         let mut groups = Groups((0..exchanges.len()).collect());
         let mut failed: HashMap<u128, usize> = HashMap::new();
         let mut linked = vec![false; exchanges.len()];
@@ -136,8 +136,8 @@ fn join_parts(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) -> 
     for head in &heads {
         let Some(exchange) = exchanges.get(*head) else { continue };
         let same_run = opened.entry(&exchange.run).or_default();
-        let asked = |at: &usize| exchanges.get(*at).map(|other| other.asked);
-        let repeats = same_run.iter().any(|other| asked(other) == Some(exchange.asked));
+        let asked = |at: &usize| exchanges.get(*at).map(|other| other.request_mark);
+        let repeats = same_run.iter().any(|other| asked(other) == Some(exchange.request_mark));
         if let (false, Some(first), true) = (repeats, same_run.first(), exchange.source != RunSource::New) {
             groups.join(*head, *first);
         } else {
@@ -240,7 +240,7 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &LateRuns) -> Vec<(A
         let agent = numbers.get(name).copied().unwrap_or_default();
         if !opens {
             let instance = told.get(at).map_or(0, |told| told.1);
-            of_run.end(agent, exchange.asked, instance, exchange.failed);
+            of_run.end(agent, exchange.request_mark, instance, exchange.failed);
             continue;
         }
         let own = exchange.said.iter().filter_map(|said| known.place(*said));
@@ -252,14 +252,14 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &LateRuns) -> Vec<(A
             continue;
         }
         let is_retry = exchange.attempt > 0 || exchange.source == RunSource::Retry;
-        let retried = of_run.earliest_failed(agent, exchange.asked).filter(|_| is_retry);
-        let instance = of_run.ask(agent, exchange.asked, InstanceEvidence { own, retried, order: None });
+        let retried = of_run.earliest_failed(agent, exchange.request_mark).filter(|_| is_retry);
+        let instance = of_run.ask(agent, exchange.request_mark, InstanceEvidence { own, retried, order: None });
         (place.1, place.2) = (instance.number, instance.ambiguous);
         let source = online.map(|online| online.source);
         let written = source == Some(Source::Dialect);
         let of_looks = written && !is_helper(name) || matches!(source, Some(Source::Fingerprint | Source::Frame));
         let heard = voices.entry(*group).or_default();
-        if of_looks && heard.hear(agent, &exchange.looks, written, own.is_some()).is_some() {
+        if of_looks && heard.observe(agent, &exchange.looks, written, own.is_some()).is_some() {
             contested.insert((*group, name));
         }
     }

@@ -46,7 +46,7 @@ pub enum CallRelation {
     /// A call of its own, though its agent asked the same before.
     Again,
     /// Another try of this call, or a call of its own: nothing tells.
-    CannotBeTold {
+    Undecided {
         /// The call.
         of: LedgerNumber,
     },
@@ -69,7 +69,7 @@ pub(super) struct CallLedger {
     failed: VecDeque<FailedCall>,
     reference: Option<Arc<ReferenceCalls>>,
     /// What was asked so far, tries aside, as the reference counts it.
-    asked: ReferenceCalls,
+    seen: ReferenceCalls,
     /// How often a client was seen to have tried.
     most: u32,
     next: LedgerNumber,
@@ -153,7 +153,7 @@ impl Default for CallLedger {
             calls: Recent::new(QUESTIONS_MAX),
             failed: VecDeque::new(),
             reference: None,
-            asked: ReferenceCalls::default(),
+            seen: ReferenceCalls::default(),
             most: 0,
             next: 0,
         }
@@ -171,7 +171,7 @@ impl CallLedger {
         let relation = self.relation(agent, request, own);
         self.most = self.most.max(request.count.unwrap_or_default());
         let instance = match relation {
-            CallRelation::Retry { of, .. } | CallRelation::CannotBeTold { of } => {
+            CallRelation::Retry { of, .. } | CallRelation::Undecided { of } => {
                 self.find(agent, request.body, of).map(|call| call.instance)
             }
             CallRelation::Again => self.latest_empty(agent, request.body),
@@ -196,9 +196,9 @@ impl CallLedger {
 
     fn keep(&mut self, agent: AgentNumber, request: &LedgerRequest<'_>, number: LedgerNumber, instance: u32) {
         if let Some(reference) = &self.reference {
-            *self.asked.exact.entry(request.body).or_default() += 1;
+            *self.seen.exact.entry(request.body).or_default() += 1;
             if let Some(marks) = request.marks(&reference.rules) {
-                *self.asked.near.entry(marks.figures).or_default() += 1;
+                *self.seen.near.entry(marks.figures).or_default() += 1;
             }
         }
         let bytes = request.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX).cloned().zip(request.surface);
@@ -250,27 +250,27 @@ impl CallLedger {
         }
         let Some(call) = failed else {
             let near = self.near(agent, request, own, |one, other| one.words == other.words);
-            return near.map_or(fresh, |call| CallRelation::CannotBeTold { of: call.number });
+            return near.map_or(fresh, |call| CallRelation::Undecided { of: call.number });
         };
         match request.count {
             // Its client will try again by itself, and counts then.
             Some(_) if call.attempt < self.most => CallRelation::Again,
             None if !known.is_some_and(|known| known.repeated) => retry(call, RetryEvidence::Equal),
             None if request.at_us.saturating_sub(call.ended_us) >= PAUSE_US => retry(call, RetryEvidence::Equal),
-            _ => CallRelation::CannotBeTold { of: call.number },
+            _ => CallRelation::Undecided { of: call.number },
         }
     }
 
     fn expected(&self, request: &LedgerRequest<'_>) -> ReferenceRoom {
         let Some(reference) = &self.reference else { return ReferenceRoom::Unknown };
         let count = |counts: &HashMap<u128, u32>| counts.get(&request.body).copied().unwrap_or_default();
-        let (known, seen) = (count(&reference.exact), count(&self.asked.exact));
+        let (known, seen) = (count(&reference.exact), count(&self.seen.exact));
         if known > 0 {
             return if seen < known { ReferenceRoom::Yes } else { ReferenceRoom::No };
         }
         let Some(marks) = request.marks(&reference.rules) else { return ReferenceRoom::Unknown };
         let count = |counts: &HashMap<u64, u32>| counts.get(&marks.figures).copied().unwrap_or_default();
-        match (count(&reference.near), count(&self.asked.near)) {
+        match (count(&reference.near), count(&self.seen.near)) {
             (0, _) => ReferenceRoom::Unknown,
             (known, seen) if seen < known => ReferenceRoom::Yes,
             _ => ReferenceRoom::No,
@@ -288,7 +288,7 @@ impl CallLedger {
         if !self.failed.iter().any(|failed| failed.agent == agent) {
             return None;
         }
-        let rules = self.reference.as_ref().map_or(&self.asked.rules, |reference| &reference.rules);
+        let rules = self.reference.as_ref().map_or(&self.seen.rules, |reference| &reference.rules);
         let marks = request.marks(rules)?;
         let others = self.failed.iter().rev().filter(|failed| failed.agent == agent && failed.body != request.body);
         others.take(COMPARISONS_MAX).find_map(|failed| {

@@ -22,7 +22,8 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
     if let Some(reference) = reference {
         let bodies: Vec<Bytes> = reference.bytes().map(body).collect();
         let surface: Option<&'static dyn Surface> = Some(&OpenaiChat);
-        ledger.beside(Arc::new(ReferenceCalls::of(bodies.iter().map(|body| (surface, body)), Rules::default())));
+        ledger
+            .beside(Arc::new(ReferenceCalls::from_calls(bodies.iter().map(|body| (surface, body)), Rules::default())));
     }
     let (mut now, mut told, mut asked) = (0, Vec::new(), Vec::new());
     for event in events.split(' ') {
@@ -44,7 +45,7 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
                     surface: Some(&OpenaiChat),
                     count: char::from(count).to_digit(10),
                     at_us: now,
-                    ..LedgerRequest::of(twox_hash::XxHash3_128::oneshot(&bytes))
+                    ..LedgerRequest::from_hash(twox_hash::XxHash3_128::oneshot(&bytes))
                 };
                 let LedgerPlace { number, relation, .. } = ledger.ask(0, &request, None);
                 if usize::try_from(number).expect("few") == asked.len() {
@@ -53,7 +54,7 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
                 told.push(match relation {
                     CallRelation::First => format!("{number}f"),
                     CallRelation::Again => format!("{number}a"),
-                    CallRelation::CannotBeTold { of } => format!("{number}?{of}"),
+                    CallRelation::Undecided { of } => format!("{number}?{of}"),
                     CallRelation::Retry { of, attempt, evidence } => {
                         let why = match evidence {
                             RetryEvidence::Counted => 'c',
@@ -136,7 +137,7 @@ fn a_run_without_faults_tells_how_often_a_program_asks() {
 #[test]
 fn who_gets_nothing_and_asks_again_is_who_asked() {
     let mut ledger = CallLedger::default();
-    let request = LedgerRequest::of(7);
+    let request = LedgerRequest::from_hash(7);
     let first = ledger.ask(0, &request, None);
     ledger.made_by(0, 7, first.number, 3);
     ledger.end(0, 7, first.number, AttemptEnd::Empty, 0);
@@ -148,7 +149,7 @@ fn who_gets_nothing_and_asks_again_is_who_asked() {
 fn what_was_answered_is_not_kept() {
     let mut ledger = CallLedger::default();
     for _ in 0..1000 {
-        let place = ledger.ask(0, &LedgerRequest::of(1), None);
+        let place = ledger.ask(0, &LedgerRequest::from_hash(1), None);
         ledger.end(0, 1, place.number, AttemptEnd::Answered, 0);
     }
     assert!(ledger.calls.get(&(0, 1)).is_some_and(|equal| equal.calls.len() <= 2));
@@ -159,8 +160,11 @@ fn bodies_of_failed_calls_are_bounded() {
     let mut ledger = CallLedger::default();
     for number in 0..1000_u32 {
         let bytes = Bytes::from(format!("{number}"));
-        let request =
-            LedgerRequest { bytes: Some(&bytes), surface: Some(&OpenaiChat), ..LedgerRequest::of(u128::from(number)) };
+        let request = LedgerRequest {
+            bytes: Some(&bytes),
+            surface: Some(&OpenaiChat),
+            ..LedgerRequest::from_hash(u128::from(number))
+        };
         let place = ledger.ask(number % 100, &request, None);
         ledger.end(number % 100, u128::from(number), place.number, AttemptEnd::Failed, 0);
     }

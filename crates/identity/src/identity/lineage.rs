@@ -9,7 +9,7 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     RunSource,
     exchanges::{EXCHANGES_MAX, Exchange, Exchanges},
-    fingerprint::{Looks, Mark, asked, is_fresh},
+    fingerprint::{Looks, Mark, is_fresh, request_mark},
     history::{id_mark, text_mark},
     origins::{LATEST_MAX, MESSAGES_MAX, OriginEvidence, Origins, QUOTES_MAX},
     owners::OWNERS_MAX,
@@ -64,15 +64,15 @@ impl Default for Lineage {
 impl Lineage {
     /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
     pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
-        let evidence = self.origins.of(outline, self.clock, &self.exchanges);
-        let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
-        let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
-        let question = asked(outline);
+        let evidence = self.origins.trace_request(outline, self.clock, &self.exchanges);
+        let without_run = || Arc::new(Looks::read(outline, &HashSet::new()).shortened(SENTENCES_MAX));
+        let looks = Arc::clone(self.looks.entry(Looks::key(outline), without_run));
+        let question = request_mark(outline);
         let linked = self.by_link(&evidence, body);
         // How a request begins tells nothing that its quotes do not, now and late.
         let asks_opening = linked.is_none() || (evidence.ids.is_empty() && evidence.quotes.is_empty());
-        let begun = asks_opening
-            .then(|| Arc::clone(self.begun.entry(Begun::known_by(outline), || Arc::new(Begun::of(outline)))));
+        let begun =
+            asks_opening.then(|| Arc::clone(self.begun.entry(Begun::key(outline), || Arc::new(Begun::read(outline)))));
         let by_opening = || {
             let opening = &begun.as_ref()?.opening;
             let run = self.by_opening(opening, (question, body), looks.key, is_fresh(outline))?;
@@ -90,7 +90,7 @@ impl Lineage {
         quotes.truncate(QUOTES_MAX);
         self.clock += 1;
         let exchange = self.exchanges.push(Exchange {
-            asked: question,
+            request_mark: question,
             body,
             begun,
             quotes,
@@ -231,7 +231,7 @@ impl Lineage {
             if !fresh || trail.question != question {
                 return true;
             }
-            let times = trail.asked.get(&question).copied().unwrap_or_default();
+            let times = trail.questions.get(&question).copied().unwrap_or_default();
             let usual = self.times.get(&looks).copied();
             usual.map_or(!trail.advanced, |usual| times < usual)
         });

@@ -8,7 +8,7 @@ mod attributed;
 mod dialect;
 mod exchanges;
 mod fingerprint;
-mod heard;
+mod observed;
 mod hint;
 mod history;
 mod instances;
@@ -44,17 +44,17 @@ use std::{
 pub use attributed::{AttributedCall, EndedCall};
 pub use dialect::{DialectError, Dialects};
 pub use fingerprint::{Looks, Mark};
-pub use heard::{HeardRun, contested, fitting_rules, looks, try_roster};
 pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
 pub use late::LateStep;
 pub use ledger::{CallRelation, LedgerNumber};
 pub use lineage::Lineage;
+pub use observed::{ObservedRun, contested, fitting_rules, looks, try_roster};
 pub use placed::Placed;
 pub use reference::{LedgerRequest, ReferenceCalls, RetryCount};
 pub use roster::{Roster, RosterError, RosterRule, SpeakingOrder};
 pub use speakers::Speakers;
 pub use suggest::{Suggestions, calls, source_name};
-pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
+pub use votes::{ObservedStep, Proposal, hands_over, helper_role, is_helper, propose};
 
 use crate::{
     surface::{Outline, Reply},
@@ -247,7 +247,7 @@ impl Identity {
 
     /// The agent that the user's own declarations find in the body: mapped fields, the roster, a mapped model alias.
     /// They outrank every pattern of ours. `key`: what the request looks like.
-    fn told(&self, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
+    fn declared_agent(&self, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
         let mapped = self.hints.metadata_agent.iter().find_map(|key| {
             let (_, agent) = outline.metadata.iter().find(|(name, _)| name == key)?;
             declare(agent, Source::Metadata, &format!("metadata.{key}")).ok()
@@ -343,7 +343,8 @@ mod tests {
         assert!(identity.run(&Envelope { path_run: Some("../x"), ..NOTHING }, || None).is_err());
 
         let told = |outline: &Outline<'_>| {
-            let told = Speakers::default().attribute(&identity, Some(outline), None, &LedgerRequest::of(0)).attribution;
+            let told =
+                Speakers::default().attribute(&identity, Some(outline), None, &LedgerRequest::from_hash(0)).attribution;
             (told.agent.to_string(), told.source)
         };
         assert_eq!(told(&outline), ("meta".to_owned(), Source::Metadata));

@@ -25,7 +25,7 @@ pub(super) fn near_marks(surface: &dyn Surface, body: &[u8], rules: &Rules) -> O
     let mut masked = String::new();
     // What a model or a tool said before stands as it was: a retry does not ask for it again.
     let (history, asked): (Vec<_>, Vec<_>) =
-        outline.said.iter().partition(|said| matches!(said.role, Role::Assistant | Role::Tool));
+        outline.messages.iter().partition(|said| matches!(said.role, Role::Assistant | Role::Tool));
     for said in history {
         let is_free = said.role == Role::Tool && !rules.tool_results().is_exact();
         let said = if is_free { mark(&rules.tool_results().reduce(&said.text())) } else { said.mark() };

@@ -11,7 +11,7 @@ use super::{
     recent::Recent,
     words::{ALL_MAX, WINDOW, chosen, fill_shingles},
 };
-use crate::surface::{Outline, Role, SaidMessage};
+use crate::surface::{LazyMessage, Outline, Role};
 
 /// Messages of requests that are remembered, over all runs.
 pub(super) const MESSAGES_MAX: usize = 1 << 14;
@@ -25,7 +25,7 @@ pub(super) const QUOTES_MAX: usize = 32;
 pub(super) struct Origins {
     /// Ids, texts and shingles.
     owners: Owners,
-    messages: Recent<Mark, HeardMessage>,
+    messages: Recent<Mark, MessageOrigin>,
     /// What was served last, by the marks of the texts.
     latest: Recent<Mark, Quotes>,
     /// Shingles of the text that is looked at, kept for their room.
@@ -51,7 +51,7 @@ impl Quotes {
 
 /// A message as it was looked at.
 #[derive(Debug, Default)]
-struct HeardMessage {
+struct MessageOrigin {
     /// When it came first.
     since: u64,
     /// The exchange whose whole answer it is, as said by an assistant.
@@ -151,17 +151,17 @@ impl Origins {
     }
 
     /// The origins of what a request holds. `now`: its time.
-    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, known: &Exchanges) -> OriginEvidence {
+    pub(super) fn trace_request(&mut self, outline: &Outline<'_>, now: u64, known: &Exchanges) -> OriginEvidence {
         let mut evidence = OriginEvidence::default();
         let previous = outline.continues.as_deref().and_then(id_mark);
         evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
         let named = outline.quotes.iter().rev().chain(&outline.continues).chain(&outline.thread);
         evidence.ids.extend(named.filter_map(|id| self.owner(id_mark(id)?)));
         evidence.ids.dedup();
-        for said in outline.said.iter().rev() {
+        for said in outline.messages.iter().rev() {
             let answers = said.answers_call.as_deref().and_then(id_mark);
             evidence.said.extend(answers.and_then(|mark| self.owner(mark)));
-            if let Some(heard) = self.hear(said, now, known) {
+            if let Some(heard) = self.look_up(said, now, known) {
                 evidence.quotes.extend_from_slice(&heard.quotes.of);
                 evidence.said.extend(heard.said);
             }
@@ -188,18 +188,18 @@ impl Origins {
     }
 
     /// What a message quotes, from memory where that still holds.
-    fn hear(&mut self, said: &SaidMessage<'_>, now: u64, known: &Exchanges) -> Option<&HeardMessage> {
+    fn look_up(&mut self, said: &LazyMessage<'_>, now: u64, known: &Exchanges) -> Option<&MessageOrigin> {
         let key = said.mark();
         let heard = self.messages.get(&key);
         let since = heard.map_or(now, |heard| heard.since);
         if !heard.is_some_and(|heard| holds(&heard.quotes, heard.said, known)) {
             let heard = self.look(said, since, now, known);
-            *self.messages.entry(key, HeardMessage::default) = heard;
+            *self.messages.entry(key, MessageOrigin::default) = heard;
         }
         self.messages.get(&key)
     }
 
-    fn look(&mut self, said: &SaidMessage<'_>, since: u64, now: u64, known: &Exchanges) -> HeardMessage {
+    fn look(&mut self, said: &LazyMessage<'_>, since: u64, now: u64, known: &Exchanges) -> MessageOrigin {
         let text = said.text();
         let mark = text_mark(&text);
         // What was served after the message was said is no origin of it.
@@ -217,7 +217,7 @@ impl Origins {
             None => Vec::new(),
         };
         let said = mark.filter(|_| said.role == Role::Assistant).and_then(|mark| self.owner(mark));
-        HeardMessage { since, said, quotes: Quotes::new(quotes, now) }
+        MessageOrigin { since, said, quotes: Quotes::new(quotes, now) }
     }
 
     /// The exchanges that may be the origins of a text and have served some of its shingles, and how many.
@@ -261,7 +261,7 @@ mod tests {
         let mut exchanges = Exchanges::default();
         for number in 0..10 {
             let run = RunId::parse("r").expect("an id");
-            let looks = Looks::of(&Outline::default(), &HashSet::new());
+            let looks = Looks::read(&Outline::default(), &HashSet::new());
             let exchange = Exchange { closed_at: 0, ..Exchange::new(run, RunSource::New, looks.into()) };
             assert_eq!(exchanges.push(exchange), number);
         }
@@ -273,7 +273,7 @@ mod tests {
     fn an_answer_is_heard_alike_whether_its_words_are_remembered_or_read_again() {
         let text = |from: usize, to: usize| (from..to).map(|at| format!("w{at} ")).collect::<String>();
         let heard = |origins: &mut Origins, words: &str, role, shared: &[u64]| {
-            let heard = origins.look(&SaidMessage::from(&Message::text_of(role, words)), 1, 1, &ended(shared));
+            let heard = origins.look(&LazyMessage::from(&Message::text_of(role, words)), 1, 1, &ended(shared));
             (heard.said, heard.quotes.of.to_vec())
         };
         let mut origins = Origins::default();

@@ -8,7 +8,7 @@ use super::{
     words::Opening,
 };
 use crate::{
-    surface::{Outline, Role, SaidMessage},
+    surface::{LazyMessage, Outline, Role},
     trajectory::RunId,
 };
 
@@ -41,16 +41,16 @@ pub(super) struct Begun {
 
 impl Begun {
     /// Equal for requests that begin alike, not looked into.
-    pub(super) fn known_by(outline: &Outline<'_>) -> Mark {
-        let marks = [first_user(outline), opening(outline)].map(|said| said.map_or(0, SaidMessage::mark));
+    pub(super) fn key(outline: &Outline<'_>) -> Mark {
+        let marks = [first_user(outline), opening(outline)].map(|said| said.map_or(0, LazyMessage::mark));
         let prompts =
             || outline.prompts.iter().map(|prompt| XxHash3_64::oneshot(prompt.as_bytes())).collect::<Vec<_>>();
         if marks == [0, 0] { join(&prompts()) } else { join(&marks) }
     }
 
     /// Looks into the request.
-    pub(super) fn of(outline: &Outline<'_>) -> Self {
-        let text = opening(outline).map_or_else(|| outline.prompt(), SaidMessage::text);
+    pub(super) fn read(outline: &Outline<'_>) -> Self {
+        let text = opening(outline).map_or_else(|| outline.prompt(), LazyMessage::text);
         let opening = Opening::new(&text, OPENING_MAX);
         let user = first_sentences(&outline.first_user().unwrap_or_default(), SENTENCES_MAX);
         Self { mark: opening.mark(), opening, user }
@@ -58,6 +58,6 @@ impl Begun {
 }
 
 /// What a request opens with: its first user text; without one, its prompt.
-fn opening<'a>(outline: &'a Outline<'a>) -> Option<&'a SaidMessage<'a>> {
-    outline.said.iter().find(|said| said.role == Role::User && said.size() > 2)
+fn opening<'a>(outline: &'a Outline<'a>) -> Option<&'a LazyMessage<'a>> {
+    outline.messages.iter().find(|said| said.role == Role::User && said.size() > 2)
 }

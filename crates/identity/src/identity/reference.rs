@@ -29,7 +29,7 @@ pub struct LedgerRequest<'a> {
 
 impl LedgerRequest<'_> {
     /// A request of which the hash alone is known.
-    pub fn of(body: u128) -> Self {
+    pub fn from_hash(body: u128) -> Self {
         Self { body, bytes: None, surface: None, count: None, at_us: 0 }
     }
 
@@ -50,12 +50,15 @@ pub struct ReferenceCalls {
 
 impl ReferenceCalls {
     /// The calls of a run, each once however often it was tried: what reads it, and its body.
-    pub fn of<'a>(calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>, rules: Rules) -> Self {
+    pub fn from_calls<'a>(
+        calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>,
+        rules: Rules,
+    ) -> Self {
         let mut reference = Self { rules, ..Self::default() };
         for (surface, bytes) in calls {
             let body = twox_hash::XxHash3_128::oneshot(bytes);
             *reference.exact.entry(body).or_default() += 1;
-            let request = LedgerRequest { bytes: Some(bytes), surface, ..LedgerRequest::of(body) };
+            let request = LedgerRequest { bytes: Some(bytes), surface, ..LedgerRequest::from_hash(body) };
             if let Some(marks) = request.marks(&reference.rules) {
                 *reference.near.entry(marks.figures).or_default() += 1;
             }

@@ -274,10 +274,10 @@ fn key(name: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::{Message, Role, SaidMessage};
+    use crate::surface::{LazyMessage, Message, Role};
 
-    fn said(role: Role, text: &str) -> SaidMessage<'static> {
-        SaidMessage::from(&Message::text_of(role, text))
+    fn message(role: Role, text: &str) -> LazyMessage<'static> {
+        LazyMessage::from(&Message::text_of(role, text))
     }
 
     fn roster(toml: &str) -> Result<Roster, String> {
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(who(typist.clone()), Some(("typist".to_owned(), false)));
         assert_eq!(who(Outline { model: "m1".into(), ..typist }), None);
         assert_eq!(
-            who(Outline { said: vec![said(Role::User, "Hello you")], ..Outline::default() }),
+            who(Outline { messages: vec![message(Role::User, "Hello you")], ..Outline::default() }),
             Some(("greeter".to_owned(), false))
         );
         assert_eq!(who(Outline { names: vec!["Zed".into()], ..Outline::default() }), Some(("named".to_owned(), false)));

@@ -11,8 +11,8 @@ use twox_hash::XxHash3_64;
 use super::{
     Identity,
     attributed::{AttributedCall, EndedCall},
-    dialect::DialectTold,
-    fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
+    dialect::DialectMatch,
+    fingerprint::{Looks, Mark, fold, is_fresh, join, mark_sentences, request_mark},
     history::{History, Who, id_mark, text_mark},
     instances::{InstanceEvidence, Instances},
     is_helper,
@@ -39,9 +39,9 @@ const UNDER_WAY_MAX: usize = 4096;
 pub struct Speakers {
     opening: Option<HashSet<Mark>>,
     /// What a request with this prompt, these names and tools looks like.
-    seen: Recent<Mark, Arc<(Looks, Option<DialectTold>)>>,
+    seen: Recent<Mark, Arc<(Looks, Option<DialectMatch>)>>,
     /// What the user's own words say of a request with this prompt, these names, tools and model.
-    told: Recent<Mark, Option<Attribution>>,
+    declared: Recent<Mark, Option<Attribution>>,
     history: History,
     instances: Instances,
     voices: Voices,
@@ -50,7 +50,7 @@ pub struct Speakers {
     under_way: Recent<LedgerNumber, CallUnderWay>,
     names: Vec<AgentName>,
     agents: HashMap<AgentName, u32>,
-    known: Vec<KnownAgent>,
+    facts: Vec<AgentProfile>,
 }
 
 /// What tells equal speakers apart.
@@ -74,7 +74,7 @@ struct CallUnderWay {
 
 /// What is known of an agent beside its name.
 #[derive(Debug, Clone, Default)]
-struct KnownAgent {
+struct AgentProfile {
     /// Tools and format, where it has no prompt.
     bare_family: Option<Mark>,
     /// Its prompt, where it has one.
@@ -88,7 +88,7 @@ impl Default for Speakers {
         Self {
             opening: None,
             seen: Recent::new(PROMPTS_MAX),
-            told: Recent::new(PROMPTS_MAX),
+            declared: Recent::new(PROMPTS_MAX),
             history: History::default(),
             instances: Instances::default(),
             voices: Voices::default(),
@@ -96,7 +96,7 @@ impl Default for Speakers {
             under_way: Recent::new(UNDER_WAY_MAX),
             names: Vec::new(),
             agents: HashMap::default(),
-            known: Vec::new(),
+            facts: Vec::new(),
         }
     }
 }
@@ -129,7 +129,7 @@ impl Speakers {
         // Looks cost more than all the rest together: nobody looks where the user's own words decide, nor twice.
         let mut seen = rules.roster.asks_for_looks().then(|| self.looks(rules, outline));
         let key = seen.as_ref().map_or(0, |seen| seen.0.key);
-        let mut attribution = if let Some(attribution) = self.told(rules, outline, key) {
+        let mut attribution = if let Some(attribution) = self.declared(rules, outline, key) {
             attribution
         } else {
             let seen = &**seen.get_or_insert_with(|| self.looks(rules, outline));
@@ -148,7 +148,7 @@ impl Speakers {
         let Some(number) = agent.filter(|_| splits) else { return self.enter(agent, attribution, request, None) };
         let own = self.history.own_words(outline, |who| who.agent == number).map(|(who, _)| who.instance);
         if let (Some(seen), true) = (&seen, attribution.source != Source::Roster) {
-            self.hear(number, &seen.0, own.is_some(), &mut attribution);
+            self.note_undeclared(number, &seen.0, own.is_some(), &mut attribution);
         }
         let order = rules.roster.order(&attribution.agent).filter(|_| attribution.source == Source::Roster);
         self.enter(agent, attribution, request, Some(EqualSpeakers { outline, own, order }))
@@ -168,7 +168,7 @@ impl Speakers {
         };
         let own = several.and_then(|several| several.own);
         let LedgerPlace { number, relation, instance } = self.ledger.ask(agent, request, own);
-        let question = several.map(|several| asked(several.outline));
+        let question = several.map(|several| request_mark(several.outline));
         if let (Some(question), Some(EqualSpeakers { order, .. })) = (question, several) {
             let known = InstanceEvidence { own, retried: instance, order };
             let instance = self.instances.ask(agent, question, known);
@@ -178,7 +178,7 @@ impl Speakers {
                 doubt(&mut attribution, "several equal agents, which one is told by order alone");
             }
         }
-        if matches!(relation, CallRelation::CannotBeTold { .. }) {
+        if matches!(relation, CallRelation::Undecided { .. }) {
             doubt(&mut attribution, "another try of a failed call or a call of its own, which cannot be told");
         }
         self.under_way.entry(number, || CallUnderWay { agent, body: request.body, question });
@@ -186,12 +186,12 @@ impl Speakers {
     }
 
     /// Notes what stands under a name that nobody declared.
-    fn hear(&mut self, agent: u32, looks: &Looks, goes_on: bool, told: &mut Attribution) {
+    fn note_undeclared(&mut self, agent: u32, looks: &Looks, goes_on: bool, told: &mut Attribution) {
         let written = told.source == Source::Dialect;
         if (written && is_helper(&told.agent)) || matches!(told.source, Source::Fallback | Source::Continuation) {
             return;
         }
-        if let Some(why) = self.voices.hear(agent, looks, written, goes_on) {
+        if let Some(why) = self.voices.observe(agent, looks, written, goes_on) {
             doubt(told, why);
         }
     }
@@ -230,11 +230,11 @@ impl Speakers {
             self.agent(&attribution.agent, None);
         } else {
             self.open(outline);
-            let looks = Looks::of(outline, self.opening.get_or_insert_default());
+            let looks = Looks::read(outline, self.opening.get_or_insert_default());
             if let Some(agent) = self.agent(&attribution.agent, Some(&looks)) {
                 let goes_on = self.history.own_words(outline, |who| who.agent == agent).is_some();
-                self.hear(agent, &looks, goes_on, &mut attribution.clone());
-                self.instances.recall(agent, asked(outline), attribution.instance);
+                self.note_undeclared(agent, &looks, goes_on, &mut attribution.clone());
+                self.instances.recall(agent, request_mark(outline), attribution.instance);
             }
         }
         self.spoke(attribution, reply);
@@ -254,43 +254,43 @@ impl Speakers {
         let (history, of_history) = self.history.size();
         let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + 2 * super::instances::QUESTIONS_MAX + KIN_MAX;
         let asked = self.instances.len() + self.ledger.len() + self.under_way.len() + self.voices.len();
-        (self.seen.len() + self.told.len() + history + asked, most)
+        (self.seen.len() + self.declared.len() + history + asked, most)
     }
 
     /// What the user's own words say of a request: looked for once where it is the same for each call.
-    fn told(&mut self, rules: &Identity, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
+    fn declared(&mut self, rules: &Identity, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
         if rules.says_nothing() {
             return None;
         }
         if !rules.asks_only_for_what_stands() {
-            return rules.told(outline, key);
+            return rules.declared_agent(outline, key);
         }
         let mut marks: Vec<Mark> = vec![u64::from(key), XxHash3_64::oneshot(outline.model.as_bytes())];
         for texts in [&outline.prompts, &outline.names, &outline.tools] {
             marks.push(texts.len() as u64);
             marks.extend(texts.iter().map(|text| XxHash3_64::oneshot(text.as_bytes())));
         }
-        self.told.entry(join(&marks), || rules.told(outline, key)).clone()
+        self.declared.entry(join(&marks), || rules.declared_agent(outline, key)).clone()
     }
 
     /// The looks of a request, and what a dialect tells of it: worked out once for what both follow from.
-    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<DialectTold>)> {
+    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<DialectMatch>)> {
         let opening = self.opening.get_or_insert_default();
-        let mut marks = vec![Looks::known_by(outline)];
+        let mut marks = vec![Looks::key(outline)];
         marks.extend(outline.names.iter().map(|text| XxHash3_64::oneshot(text.as_bytes())));
-        let user = outline.said.iter().rev().find(|said| said.role == Role::User);
+        let user = outline.messages.iter().rev().find(|said| said.role == Role::User);
         marks.push(Mark::from(user.is_some()));
         if outline.prompts.is_empty() {
             // Only then a dialect looks at who asks, and whether anybody has answered yet.
             marks.push(Mark::from(is_fresh(outline)));
             marks.extend(user.and_then(|user| user.name.as_ref()).map(|name| XxHash3_64::oneshot(name.as_bytes())));
         }
-        let work_out = || Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
+        let work_out = || Arc::new((Looks::read(outline, opening), rules.dialects.tell(outline)));
         Arc::clone(self.seen.entry(join(&marks), work_out))
     }
 
     /// The name, by the first rule of ours that knows one.
-    fn name(&mut self, outline: &Outline<'_>, looks: &Looks, told: Option<&DialectTold>) -> Attribution {
+    fn name(&mut self, outline: &Outline<'_>, looks: &Looks, told: Option<&DialectMatch>) -> Attribution {
         if outline.vectors {
             return self.embedding(outline);
         }
@@ -306,7 +306,7 @@ impl Speakers {
         if looks.prompted {
             return self.by_looks(outline, looks);
         }
-        let known = &self.known;
+        let known = &self.facts;
         let alike = |who: Who| known.get(who.agent as usize).and_then(|agent| agent.bare_family) == Some(looks.family);
         if let Some((who, evidence)) = self.history.own_words(outline, alike)
             && let Some(name) = self.names.get(who.agent as usize)
@@ -323,7 +323,7 @@ impl Speakers {
 
     /// Vectors are asked for on somebody's behalf: of who just called a tool with these words, if anybody did.
     fn embedding(&self, outline: &Outline<'_>) -> Attribution {
-        let mut asked = outline.said.iter().filter_map(|said| self.history.said_by(text_mark(&said.text())?));
+        let mut asked = outline.messages.iter().filter_map(|said| self.history.sole_speaker(text_mark(&said.text())?));
         let owner = asked.find_map(|who| self.names.get(who.agent as usize));
         let helper = |base: &AgentName| AgentName::parse(&format!("{base}/embedding")).unwrap_or_else(|_| base.clone());
         if let Some(owner) = owner {
@@ -342,17 +342,17 @@ impl Speakers {
     /// loop: who answers an agent's tool calls under its very prompt is that agent.
     fn by_looks(&mut self, outline: &Outline<'_>, looks: &Looks) -> Attribution {
         if outline.tools.is_empty() {
-            let waiting = outline.said.iter().rev().take_while(|said| said.role == Role::Tool);
-            let owners = waiting.filter_map(|said| self.history.said_by(id_mark(said.answers_call.as_deref()?)?));
+            let waiting = outline.messages.iter().rev().take_while(|said| said.role == Role::Tool);
+            let owners = waiting.filter_map(|said| self.history.sole_speaker(id_mark(said.answers_call.as_deref()?)?));
             for who in owners {
-                let same = self.known.get(who.agent as usize).is_some_and(|agent| agent.prompt == Some(looks.prompt));
+                let same = self.facts.get(who.agent as usize).is_some_and(|agent| agent.prompt == Some(looks.prompt));
                 if let (true, Some(name)) = (same, self.names.get(who.agent as usize)) {
                     let evidence = "answers this agent's tool calls under its prompt".to_owned();
                     return attribution(name.clone(), Source::Fingerprint, evidence, 0.9);
                 }
             }
         }
-        let Self { voices, history, known, .. } = self;
+        let Self { voices, history, facts: known, .. } = self;
         let of_prompt = |who: Who| known.get(who.agent as usize).filter(|agent| agent.prompt == Some(looks.prompt));
         let key = voices.key(looks, || {
             let (who, _) = history.own_words(outline, |who| of_prompt(who).is_some())?;
@@ -378,7 +378,7 @@ impl Speakers {
         let number = u32::try_from(self.names.len()).ok().filter(|_| self.names.len() < AGENTS_MAX)?;
         self.names.push(name.clone());
         self.agents.insert(name.clone(), number);
-        self.known.push(KnownAgent {
+        self.facts.push(AgentProfile {
             bare_family: looks.filter(|looks| !looks.prompted).map(|looks| looks.family),
             prompt: looks.filter(|looks| looks.prompted).map(|looks| looks.prompt),
             key: looks.map(|looks| looks.key).unwrap_or_default(),

@@ -36,7 +36,7 @@ pub(super) struct Trail {
     /// What was asked first.
     pub(super) question: Mark,
     /// How often each question was asked.
-    pub(super) asked: Recent<Mark, u32>,
+    pub(super) questions: Recent<Mark, u32>,
     /// Whether anybody has gone on from an answer of the run.
     pub(super) advanced: bool,
     /// Tool calls that nobody has answered yet.
@@ -53,7 +53,7 @@ impl Trail {
             bodies: Recent::new(ASKED_MAX),
             opener,
             question,
-            asked: Recent::new(ASKED_MAX),
+            questions: Recent::new(ASKED_MAX),
             advanced: false,
             awaited: Vec::new(),
         }
@@ -63,19 +63,19 @@ impl Trail {
     /// the first time.
     pub(super) fn enter(&mut self, source: RunSource, question: Mark, body: u128) -> Option<u32> {
         if source != RunSource::Retry {
-            *self.asked.entry(question, u32::default) += 1;
+            *self.questions.entry(question, u32::default) += 1;
             *self.bodies.entry(body, u32::default) += 1;
         }
         let goes_on = matches!(source, RunSource::Ids | RunSource::Quotes);
         let first = goes_on && !std::mem::replace(&mut self.advanced, true);
-        first.then(|| self.asked.get(&self.question).copied().unwrap_or(1))
+        first.then(|| self.questions.get(&self.question).copied().unwrap_or(1))
     }
 }
 
 /// The ways of the runs, found by run, by age and by use without looking at all of them.
 #[derive(Debug, Default)]
 pub(super) struct Trails {
-    of: HashMap<RunId, Trail>,
+    by_run: HashMap<RunId, Trail>,
     /// By when they began.
     by_age: BTreeMap<u64, RunId>,
     /// When they were last used, and when they began.
@@ -86,20 +86,20 @@ pub(super) struct Trails {
 
 impl Trails {
     pub(super) fn len(&self) -> usize {
-        self.of.len()
+        self.by_run.len()
     }
 
     pub(super) fn contains(&self, run: &RunId) -> bool {
-        self.of.contains_key(run)
+        self.by_run.contains_key(run)
     }
 
     pub(super) fn get(&self, run: &RunId) -> Option<&Trail> {
-        self.of.get(run)
+        self.by_run.get(run)
     }
 
     /// The runs that began last, latest first.
     pub(super) fn latest(&self) -> impl Iterator<Item = (&RunId, &Trail)> {
-        self.by_age.values().rev().filter_map(|run| Some((run, self.of.get(run)?)))
+        self.by_age.values().rev().filter_map(|run| Some((run, self.by_run.get(run)?)))
     }
 
     /// The one run that waits for the result of a tool; none where several do, or where another was used after it: then
@@ -113,19 +113,19 @@ impl Trails {
 
     /// Whether requests that look like this have opened a run.
     pub(super) fn are_opened_by(&self, looks: u32) -> bool {
-        self.of.values().any(|trail| trail.opener == looks)
+        self.by_run.values().any(|trail| trail.opener == looks)
     }
 
     /// Takes in a run that begins.
     pub(super) fn begin(&mut self, run: &RunId, trail: Trail) {
         self.by_age.insert(trail.began, run.clone());
         self.by_use.insert((trail.used, trail.began));
-        self.of.insert(run.clone(), trail);
+        self.by_run.insert(run.clone(), trail);
     }
 
     /// The run is used now.
     pub(super) fn used(&mut self, run: &RunId, now: u64) -> Option<&mut Trail> {
-        let trail = self.of.get_mut(run)?;
+        let trail = self.by_run.get_mut(run)?;
         self.by_use.remove(&(trail.used, trail.began));
         trail.used = now;
         self.by_use.insert((now, trail.began));
@@ -134,7 +134,7 @@ impl Trails {
 
     /// The run waits for the result of a tool call.
     pub(super) fn await_result(&mut self, run: &RunId, call: Option<Mark>) {
-        let (Some(trail), Some(call)) = (self.of.get_mut(run), call) else { return };
+        let (Some(trail), Some(call)) = (self.by_run.get_mut(run), call) else { return };
         trail.awaited.push(call);
         if trail.awaited.len() > WAITING_MAX {
             trail.awaited.remove(0);
@@ -151,7 +151,7 @@ impl Trails {
         let latest = self.waiting.iter().rev().take(WAITING_LOOKED_AT).filter_map(|began| self.by_age.get(began));
         let runs: Vec<RunId> = [run].into_iter().chain(latest).cloned().collect();
         for run in runs {
-            let Some(trail) = self.of.get_mut(&run) else { continue };
+            let Some(trail) = self.by_run.get_mut(&run) else { continue };
             trail.awaited.retain(|call| !calls.contains(call));
             if trail.awaited.is_empty() {
                 self.waiting.remove(&trail.began);
@@ -161,7 +161,7 @@ impl Trails {
 
     /// Somebody has gone on in the run: it waits for nothing more.
     pub(super) fn await_nothing(&mut self, run: &RunId) {
-        if let Some(trail) = self.of.get_mut(run) {
+        if let Some(trail) = self.by_run.get_mut(run) {
             trail.awaited.clear();
             self.waiting.remove(&trail.began);
         }
@@ -169,7 +169,7 @@ impl Trails {
 
     /// Where there is no room for another run, forgets the one that was used longest ago.
     pub(super) fn make_room(&mut self) -> Option<RunId> {
-        if self.of.len() < RUNS_MAX {
+        if self.by_run.len() < RUNS_MAX {
             return None;
         }
         let (_, began) = self.by_use.first()?;
@@ -180,7 +180,7 @@ impl Trails {
 
     /// Forgets a run.
     pub(super) fn forget(&mut self, run: &RunId) {
-        if let Some(trail) = self.of.remove(run) {
+        if let Some(trail) = self.by_run.remove(run) {
             self.by_age.remove(&trail.began);
             self.by_use.remove(&(trail.used, trail.began));
             self.waiting.remove(&trail.began);
@@ -218,7 +218,7 @@ mod tests {
         for known in [0, 9999].into_iter().chain(3..RUNS_MAX as u64).map(run) {
             trails.forget(&known);
         }
-        let held = (trails.of.len(), trails.by_age.len(), trails.by_use.len(), trails.waiting.len());
+        let held = (trails.by_run.len(), trails.by_age.len(), trails.by_use.len(), trails.waiting.len());
         assert_eq!(held, (0, 0, 0, 0), "nothing stays of what is forgotten");
     }
 

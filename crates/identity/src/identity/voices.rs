@@ -56,7 +56,7 @@ impl Voices {
     /// Takes in a request under a name that nobody declared, and says what speaks against the name, now and from now
     /// on. `written`: a framework writes the name; else it is the looks' own. `goes_on`: whether the request goes on from
     /// something that was said under the name: one history is one agent, whatever changes in it.
-    pub(super) fn hear(&mut self, agent: u32, looks: &Looks, written: bool, goes_on: bool) -> Option<&'static str> {
+    pub(super) fn observe(&mut self, agent: u32, looks: &Looks, written: bool, goes_on: bool) -> Option<&'static str> {
         let voice = self.under.entry(agent).or_default();
         if voice.contested.is_some() {
             return voice.contested;
@@ -146,7 +146,7 @@ mod tests {
             format: format.into(),
             ..Outline::default()
         };
-        Looks::of(&outline, &std::collections::HashSet::new())
+        Looks::read(&outline, &std::collections::HashSet::new())
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
             let mut voices = Voices::default();
             let said = |text: &str, voices: &mut Voices| {
                 let looks = looks(text.trim_end_matches('+'), "", "m", "");
-                if voices.hear(0, &looks, true, text.ends_with('+')).is_some() { '!' } else { '.' }
+                if voices.observe(0, &looks, true, text.ends_with('+')).is_some() { '!' } else { '.' }
             };
             let told: String = prompts.split('|').map(|text| said(text, &mut voices)).collect();
             assert_eq!(told, expected, "{prompts}");
@@ -182,7 +182,7 @@ mod tests {
             for (request, expected) in requests.split(' ').zip(expected) {
                 let (model, format) = request.trim_end_matches('+').split_once('/').expect("both");
                 let looks = looks("You check.", "", model, format);
-                assert_eq!(voices.hear(0, &looks, false, request.ends_with('+')), expected, "{requests}");
+                assert_eq!(voices.observe(0, &looks, false, request.ends_with('+')), expected, "{requests}");
             }
         }
     }

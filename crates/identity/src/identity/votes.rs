@@ -23,7 +23,7 @@ const NESTED_MAX: u32 = 6;
 
 /// One step as it was heard: who spoke, what was asked, what was answered.
 #[derive(Debug, Clone)]
-pub struct Heard<'a> {
+pub struct ObservedStep<'a> {
     /// The agent, by the record or by the late pass.
     pub agent: &'a AgentName,
     /// The request.
@@ -73,7 +73,7 @@ struct DelegatedTask {
 }
 
 /// Proposes display names for the agents of a run; agents that nobody named are left out.
-pub fn propose(heard: &[Heard<'_>]) -> BTreeMap<AgentName, Proposal> {
+pub fn propose(heard: &[ObservedStep<'_>]) -> BTreeMap<AgentName, Proposal> {
     let mut votes = Votes::new();
     let mut said: HashMap<Mark, &AgentName> = HashMap::new();
     let mut calls: Callers<'_> = HashMap::new();
@@ -138,8 +138,8 @@ fn vote(votes: &mut Votes, agent: &AgentName, name: &str, (weight, firm): (u32, 
 }
 
 /// An answer comes back later under a name that a field says.
-fn quotes(step: &Heard<'_>, said: &HashMap<Mark, &AgentName>, calls: &Callers<'_>, votes: &mut Votes) {
-    for message in &step.outline.said {
+fn quotes(step: &ObservedStep<'_>, said: &HashMap<Mark, &AgentName>, calls: &Callers<'_>, votes: &mut Votes) {
+    for message in &step.outline.messages {
         let text = message.text();
         if let (Some(name), Some(agent)) = (&message.name, text_mark(&text).and_then(|mark| said.get(&mark))) {
             vote(votes, agent, name, (2, true), "its answer came back under this name");
@@ -155,9 +155,9 @@ fn quotes(step: &Heard<'_>, said: &HashMap<Mark, &AgentName>, calls: &Callers<'_
 
 /// Answers come back behind `Name: `. One such line may as well say what the answer is (`Draft: …`); two of different
 /// speakers make a transcript, unless the words say what was made or stand in the task.
-fn labels<'a>(step: &Heard<'_>, said: &HashMap<Mark, &'a AgentName>, task: &str, votes: &mut Votes) {
+fn labels<'a>(step: &ObservedStep<'_>, said: &HashMap<Mark, &'a AgentName>, task: &str, votes: &mut Votes) {
     let mut labels: Vec<(&'a AgentName, String)> = Vec::new();
-    for message in &step.outline.said {
+    for message in &step.outline.messages {
         let text = message.text();
         for line in text.lines() {
             let Some((name, words)) = line.split_once(": ") else { continue };
@@ -178,12 +178,12 @@ fn labels<'a>(step: &Heard<'_>, said: &HashMap<Mark, &'a AgentName>, task: &str,
 }
 
 /// The task, in lower case: what the run opens with, as far as others are asked it too.
-fn task(heard: &[Heard<'_>]) -> String {
+fn task(heard: &[ObservedStep<'_>]) -> String {
     let Some(first) = heard.first() else { return String::new() };
     let opening = first.outline.first_user().unwrap_or_default();
     let others: Vec<_> = heard.iter().filter(|step| step.agent != first.agent).take(OTHERS_MAX).collect();
     let asked = |sentence: &&str| {
-        let mut texts = others.iter().flat_map(|step| &step.outline.said);
+        let mut texts = others.iter().flat_map(|step| &step.outline.messages);
         texts.any(|said| said.text().contains(sentence))
     };
     let shared: Vec<&str> = sentences(&opening).filter(asked).collect();
@@ -192,12 +192,12 @@ fn task(heard: &[Heard<'_>]) -> String {
 
 /// A delegate tool's result holds what was answered by who took its call up: the tool is that agent's.
 fn came_back(
-    step: &Heard<'_>,
+    step: &ObservedStep<'_>,
     taken: &HashMap<Mark, (&AgentName, String)>,
     answered: &HashMap<&AgentName, Vec<Mark>>,
     votes: &mut Votes,
 ) {
-    for message in step.outline.said.iter().rev().take_while(|message| message.role == Role::Tool) {
+    for message in step.outline.messages.iter().rev().take_while(|message| message.role == Role::Tool) {
         let call = message.answers_call.as_deref().and_then(id_mark);
         let Some((agent, name)) = call.and_then(|call| taken.get(&call)) else { continue };
         let words = answered.get(agent).map(Vec::as_slice).unwrap_or_default();
@@ -210,8 +210,8 @@ fn came_back(
 }
 
 /// The request follows a hand-off that names who goes on.
-fn hand_offs(step: &Heard<'_>, calls: &Callers<'_>, votes: &mut Votes) {
-    let Some(last) = step.outline.said.last() else { return };
+fn hand_offs(step: &ObservedStep<'_>, calls: &Callers<'_>, votes: &mut Votes) {
+    let Some(last) = step.outline.messages.last() else { return };
     let text = last.text();
     if let Some(name) = ACTIVE.captures(&text).and_then(|captures| captures.get(1)) {
         return vote(votes, step.agent, name.as_str(), (3, true), "a hand-off's result names it");
@@ -236,7 +236,7 @@ fn hand_offs(step: &Heard<'_>, calls: &Callers<'_>, votes: &mut Votes) {
 /// The first user text is what a delegate tool was called with. Only the request that takes the work up tells: later
 /// ones have it too, and so has whoever passed it on since.
 fn delegates<'a>(
-    step: &Heard<'a>,
+    step: &ObservedStep<'a>,
     tasks: &[DelegatedTask],
     votes: &mut Votes,
 ) -> Option<(Mark, (&'a AgentName, String))> {

@@ -15,9 +15,9 @@ fn proposed(steps: &[(&str, serde_json::Value, serde_json::Value)]) -> String {
             (AgentName::parse(agent).expect("a name"), asked, answered)
         })
         .collect();
-    let heard: Vec<Heard<'_>> = steps
+    let heard: Vec<ObservedStep<'_>> = steps
         .iter()
-        .map(|(agent, asked, answered)| Heard {
+        .map(|(agent, asked, answered)| ObservedStep {
             agent,
             outline: OpenaiChat.outline(asked.as_bytes()).expect("a request"),
             reply: OpenaiChat.read_reply(answered.as_bytes()).ok(),

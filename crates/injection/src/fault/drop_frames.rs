@@ -54,7 +54,7 @@ impl Fault for DropFrames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn words_are_lost() {
@@ -62,7 +62,7 @@ mod tests {
         for (surface, streamed, _, changed) in reshaped(&fault, Some("one two three four five six"), None) {
             assert_eq!(changed.is_ok(), streamed, "{surface:?}");
             if let Ok(changed) = changed {
-                let text = said(surface, streamed, &changed).0;
+                let text = reply_content(surface, streamed, &changed).0;
                 assert!(text.split(' ').count() < 6, "{surface:?}: {text}");
             }
         }

@@ -49,7 +49,7 @@ impl Fault for ReorderFrames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn words_change_places() {
@@ -58,7 +58,7 @@ mod tests {
             assert_eq!(changed.is_ok(), streamed, "{surface:?}");
             if let Ok(changed) = changed {
                 assert_eq!(changed.len(), body.len());
-                let (before, after) = (said(surface, streamed, &body).0, said(surface, streamed, &changed).0);
+                let (before, after) = (reply_content(surface, streamed, &body).0, reply_content(surface, streamed, &changed).0);
                 let sorted = |text: &str| {
                     let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
                     words.sort();

@@ -56,7 +56,7 @@ impl Fault for RepeatFrames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn words_are_said_twice() {
@@ -64,7 +64,7 @@ mod tests {
         for (surface, streamed, _, changed) in reshaped(&fault, Some("one two three four five six"), None) {
             match (streamed, changed) {
                 (true, Ok(changed)) => {
-                    let text = said(surface, streamed, &changed).0;
+                    let text = reply_content(surface, streamed, &changed).0;
                     assert_eq!(text.split(' ').count(), 7, "{surface:?}: {text}");
                 }
                 (false, Err(why)) => assert_eq!(why, "the reply is no event stream"),

@@ -86,7 +86,7 @@ impl SpoilAnswer {
     /// Alters the text that is there; tool calls stay.
     fn alter(&self, answer: &mut Answer, text: &str) {
         answer.message.set_text(match self.how {
-            Spoiling::Truncated => words::kept(text, self.keep),
+            Spoiling::Truncated => words::first_share(text, self.keep),
             Spoiling::Mojibake => words::mojibake(text),
             _ => String::new(),
         });
@@ -135,7 +135,7 @@ impl Fault for SpoilAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn every_way_on_every_surface() {
@@ -151,7 +151,7 @@ mod tests {
         ] {
             let fault: SpoilAnswer = toml::from_str(&format!("how = '{how}'")).expect(how);
             for (surface, streamed, _, changed) in reshaped(&fault, Some("It is 42 € and more."), None) {
-                let (text, _, reason) = said(surface, streamed, &changed.expect("changed"));
+                let (text, _, reason) = reply_content(surface, streamed, &changed.expect("changed"));
                 assert_eq!((text.as_str(), reason.as_deref()), (expected, Some(finish)), "{surface:?} {streamed} {how}");
             }
         }

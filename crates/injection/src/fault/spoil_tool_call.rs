@@ -122,7 +122,7 @@ impl SpoilToolCall {
 
     fn altered(&self, text: &str, draw: u64) -> String {
         match self.how {
-            CallSpoiling::Truncated => words::kept(text, self.keep),
+            CallSpoiling::Truncated => words::first_share(text, self.keep),
             CallSpoiling::Symbols => words::symbols(text, draw),
             CallSpoiling::Stale => words::stale(text),
             CallSpoiling::OtherEntity => words::other_entity(text, draw),
@@ -170,7 +170,7 @@ impl Fault for SpoilToolCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn every_way_on_every_surface() {
@@ -187,7 +187,7 @@ mod tests {
             let fault: SpoilToolCall = toml::from_str(&format!("how = '{how}'")).expect(how);
             let call = ("weather", r#"{"city": "Berlin and Rome", "year": 2026}"#);
             for (surface, streamed, _, changed) in reshaped(&fault, Some("I look."), Some(call)) {
-                let (text, calls, finish) = said(surface, streamed, &changed.expect("changed"));
+                let (text, calls, finish) = reply_content(surface, streamed, &changed.expect("changed"));
                 assert_eq!(text == words::TIMED_OUT, how == "lost");
                 match expected {
                     None => assert_eq!((calls.len(), finish.as_deref()), (0, Some("stop")), "{surface:?} {how}"),

@@ -56,14 +56,14 @@ impl Fault for StaleAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn the_earlier_answer_comes_again() {
         let fault = StaleAnswer { attempts: Attempts::All };
         for call in [None, Some(("add", "{}"))] {
             for (surface, streamed, _, changed) in reshaped(&fault, Some("It is 42."), call) {
-                let seen = said(surface, streamed, &changed.expect("changed"));
+                let seen = reply_content(surface, streamed, &changed.expect("changed"));
                 assert_eq!(seen, ("An earlier answer.".to_owned(), Vec::new(), Some("stop".to_owned())), "{surface:?}");
             }
         }

@@ -51,7 +51,7 @@ pub(super) fn reshaped(fault: &dyn Fault, text: Option<&str>, call: Option<(&str
 }
 
 /// The text and tool calls that a reply says.
-pub(super) fn said(
+pub(super) fn reply_content(
     surface: &dyn Surface,
     streamed: bool,
     body: &[u8],

@@ -32,7 +32,7 @@ pub(super) fn mojibake(text: &str) -> String {
 }
 
 /// The first part of a text, this share of its characters.
-pub(super) fn kept(text: &str, share: f64) -> String {
+pub(super) fn first_share(text: &str, share: f64) -> String {
     let count = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     let most = f64::from(count) * share;
     text.chars().zip(1u32..).take_while(|(_, length)| f64::from(*length) <= most).map(|(c, _)| c).collect()

@@ -79,13 +79,13 @@ impl Fault for WrongFinish {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::testing::{reshaped, said};
+    use crate::fault::testing::{reshaped, reply_content};
 
     #[test]
     fn the_reason_changes_and_the_text_stays() {
         let fault = WrongFinish { reason: FinishReason::Length, attempts: Attempts::All };
         for (surface, streamed, _, changed) in reshaped(&fault, Some("It is 42."), None) {
-            let (text, _, finish) = said(surface, streamed, &changed.expect("changed"));
+            let (text, _, finish) = reply_content(surface, streamed, &changed.expect("changed"));
             assert_eq!((text.as_str(), finish.as_deref()), ("It is 42.", Some("length")), "{surface:?} {streamed}");
         }
     }

@@ -57,7 +57,7 @@ pub struct NegateVerdict {}
 
 impl Manipulator for NegateVerdict {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let offered = said_in(context.conversation);
+        let offered = conversation_text(context.conversation);
         let mut found = false;
         for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
             let shape = shape(text, &context.conversation.format)?;
@@ -87,7 +87,7 @@ impl Manipulator for NegateVerdict {
 }
 
 /// Everything that the conversation says, in lower case: where an alternative to a verdict may be offered.
-fn said_in(conversation: &Conversation) -> String {
+fn conversation_text(conversation: &Conversation) -> String {
     let texts = conversation.messages.iter().map(crate::surface::Message::text);
     texts.collect::<Vec<_>>().join("\n").to_lowercase()
 }

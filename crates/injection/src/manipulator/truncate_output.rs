@@ -74,7 +74,7 @@ impl Manipulator for TruncateOutput {
                 answer.message.set_text(cut);
             }
             TextShape::Text => {
-                let Some(mut left) = self.kept(&text) else {
+                let Some(mut left) = self.kept_length(&text) else {
                     return not_applicable(format!("the answer has only {} characters", text.chars().count()));
                 };
                 for part in answer.message.texts_mut() {
@@ -107,7 +107,7 @@ impl Manipulator for TruncateOutput {
 
 impl TruncateOutput {
     /// How many characters of the text stay; `None` when that is all of them.
-    fn kept(&self, text: &str) -> Option<usize> {
+    fn kept_length(&self, text: &str) -> Option<usize> {
         let count = text.chars().count();
         #[expect(
             clippy::cast_possible_truncation,
@@ -130,7 +130,7 @@ impl TruncateOutput {
             }
             None
         });
-        let kept: String = longest.chars().take(self.kept(&longest)?).collect();
+        let kept: String = longest.chars().take(self.kept_length(&longest)?).collect();
         let mut first = true;
         let cut = json_text::edit_strings(text, |string| {
             (string == longest && std::mem::take(&mut first)).then(|| kept.clone())

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::OnceLock};
 use super::{
     Precondition, preconditions,
     words::{
-        gives_role, gives_verdict, is_prose, is_told_to_check, is_told_to_rule, names_ending, reaches_ending,
+        gives_role, gives_verdict, instructs_to_check, instructs_to_rule, is_prose, names_ending, reaches_ending,
         reasons_and_concludes, speaks_of_checking,
     },
 };
@@ -60,7 +60,9 @@ impl ObservedCall<'_> {
                 let own = self.earlier.iter().any(|(agent, _)| agent == self.agent);
                 request.map(|request| own || self.has_history(request))
             }
-            Precondition::Ending => by_reply(request.map(|request| names_ending(&asked(request))), reaches_ending),
+            Precondition::Ending => {
+                by_reply(request.map(|request| names_ending(&instruction_text(request))), reaches_ending)
+            }
             Precondition::PeerInput => request.map(|request| self.has_peer_input(request)),
             Precondition::LaterPeer => self.later.map(|later| later.iter().any(|agent| agent != self.agent)),
             Precondition::LaterCall => self.later.map(|later| !later.is_empty()),
@@ -69,12 +71,12 @@ impl ObservedCall<'_> {
                 if answer.message.tool_calls.is_empty() { reasons_and_concludes(&text) } else { is_prose(&text) }
             }),
             Precondition::Checking => {
-                by_reply(request.map(|request| is_told_to_check(&instructions(request))), |text| {
+                by_reply(request.map(|request| instructs_to_check(&instructions(request))), |text| {
                     speaks_of_checking(text) || gives_verdict(text)
                 })
             }
             Precondition::Verdict => {
-                by_reply(request.map(|request| is_told_to_rule(&instructions(request))), gives_verdict)
+                by_reply(request.map(|request| instructs_to_rule(&instructions(request))), gives_verdict)
             }
         }
     }
@@ -128,13 +130,13 @@ fn instructions(request: &Conversation) -> String {
 }
 
 /// What the agent is told and asked: all but its own turns and what tools said.
-fn asked(request: &Conversation) -> String {
+fn instruction_text(request: &Conversation) -> String {
     let spoken = request.messages.iter().filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
     spoken.map(Message::text).collect::<Vec<_>>().join("\n")
 }
 
 fn has_words(request: &Conversation) -> bool {
-    is_prose(&asked(request))
+    is_prose(&instruction_text(request))
 }
 
 /// A call of a recorded run, read.

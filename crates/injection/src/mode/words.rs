@@ -93,13 +93,13 @@ fn holds_verdict(value: &Value) -> bool {
 }
 
 /// Whether instructions tell the agent to check work.
-pub(super) fn is_told_to_check(instructions: &str) -> bool {
+pub(super) fn instructs_to_check(instructions: &str) -> bool {
     let orders = |found: regex::Captures<'_>| found.get(1).is_none();
-    TOLD_TO_CHECK.captures_iter(instructions).any(orders) || is_told_to_rule(instructions)
+    TOLD_TO_CHECK.captures_iter(instructions).any(orders) || instructs_to_rule(instructions)
 }
 
 /// Whether instructions tell the agent to give a verdict.
-pub(super) fn is_told_to_rule(instructions: &str) -> bool {
+pub(super) fn instructs_to_rule(instructions: &str) -> bool {
     TOLD_TO_RULE.is_match(instructions)
 }
 
@@ -189,7 +189,7 @@ mod tests {
             ("Your work is checked later by others.", false, false),
         ] {
             assert_eq!(
-                (is_told_to_check(instructions), is_told_to_rule(instructions)),
+                (instructs_to_check(instructions), instructs_to_rule(instructions)),
                 (checks, rules),
                 "{instructions}"
             );

@@ -150,7 +150,7 @@ fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run
             )
         }
         Miss::Unresolved => format!("`{}` needs a recorded run", when.counted_by()),
-        Miss::CannotBeTold => format!("nearest {at}: whether that is a call of its own cannot be told"),
+        Miss::Undecided => format!("nearest {at}: whether that is a call of its own cannot be told"),
         Miss::Call => {
             let aimed = |step: &&Step| injection.aims_at(step.attribution.agent.as_str(), step.attribution.instance);
             let calls = run.steps.iter().filter(aimed);

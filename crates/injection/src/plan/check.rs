@@ -131,7 +131,7 @@ impl PlanCheck {
                 outcome.errors.push(why);
                 continue;
             }
-            let edited = self.told(&mut outcome.questions, |adaptive| {
+            let edited = self.with_answer(&mut outcome.questions, |adaptive| {
                 let context = Context {
                     agent: &self.agent,
                     conversation: &asked,
@@ -179,7 +179,7 @@ impl PlanCheck {
     }
 
     /// Makes an edit; where it asks a model, the check's own answer is handed back, once. The question is noted.
-    pub(super) fn told<T>(
+    pub(super) fn with_answer<T>(
         &self,
         questions: &mut Vec<String>,
         edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
@@ -192,7 +192,7 @@ impl PlanCheck {
         let Some((text, calls)) = &self.rewrite else {
             return Err("it asks a model: give what the model answers in `rewrite`".to_owned());
         };
-        let answers = [(question, said(text, calls))];
+        let answers = [(question, model_answer(text, calls))];
         match edit(Adaptive { answers: &answers, ..Adaptive::default() }) {
             Err(ManipulatorError::Ask(again)) => Err(refusal_of(&again)),
             other => other.map_err(|error| error.to_string()),
@@ -269,7 +269,7 @@ impl CheckOutcome {
 }
 
 /// An answer of the manipulator's model, in the form that it is asked for.
-fn said(text: &str, calls: &[ToolCall]) -> String {
+fn model_answer(text: &str, calls: &[ToolCall]) -> String {
     let calls = calls.iter().map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}));
     let calls: Vec<_> = calls.collect();
     json!({"edited_text": text, "calls": calls, "does_not_apply": null, "how_it_is_the_mode": "as the check has it"})

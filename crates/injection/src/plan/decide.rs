@@ -72,7 +72,7 @@ pub enum Miss {
     /// It counts in a recorded run, and none was given.
     Unresolved,
     /// It counts calls, and whether this is a call of its own cannot be told.
-    CannotBeTold,
+    Undecided,
     /// `call`, `every` or `first` name other calls.
     Call,
     /// `step` or `last_n` came to other calls.
@@ -166,7 +166,7 @@ pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Res
     holds(injection.agents.matches(facts.agent), Miss::Agent)?;
     holds(injection.aims_at(facts.agent, facts.instance), Miss::Instance)?;
     holds(!when.is_unresolved(), Miss::Unresolved)?;
-    holds(!(facts.ambiguous && when.counts_calls()), Miss::CannotBeTold)?;
+    holds(!(facts.ambiguous && when.counts_calls()), Miss::Undecided)?;
     holds(when.allows_call(facts.call), Miss::Call)?;
     let is_target = |targets: &Vec<super::Target>| {
         targets

@@ -58,7 +58,7 @@ impl fmt::Display for PlanError {
             if number > 0 {
                 formatter.write_str("\n\nerror: ")?;
             }
-            let place = SpanPlace::of(&self.text, &problem.span);
+            let place = SpanPlace::locate(&self.text, &problem.span);
             write!(
                 formatter,
                 "{}:{}:{}: {}",
@@ -100,7 +100,7 @@ struct SpanPlace {
 }
 
 impl SpanPlace {
-    fn of(text: &str, span: &Range<usize>) -> Self {
+    fn locate(text: &str, span: &Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start.min(text.len()));
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What an edit says, in terms that every surface has.
-type Said = Vec<(String, Vec<(String, String)>)>;
+type EditSummary = Vec<(String, Vec<(String, String)>)>;
 
 /// Plays an example on a surface: nothing where it works whole and streamed alike, otherwise why it cannot.
 fn play(surface: &dyn Surface, injection: &Injection, check: &PlanCheck) -> Result<(), String> {
@@ -33,8 +33,9 @@ fn play(surface: &dyn Surface, injection: &Injection, check: &PlanCheck) -> Resu
     };
     match (&injection.operator, &check.answer) {
         (Operator::Manipulator { side: Side::Request, .. }, _) => {
-            let after = check
-                .told(&mut Vec::new(), |adaptive| injection.edit_request(&asked, &Context { adaptive, ..context }))?;
+            let after = check.with_answer(&mut Vec::new(), |adaptive| {
+                injection.edit_request(&asked, &Context { adaptive, ..context })
+            })?;
             let written = surface.write_request(&body, &asked, &after).map_err(|error| reason(&error))?;
             let read = surface.read_request(&written).expect("still a request");
             assert_eq!(asked_for(surface, &read), asked_for(surface, &after), "{surface:?} {}", injection.name);
@@ -55,7 +56,7 @@ fn reply(
     context: &Context<'_>,
 ) -> Result<(), String> {
     let edit = |said: &Reply| {
-        check.told(&mut Vec::new(), |adaptive| injection.edit_reply(said, &Context { adaptive, ..*context }))
+        check.with_answer(&mut Vec::new(), |adaptive| injection.edit_reply(said, &Context { adaptive, ..*context }))
     };
     let usage = Some(Usage { input: 9, output: 9 });
     let said = Reply { id: "chatcmpl-1".to_owned(), answers: vec![answer.clone()], usage, ..Reply::default() };
@@ -89,7 +90,7 @@ fn asked_for(surface: &dyn Surface, conversation: &Conversation) -> impl Partial
     (messages, tools, tool_choice, (model, max_tokens, stop, sampling))
 }
 
-fn answered(reply: &Reply) -> Said {
+fn answered(reply: &Reply) -> EditSummary {
     reply.answers.iter().map(|answer| (answer.message.text(), calls(&answer.message.tool_calls))).collect()
 }
 

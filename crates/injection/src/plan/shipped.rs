@@ -16,7 +16,7 @@ pub struct ShippedPlan {
 
 impl ShippedPlan {
     /// What it does: the comment that it begins with.
-    pub fn about(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
     }
 
@@ -93,7 +93,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), plans.len());
-        assert!(plans.iter().all(|plan| plan.about().len() > 10));
+        assert!(plans.iter().all(|plan| plan.description().len() > 10));
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl Assembly {
             ending: None,
             reply: Bytes::new(),
             reply_delivered: None,
-            reply_fuller: None,
+            reply_with_logprobs: None,
             streamed: false,
             first_byte_us: None,
             last_byte_us: None,
@@ -280,7 +280,7 @@ impl Assembly {
     }
 
     fn manipulator(&mut self, record: ManipulatorRecord<'_>) -> Result<(), String> {
-        let ManipulatorRecord { step, attempt, injection, operator, why, nothing, asked } = record;
+        let ManipulatorRecord { step, attempt, injection, operator, why, nothing, question: asked } = record;
         let operator = operator.into_owned();
         if let Some(asked) = asked {
             let question = self.library.body(&asked.question)?.bytes;
@@ -313,7 +313,7 @@ impl Assembly {
         let request = close.request.as_ref().map(|body| self.library.body(body)).transpose()?;
         let reply = close.reply.as_ref().map(|body| self.library.body(body)).transpose()?;
         let delivered = close.delivered.as_ref().map(|body| self.library.body(body)).transpose()?;
-        let fuller = close.fuller.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let fuller = close.reply_with_logprobs.as_ref().map(|body| self.library.body(body)).transpose()?;
         let bodies = [&request, &reply, &delivered, &fuller];
         let exact = !close.truncated && bodies.into_iter().flatten().all(|body| body.exact);
         let request =
@@ -330,7 +330,7 @@ impl Assembly {
         attempt.usage = close.usage;
         attempt.uninspected = close.uninspected;
         attempt.reply_delivered = delivered.map(|body| body.bytes);
-        attempt.reply_fuller = fuller.map(|body| body.bytes);
+        attempt.reply_with_logprobs = fuller.map(|body| body.bytes);
         if let Some(request) = request {
             step.request = request;
         }

@@ -10,12 +10,12 @@ pub(super) struct ContentHash(u128);
 
 impl ContentHash {
     /// The hash of these bytes.
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(super) fn compute(bytes: &[u8]) -> Self {
         Self(twox_hash::XxHash3_128::oneshot(bytes))
     }
 
     /// The same hash, known already.
-    pub(super) fn known(hash: u128) -> Self {
+    pub(super) fn from_raw(hash: u128) -> Self {
         Self(hash)
     }
 
@@ -73,14 +73,14 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn its_digits_are_those_of_the_number(number: u128) {
-            let hex = ContentHash::known(number).hex();
+            let hex = ContentHash::from_raw(number).hex();
             proptest::prop_assert_eq!(String::from_utf8_lossy(&hex), format!("{number:032x}"));
         }
     }
 
     #[test]
     fn hex_reads_back_and_nothing_else_does() {
-        let hash = ContentHash::of(b"some text");
+        let hash = ContentHash::compute(b"some text");
         assert_eq!(std::str::from_utf8(&hash.hex()).expect("ASCII"), hash.to_string());
         assert_eq!(ContentHash::parse(&hash.to_string()), Some(hash));
         for bad in ["", "00", "../../../../../../etc/passwd____", &hash.to_string().to_uppercase()] {

@@ -21,7 +21,7 @@ const SECRET_VARIABLES: &[&str] =
 const VARIABLE_MIN: usize = 16;
 
 /// Whether a header of this name, in lower case, is stored as it is.
-pub(super) fn is_kept(name: &str) -> bool {
+pub(super) fn is_stored(name: &str) -> bool {
     matches!(
         name,
         "accept"
@@ -104,7 +104,7 @@ mod tests {
             "OpenAI-Api-Key",
             "x-portkey-api-key",
         ] {
-            assert!(is_credential(name) && !is_kept(&name.to_ascii_lowercase()), "{name}");
+            assert!(is_credential(name) && !is_stored(&name.to_ascii_lowercase()), "{name}");
         }
         for name in [
             "openai-organization",
@@ -113,7 +113,7 @@ mod tests {
             "x-aegis-agent",
             "content-type",
         ] {
-            assert!(is_kept(name), "{name}");
+            assert!(is_stored(name), "{name}");
         }
         assert!(!is_credential("idempotency-key"));
     }

@@ -55,11 +55,11 @@ pub(super) struct Library {
 
 /// Bodies as they stand in a log: what one shares with an earlier one is held once.
 #[derive(Debug, Default)]
-pub(super) struct Bodies(HashMap<ContentHash, KeptEnds>);
+pub(super) struct Bodies(HashMap<ContentHash, BodyDelta>);
 
 /// One of them: the start of its parent, its own middle, the end of its parent.
 #[derive(Debug)]
-struct KeptEnds {
+struct BodyDelta {
     parent: Option<ContentHash>,
     shared: usize,
     middle: Bytes,
@@ -109,7 +109,7 @@ impl Bodies {
         Ok(bytes.into())
     }
 
-    fn get(&self, hash: ContentHash) -> Result<&KeptEnds, String> {
+    fn get(&self, hash: ContentHash) -> Result<&BodyDelta, String> {
         self.0.get(&hash).ok_or_else(|| format!("body `{hash}` is not in the log"))
     }
 }
@@ -127,7 +127,7 @@ impl Library {
     }
 
     /// A body's bytes that stand in the log.
-    fn known(&self, hash: ContentHash) -> Result<Bytes, String> {
+    fn read_body(&self, hash: ContentHash) -> Result<Bytes, String> {
         let whole = self.whole.iter().rev().find(|(known, _)| *known == hash);
         whole.map_or_else(|| self.bodies.bytes(hash), |(_, bytes)| Ok(bytes.clone()))
     }
@@ -144,7 +144,7 @@ impl Library {
     pub(super) fn add_text(&mut self, record: TextRecord<'_>) -> Result<(), String> {
         let mut escaped = Vec::with_capacity(record.text.len());
         Style::Minimal.escape(&record.text, &mut escaped);
-        if ContentHash::of(&escaped) != record.hash {
+        if ContentHash::compute(&escaped) != record.hash {
             return Err(format!("the text does not fit its hash `{}`", record.hash));
         }
         self.texts.insert(record.hash, record.text.into_owned());
@@ -155,15 +155,15 @@ impl Library {
     pub(super) fn body(&mut self, record: &BodyRecord<'_>) -> Result<Body, String> {
         let refers = record.parent.is_none() && record.segs.is_empty() && record.frames.is_empty();
         if refers && record.len > 0 {
-            let bytes = self.known(record.hash)?;
-            let KeptEnds { exact, frames, .. } = self.bodies.get(record.hash)?;
+            let bytes = self.read_body(record.hash)?;
+            let BodyDelta { exact, frames, .. } = self.bodies.get(record.hash)?;
             return Ok(Body { hash: Some(record.hash), bytes, exact: *exact, frames: frames.clone() });
         }
         if record.len > LONGEST {
             return Err(format!("a body of {} bytes is too long", record.len));
         }
         let lost = |parent| move |_| format!("parent body `{parent}` is not in the log");
-        let parent = record.parent.map(|parent| self.known(parent).map_err(lost(parent))).transpose()?;
+        let parent = record.parent.map(|parent| self.read_body(parent).map_err(lost(parent))).transpose()?;
         let parent = parent.unwrap_or_default();
         let mut middle = Vec::new();
         for segment in &record.segs {
@@ -177,7 +177,7 @@ impl Library {
         let end = parent.get(parent.len().checked_sub(shared_end).ok_or(too_much)?..).unwrap_or_default();
         let bytes = if parent.is_empty() { middle.clone() } else { [start, middle.as_ref(), end].concat().into() };
         let len = bytes.len();
-        if len as u64 != record.len || ContentHash::of(&bytes) != record.hash {
+        if len as u64 != record.len || ContentHash::compute(&bytes) != record.hash {
             return Err(format!("the body does not fit its hash `{}`", record.hash));
         }
         let exact = record.redacted.is_empty() && record.cut_from.is_none();
@@ -185,9 +185,9 @@ impl Library {
         let parent = record.parent.filter(|_| shared + shared_end > 0);
         let depth = parent.and_then(|parent| self.bodies.get(parent).ok()).map_or(0, |parent| parent.depth + 1);
         let kept = if depth > DEEPEST + len / BYTES_A_LEVEL {
-            KeptEnds { parent: None, shared: 0, middle: bytes.clone(), shared_end: 0, len, depth: 0, exact, frames }
+            BodyDelta { parent: None, shared: 0, middle: bytes.clone(), shared_end: 0, len, depth: 0, exact, frames }
         } else {
-            KeptEnds { parent, shared, middle, shared_end, len, depth, exact, frames }
+            BodyDelta { parent, shared, middle, shared_end, len, depth, exact, frames }
         };
         self.bodies.0.entry(record.hash).or_insert(kept);
         self.hold(record.hash, bytes);
@@ -238,7 +238,7 @@ impl Library {
         let path = self.blobs.join(blob.to_string());
         let content = disk::read_whole(&path, LONGEST).map_err(|error| super::log::error_text(&error))?;
         let content = content.ok_or_else(|| format!("blob `{blob}` is missing"))?;
-        if ContentHash::of(&content) != blob {
+        if ContentHash::compute(&content) != blob {
             return Err(format!("blob `{blob}` does not fit its name"));
         }
         bytes.extend_from_slice(&content);

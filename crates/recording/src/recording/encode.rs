@@ -65,12 +65,12 @@ impl Encoder {
     ) -> Prepared {
         let raw = body.slice(..body.len().min(self.longest));
         let hash = hash.filter(|_| raw.len() == body.len());
-        let raw_hash = hash.unwrap_or_else(|| ContentHash::of(&raw));
+        let raw_hash = hash.unwrap_or_else(|| ContentHash::compute(&raw));
         let (known, ring) = self.recent.look(raw_hash);
         let known = known.or_else(|| beside.filter(|other| other.raw_hash == raw_hash).map(|other| other.hash));
         let cut_from = (raw.len() < body.len()).then_some(body.len());
         if let Some(hash) = known {
-            return Prepared { is_known: true, cut_from, ..Prepared::of(raw, raw_hash, hash) };
+            return Prepared { is_known: true, cut_from, ..Prepared::by_hash(raw, raw_hash, hash) };
         }
         let shared = best(&raw, beside.map(|other| &other.remembered), if grows { &ring } else { &[] });
         let mut shared = shared.filter(|shared| shared.prefix + shared.suffix >= WORTH && shared.parent.hash.is_some());
@@ -114,7 +114,7 @@ impl Encoder {
     /// Prepares an event stream: pieces with their arrival in µs.
     pub(super) fn prepare_stream(&self, body: &Bytes, pieces: &[(Bytes, u64)]) -> Prepared {
         let raw = body.slice(..body.len().min(self.longest));
-        let raw_hash = ContentHash::of(&raw);
+        let raw_hash = ContentHash::compute(&raw);
         let mut frames = frames::split(&raw, pieces);
         let mut masked = self.redactor.find(&raw, 0..raw.len());
         masked.extend(spread::in_stream(&raw, &frames, &self.redactor));
@@ -125,7 +125,7 @@ impl Encoder {
         }
         let cut_from = (raw.len() < body.len()).then_some(body.len());
         let remembered = Arc::new(RememberedBody { raw: raw.clone(), hash: Some(hash), masked, marks: Vec::new() });
-        Prepared { stored, frames, cut_from, remembered, ..Prepared::of(raw, raw_hash, hash) }
+        Prepared { stored, frames, cut_from, remembered, ..Prepared::by_hash(raw, raw_hash, hash) }
     }
 
     /// Takes note of a body that was written. Only what requests may grow from is worth keeping whole.
@@ -180,7 +180,7 @@ impl Encoder {
 
 impl Prepared {
     /// A body that is only named.
-    fn of(raw: Bytes, raw_hash: ContentHash, hash: ContentHash) -> Self {
+    fn by_hash(raw: Bytes, raw_hash: ContentHash, hash: ContentHash) -> Self {
         Self {
             stored: raw,
             raw_hash,
@@ -222,7 +222,7 @@ impl Prepared {
     /// The runs of bytes that go to files of their own.
     pub(super) fn blobs(&self) -> impl Iterator<Item = (ContentHash, &[u8])> {
         let runs = self.pieces.iter().filter(|piece| is_blob(piece)).map(|piece| self.bytes(&piece.range));
-        runs.map(|bytes| (ContentHash::of(bytes), bytes))
+        runs.map(|bytes| (ContentHash::compute(bytes), bytes))
     }
 
     fn spans(&self) -> Vec<(u64, u64)> {
@@ -233,8 +233,8 @@ impl Prepared {
         match &piece.text {
             Some(PieceText { hash, style: Style::Minimal, .. }) => Segment::Minimal((*hash,)),
             Some(PieceText { hash, style, .. }) => Segment::Styled((*hash, style.number())),
-            None if is_blob(piece) => Segment::Blob { blob: ContentHash::of(self.bytes(&piece.range)) },
-            None => Segment::of(self.bytes(&piece.range)),
+            None if is_blob(piece) => Segment::Blob { blob: ContentHash::compute(self.bytes(&piece.range)) },
+            None => Segment::literal(self.bytes(&piece.range)),
         }
     }
 
@@ -254,7 +254,7 @@ fn stored(raw: &Bytes, raw_hash: ContentHash, masked: &[Range<usize>]) -> (Bytes
     }
     let mut bytes = raw.to_vec();
     redact::mask(&mut bytes, masked);
-    let hash = ContentHash::of(&bytes);
+    let hash = ContentHash::compute(&bytes);
     (bytes.into(), hash)
 }
 

@@ -100,7 +100,7 @@ pub struct ManipulatorFailed<'a> {
 
 /// A manipulator asked its model.
 #[derive(Debug, Clone, Copy)]
-pub struct ManipulatorAsked<'a> {
+pub struct ManipulatorCall<'a> {
     /// Step of the run.
     pub step: StepIndex,
     /// Attempt of the step.
@@ -148,7 +148,7 @@ pub enum Captured<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamedRequest {
     /// Its beginning.
-    pub kept: Bytes,
+    pub prefix: Bytes,
     /// How long it was, in bytes.
     pub length: u64,
 }
@@ -177,7 +177,7 @@ pub struct Close<'a> {
     /// The body that the client got, where it differs from the upstream's.
     pub delivered: Option<&'a Bytes>,
     /// The reply as the upstream sent it, where it was asked for more than the client asked for; `reply` is then without that.
-    pub fuller: Option<&'a Bytes>,
+    pub reply_with_logprobs: Option<&'a Bytes>,
     /// Token counts as the upstream said them.
     pub usage: Option<Usage>,
     /// Why the model stopped, in the API's word.

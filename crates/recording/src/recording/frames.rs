@@ -38,7 +38,7 @@ impl Frame {
     /// Its record.
     pub(super) fn record<'a>(&self, stream: &'a [u8]) -> (u64, u64, u64, Segment<'a>) {
         let middle = stream.get(self.middle.clone()).unwrap_or_default();
-        (self.at, self.prefix as u64, self.suffix as u64, Segment::of(middle))
+        (self.at, self.prefix as u64, self.suffix as u64, Segment::literal(middle))
     }
 }
 

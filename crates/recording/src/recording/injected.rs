@@ -5,10 +5,10 @@ use std::sync::PoisonError;
 use bytes::Bytes;
 
 use super::{
-    Inject, ManipulatorAsked, ManipulatorFailed, RecordingError,
+    Inject, ManipulatorCall, ManipulatorFailed, RecordingError,
     encode::Prepared,
     log::Queued,
-    record::{AskedRecord, InjectRecord, ManipulatorRecord, Record},
+    record::{InjectRecord, ManipulatorRecord, QuestionRecord, Record},
     recorder::Recorder,
     share,
 };
@@ -59,7 +59,7 @@ impl Recorder {
     pub fn manipulator_failed(&self, failed: ManipulatorFailed<'_>) -> Result<(), RecordingError> {
         let ManipulatorFailed { step, attempt, injection, operator, why, nothing } = failed;
         let (operator, why) = (operator.into(), Some(self.encoder.redactor.text(why)));
-        let record = ManipulatorRecord { step, attempt, injection, operator, why, nothing, asked: None };
+        let record = ManipulatorRecord { step, attempt, injection, operator, why, nothing, question: None };
         self.write(&Record::Manipulator(record), &[])
     }
 
@@ -67,7 +67,7 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::open`].
-    pub fn manipulator_asked(&self, asked: ManipulatorAsked<'_>) -> Result<(), RecordingError> {
+    pub fn record_manipulator_call(&self, asked: ManipulatorCall<'_>) -> Result<(), RecordingError> {
         let redactor = &self.encoder.redactor;
         let question = self.encoder.prepare(asked.question, true, None, None);
         let answer = asked.answer.map(|body| self.encoder.prepare(body, false, None, None));
@@ -78,7 +78,7 @@ impl Recorder {
             operator: asked.operator.into(),
             why: None,
             nothing: false,
-            asked: Some(Box::new(AskedRecord {
+            question: Some(Box::new(QuestionRecord {
                 upstream: asked.upstream.into(),
                 model: asked.model.into(),
                 template: asked.template.into(),

@@ -20,7 +20,7 @@ use super::{
     RecordingError,
     content_hash::ContentHash,
     disk::Disk,
-    known::Known,
+    hash_cache::HashCache,
     line,
     recover::Recovered,
     rolled::{Roll, Rolled},
@@ -64,7 +64,7 @@ pub(super) struct LogState {
     pub(super) roll: Roll,
     next: u64,
     /// Texts that stand in the log already, or are sure to before any record that is written from now on.
-    texts: Known<()>,
+    texts: HashCache<()>,
     /// Lines that wait for the next write, and how many bytes are whole lines: a record that panics halfway is none.
     queue: Vec<u8>,
     whole: usize,

@@ -23,10 +23,10 @@ impl Redactor {
     #[must_use]
     pub fn for_process(self) -> Self {
         let mut known = OF_PROCESS.write().unwrap_or_else(PoisonError::into_inner);
-        let heard = known.as_ref().and_then(|known| known.0.heard.clone());
+        let heard = known.as_ref().and_then(|known| known.0.client_credentials.clone());
         let made = match (Arc::try_unwrap(self.0), heard) {
-            (Ok(parts), Some(heard)) if parts.heard.is_some() => {
-                Self(Arc::new(RedactorParts { heard: Some(heard), ..parts }))
+            (Ok(parts), Some(heard)) if parts.client_credentials.is_some() => {
+                Self(Arc::new(RedactorParts { client_credentials: Some(heard), ..parts }))
             }
             (Ok(parts), _) => Self(Arc::new(parts)),
             (Err(shared), _) => Self(shared),

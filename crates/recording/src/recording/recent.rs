@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{content_hash::ContentHash, known::Known, share};
+use super::{content_hash::ContentHash, hash_cache::HashCache, share};
 
 /// Most bodies that are kept.
 const MOST: usize = 64;
@@ -61,12 +61,12 @@ struct RecentState {
     ring: Arc<Ring>,
     bytes: usize,
     /// By the hash of a body's raw bytes: the hash under which they stand in the log.
-    known: Known<ContentHash>,
+    by_raw_hash: HashCache<ContentHash>,
 }
 
 impl Default for RecentState {
     fn default() -> Self {
-        Self { ring: Arc::default(), bytes: 0, known: Known::new(NAMES) }
+        Self { ring: Arc::default(), bytes: 0, by_raw_hash: HashCache::new(NAMES) }
     }
 }
 
@@ -74,12 +74,12 @@ impl RecentBodies {
     /// The name of an equal body in the log, if there is one, and the ring as it is now.
     pub(super) fn look(&self, raw: ContentHash) -> (Option<ContentHash>, Arc<Ring>) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        (inner.known.get(raw), Arc::clone(&inner.ring))
+        (inner.by_raw_hash.get(raw), Arc::clone(&inner.ring))
     }
 
     /// Only remembers that these raw bytes stand in the log.
     pub(super) fn know(&self, raw: ContentHash, stored: ContentHash) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).known.insert(raw, stored);
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).by_raw_hash.insert(raw, stored);
     }
 
     /// Takes in a body that was just written. It replaces the one that it extends.

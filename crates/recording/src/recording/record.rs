@@ -122,12 +122,13 @@ pub(super) struct ManipulatorRecord<'a> {
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) nothing: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<Box<AskedRecord<'a>>>,
+    #[serde(rename = "asked")]
+    pub(super) question: Option<Box<QuestionRecord<'a>>>,
 }
 
 /// A question to the manipulator's model, and its answer, as they went over the wire.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct AskedRecord<'a> {
+pub(super) struct QuestionRecord<'a> {
     pub(super) upstream: Text<'a>,
     pub(super) model: Text<'a>,
     pub(super) template: Text<'a>,
@@ -182,7 +183,8 @@ pub(super) struct CloseRecord<'a> {
     pub(super) delivered: Option<BodyRecord<'a>>,
     /// The reply with what only the recorder asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) fuller: Option<BodyRecord<'a>>,
+    #[serde(rename = "fuller")]
+    pub(super) reply_with_logprobs: Option<BodyRecord<'a>>,
 }
 
 /// Words about the run: what happened to the recording itself.
@@ -265,7 +267,7 @@ pub(super) enum Segment<'a> {
 
 impl<'a> Segment<'a> {
     /// These bytes themselves.
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn literal(bytes: &'a [u8]) -> Self {
         match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => Self::Literal(Cow::Borrowed(text)),
             Err(_) => Self::Opaque { b64: base64::engine::general_purpose::STANDARD.encode(bytes).into() },

@@ -160,10 +160,10 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn queue_open(&self, open: Open<'_>) -> Result<Queued, RecordingError> {
-        self.encoder.redactor.hear(open.path, open.headers);
+        self.encoder.redactor.add_credentials(open.path, open.headers);
         let attribution = self.encoder.redactor.attribution(open.attribution);
         let agent = attribution.agent.clone();
-        let hash = open.body_hash.map(ContentHash::known);
+        let hash = open.body_hash.map(ContentHash::from_raw);
         let body = open.body.map(|body| self.encoder.prepare(body, true, hash, None));
         let record = Record::Open(OpenRecord {
             step: open.step,
@@ -227,7 +227,7 @@ impl Recorder {
     /// As [`Recorder::open`].
     pub fn queue_close(&self, close: Close<'_>) -> Result<Queued, RecordingError> {
         let encoder = &self.encoder;
-        let request = close.streamed_request.map(|body| encoder.prepare_beginning(&body.kept, body.length));
+        let request = close.streamed_request.map(|body| encoder.prepare_beginning(&body.prefix, body.length));
         let (reply, streamed) = match close.reply {
             Captured::Nothing | Captured::Uninspected(_) => (None, false),
             Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), false, None, None)), false),
@@ -237,7 +237,7 @@ impl Recorder {
             }
         };
         let delivered = close.delivered.map(|body| encoder.prepare(body, false, None, reply.as_ref()));
-        let fuller = close.fuller.map(|body| encoder.prepare(body, false, None, reply.as_ref()));
+        let fuller = close.reply_with_logprobs.map(|body| encoder.prepare(body, false, None, reply.as_ref()));
         let record = Record::Close(Box::new(CloseRecord {
             step: close.step,
             attempt: close.attempt,
@@ -258,7 +258,7 @@ impl Recorder {
             request: request.as_ref().map(Prepared::record),
             reply: reply.as_ref().map(Prepared::record),
             delivered: delivered.as_ref().map(Prepared::record),
-            fuller: fuller.as_ref().map(Prepared::record),
+            reply_with_logprobs: fuller.as_ref().map(Prepared::record),
         }));
         let bodies =
             [(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false), (fuller.as_ref(), false)];

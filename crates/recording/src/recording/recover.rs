@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 use super::{
     RecordingError,
     disk::{self, Disk},
+    hash_cache::{HashCache, TEXTS},
     head::{Head, Unsealed, read_unsealed},
-    known::{Known, TEXTS},
     record::Record,
     scan::{corrupt, scan},
 };
@@ -17,7 +17,7 @@ pub(super) struct Recovered {
     /// Its records.
     pub(super) records: u64,
     /// Its latest texts.
-    pub(super) texts: Known<()>,
+    pub(super) texts: HashCache<()>,
     /// Steps per agent.
     pub(super) agents: BTreeMap<String, u64>,
     /// Exchanges that were opened.
@@ -36,7 +36,7 @@ impl Default for Recovered {
     fn default() -> Self {
         Self {
             records: 0,
-            texts: Known::new(TEXTS),
+            texts: HashCache::new(TEXTS),
             agents: BTreeMap::new(),
             exchanges: 0,
             closed: 0,

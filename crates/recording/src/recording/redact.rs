@@ -18,9 +18,9 @@ use serde_json::Value;
 
 use super::{
     RecordingError,
-    credentials::{is_credential, is_kept, is_long_key, is_secret_query},
+    client_credentials::ClientCredentials,
+    credentials::{is_credential, is_long_key, is_secret_query, is_stored},
     escaped::{self, Escapes},
-    heard::HeardCredentials,
     record::Headers,
     run_file::RunFile,
     shapes,
@@ -67,7 +67,7 @@ pub(super) struct RedactorParts {
     pub(super) patterns: Option<Regex>,
     pub(super) keep: Option<Regex>,
     /// What clients have proved themselves with: the same for every redactor that is made of one, and of the process.
-    pub(super) heard: Option<Arc<HeardCredentials>>,
+    pub(super) client_credentials: Option<Arc<ClientCredentials>>,
     /// Marks of short texts that hold no secret: paths, headers and evidence come again and again.
     pub(super) clean: [AtomicU64; CLEAN],
 }
@@ -78,7 +78,7 @@ impl Default for RedactorParts {
             declared: None,
             patterns: None,
             keep: None,
-            heard: Some(Arc::default()),
+            client_credentials: Some(Arc::default()),
             clean: [const { AtomicU64::new(0) }; CLEAN],
         }
     }
@@ -112,14 +112,14 @@ impl Redactor {
                 .map_err(|error| refuse(error.to_string()))?,
             patterns: joined("patterns", &secrets.patterns, false)?,
             keep: joined("keep", &secrets.keep, true)?,
-            heard: (!secrets.keys_are_names).then(Arc::default),
+            client_credentials: (!secrets.keys_are_names).then(Arc::default),
             ..RedactorParts::default()
         })))
     }
 
     /// Takes note of what a client proves itself with, so that it is masked wherever it stands from now on.
-    pub(super) fn hear(&self, path: &str, headers: &[(&str, &[u8])]) {
-        let Some(heard) = &self.0.heard else { return };
+    pub(super) fn add_credentials(&self, path: &str, headers: &[(&str, &[u8])]) {
+        let Some(heard) = &self.0.client_credentials else { return };
         for (name, value) in headers {
             if !is_credential(name) {
                 continue;
@@ -127,16 +127,16 @@ impl Redactor {
             let value = std::str::from_utf8(value).unwrap_or_default().trim();
             if name.eq_ignore_ascii_case("cookie") {
                 let values = value.split(';').filter_map(|pair| Some(pair.split_once('=')?.1.trim()));
-                values.filter(|value| is_long_key(value)).for_each(|value| heard.hear(value));
+                values.filter(|value| is_long_key(value)).for_each(|value| heard.add(value));
             } else {
-                heard.hear(value.rsplit(' ').next().unwrap_or_default());
+                heard.add(value.rsplit(' ').next().unwrap_or_default());
             }
         }
         let pairs =
             path.split_once('?').map_or("", |(_, query)| query).split('&').filter_map(|pair| pair.split_once('='));
         for (_, value) in pairs.filter(|(name, _)| is_secret_query(name)) {
             let plain = escaped::plain(value.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
-            heard.hear(&plain.as_deref().map_or(value.into(), String::from_utf8_lossy));
+            heard.add(&plain.as_deref().map_or(value.into(), String::from_utf8_lossy));
         }
     }
 
@@ -148,11 +148,11 @@ impl Redactor {
     fn find_in(&self, bytes: &[u8], window: Range<usize>, escapes: Escapes) -> Vec<Range<usize>> {
         let from = reach_back(bytes, window.start);
         let Some(text) = bytes.get(..reach_on(bytes, window.end)) else { return Vec::new() };
-        let mut spans = self.known(text, from);
+        let mut spans = self.find_secrets(text, from);
         spans.extend(self.looks(text, from));
         // A key that is written in escapes, which a reader takes off.
         if let Some(plain) = escaped::plain(text, from, escapes) {
-            let found = self.known(&plain.text, 0).into_iter().chain(self.looks(&plain.text, 0));
+            let found = self.find_secrets(&plain.text, 0).into_iter().chain(self.looks(&plain.text, 0));
             spans.extend(found.map(|span| plain.span(&span)));
         }
         spans.retain(|span| span.end > window.start && span.start < window.end);
@@ -160,12 +160,12 @@ impl Redactor {
     }
 
     /// Values that are known to be secret.
-    fn known(&self, text: &[u8], from: usize) -> Vec<Range<usize>> {
+    fn find_secrets(&self, text: &[u8], from: usize) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         if let Some(declared) = &self.0.declared {
             declared.find(text, from, &mut spans);
         }
-        if let Some(heard) = &self.0.heard {
+        if let Some(heard) = &self.0.client_credentials {
             heard.find(text, from, &mut spans);
         }
         spans
@@ -230,7 +230,7 @@ impl Redactor {
 
     fn text_in<'a>(&self, text: &'a str, escapes: Escapes) -> Cow<'a, str> {
         // What was heard since may stand in a text that was clean.
-        let heard = self.0.heard.as_ref().map_or(0, |heard| heard.count());
+        let heard = self.0.client_credentials.as_ref().map_or(0, |heard| heard.count());
         let mark = (twox_hash::XxHash3_64::oneshot(text.as_bytes()) ^ (heard << 1)) | 1;
         let known = usize::try_from(mark >> 32).ok().and_then(|place| self.0.clean.get(place % CLEAN));
         if known.is_some_and(|known| known.load(Ordering::Relaxed) == mark) {
@@ -271,7 +271,7 @@ impl Redactor {
     pub(super) fn header<'a>(&self, name: &str, value: &'a [u8]) -> Cow<'a, str> {
         let lower =
             if name.bytes().any(|byte| byte.is_ascii_uppercase()) { Some(name.to_ascii_lowercase()) } else { None };
-        if !is_kept(lower.as_deref().unwrap_or(name)) {
+        if !is_stored(lower.as_deref().unwrap_or(name)) {
             return format!("<redacted:{}>", value.len()).into();
         }
         match std::str::from_utf8(value) {

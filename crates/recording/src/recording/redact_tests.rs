@@ -109,10 +109,10 @@ fn what_a_user_says_is_secret_or_not() {
 fn what_a_client_proved_itself_with_is_masked_from_then_on() {
     let redactor = Redactor::default();
     assert_eq!(redactor.text("it is 0a1b2c3d4e5f"), "it is 0a1b2c3d4e5f");
-    redactor.clone().hear("/", &[("Authorization", b"Bearer 0a1b2c3d4e5f"), ("x-other", b"0f0f0f0f0f0f")]);
+    redactor.clone().add_credentials("/", &[("Authorization", b"Bearer 0a1b2c3d4e5f"), ("x-other", b"0f0f0f0f0f0f")]);
     assert_eq!(redactor.text("it is 0a1b2c3d4e5f"), "it is ************");
     assert_eq!(redactor.text("it is 0f0f0f0f0f0f"), "it is 0f0f0f0f0f0f");
     let names = Redactor::new(&Secrets { keys_are_names: true, ..Secrets::default() }).expect("compiles");
-    names.hear("/", &[("authorization", b"Bearer researcher-1")]);
+    names.add_credentials("/", &[("authorization", b"Bearer researcher-1")]);
     assert_eq!(names.text("ask researcher-1"), "ask researcher-1");
 }

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 enum LogMoment {
     /// The step at this position is asked for the first time.
-    Asked(usize),
+    Opened(usize),
     /// An attempt of the step at this position has ended.
     Ended(usize),
 }
@@ -39,17 +39,17 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
     let mut told: Vec<Option<Attribution>> = vec![None; steps.len()];
     let mut numbers = vec![LedgerNumber::MAX; steps.len()];
     for moment in moments(recording) {
-        let (LogMoment::Asked(at) | LogMoment::Ended(at)) = moment;
+        let (LogMoment::Opened(at) | LogMoment::Ended(at)) = moment;
         let Some(step) = steps.get(at) else { continue };
         let body = request(at, step);
         let hash = XxHash3_128::oneshot(&body);
         let surface = surface_of(step);
         match moment {
-            LogMoment::Asked(_) => {
+            LogMoment::Opened(_) => {
                 let outline = surface.and_then(|surface| surface.outline(&body).ok());
                 let declared = is_declared(step.attribution.source).then(|| step.attribution.clone());
                 let AttributedCall { attribution: named, number, .. } =
-                    speakers.attribute(&identity, outline.as_ref(), declared, &LedgerRequest::of(hash));
+                    speakers.attribute(&identity, outline.as_ref(), declared, &LedgerRequest::from_hash(hash));
                 if let Some(place) = numbers.get_mut(at) {
                     *place = number;
                 }
@@ -94,7 +94,7 @@ fn moments(recording: &Recording) -> Vec<LogMoment> {
     for exchange in &recording.exchanges {
         let Some(at) = places.get(&exchange.step).copied() else { continue };
         if exchange.attempt == 0 {
-            moments.push((exchange.opened, LogMoment::Asked(at)));
+            moments.push((exchange.opened, LogMoment::Opened(at)));
         }
         moments.extend(exchange.closed.map(|closed| (closed, LogMoment::Ended(at))));
     }

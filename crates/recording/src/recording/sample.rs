@@ -90,7 +90,7 @@ pub fn closing(step: StepIndex, reply: Captured<'_>) -> Close<'_> {
         reply,
         truncated: false,
         delivered: None,
-        fuller: None,
+        reply_with_logprobs: None,
         usage: Some(Usage { input: 10, output: 5 }),
         finish_reason: Some("stop"),
         first_byte_us: Some(100),

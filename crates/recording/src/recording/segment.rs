@@ -147,7 +147,7 @@ impl SegmentScan<'_> {
             self.pieces.extend(literal(self.done..string.start));
         }
         self.done = string.end;
-        let hash = ContentHash::of(&minimal);
+        let hash = ContentHash::compute(&minimal);
         let minimal = match minimal {
             Cow::Borrowed(_) => None,
             Cow::Owned(minimal) => Some(minimal),

@@ -88,7 +88,7 @@ fn write_close(close: &CloseRecord<'_>, line: &mut Json<'_>) {
     line.body(br#","request":"#, close.request.as_ref());
     line.body(br#","reply":"#, close.reply.as_ref());
     line.body(br#","delivered":"#, close.delivered.as_ref());
-    line.body(br#","fuller":"#, close.fuller.as_ref());
+    line.body(br#","fuller":"#, close.reply_with_logprobs.as_ref());
     line.raw(b"}");
 }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn hash() -> impl Strategy<Value = ContentHash> {
-        any::<u128>().prop_map(ContentHash::known)
+        any::<u128>().prop_map(ContentHash::from_raw)
     }
 
     fn segment() -> impl Strategy<Value = Segment<'static>> {
@@ -314,7 +314,7 @@ mod tests {
                 uninspected.map(|(from_client, from_upstream)| Uninspected { from_client, from_upstream });
             as_serde_writes(&Record::Close(Box::new(CloseRecord {
                 step, attempt, cause: CloseCause::Complete, origin, status, headers, usage, finish_reason, first_byte_us,
-                last_byte_us, streamed, truncated, uninspected, request, reply, delivered, fuller,
+                last_byte_us, streamed, truncated, uninspected, request, reply, delivered, reply_with_logprobs: fuller,
             })))?;
         }
     }

@@ -165,7 +165,7 @@ pub struct Ruling<'a> {
 
 impl<'a> Ruling<'a> {
     /// Of a recorded run.
-    pub fn of(recording: &'a Recording) -> Self {
+    pub fn new(recording: &'a Recording) -> Self {
         Self {
             trajectory: &recording.trajectory,
             recording: Some(recording),
@@ -279,7 +279,7 @@ impl<'a> Ruling<'a> {
     /// The entry with what is known of the mode that it declares.
     fn claimed(&self, step: &Step, entry: LabelEntry) -> LabelEntry {
         let calls = || self.calls.get_or_init(|| mode::of_run(&self.trajectory.steps, self.reference));
-        LabelEntry { mode_claim: mode_claim::of(step, &entry.error, calls), ..entry }
+        LabelEntry { mode_claim: mode_claim::mode_claim(step, &entry.error, calls), ..entry }
     }
 
     fn late_of(&self, step: &Step) -> impl Iterator<Item = &'a LateStep> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::trajectory::{
     Attribution, CloseCause, ErrorOrigin, InjectedError, ModeClaim, Outcome, RunId, Verdict,
-    sample::{DONE, asked, fault, planted, step},
+    sample::{DONE, edited_request, fault, planted, step},
 };
 
 fn run(steps: Vec<Step>) -> Trajectory {
@@ -113,7 +113,7 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
         ("silent", &none, &[(Some(UpstreamTimeout), 200)], infra),
         ("cut", &none, &[(Some(UpstreamTruncated), 200)], infra),
         ("the client left", &none, &[(Some(ClientGone), 200)], None),
-        ("the client left what was edited", &request(asked()), &[(Some(ClientGone), 200)], unanswered),
+        ("the client left what was edited", &request(edited_request()), &[(Some(ClientGone), 200)], unanswered),
         ("the client left when it read the status", &none, &[(Some(ClientGone), 500)], infra),
         ("stopped", &none, &[(Some(Stopped), 200)], None),
         ("too many requests", &none, &[(DONE, 429)], infra),
@@ -132,13 +132,18 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
         ("a fault that a retry healed", &with(fault(0)), &[(DONE, 503), (DONE, 200)], None),
         ("a fault, then the upstream's own", &with(fault(0)), &[(DONE, 503), (DONE, 503)], infra),
         ("a fault, then the client's own error", &with(fault(0)), &[(DONE, 503), (DONE, 404)], unanswered),
-        ("an edited request refused", &request(asked()), &[(DONE, 400)], Some(NoLabel::EditRefused)),
-        ("an edited request answered", &request(asked()), &[(DONE, 399)], None),
+        ("an edited request refused", &request(edited_request()), &[(DONE, 400)], Some(NoLabel::EditRefused)),
+        ("an edited request answered", &request(edited_request()), &[(DONE, 399)], None),
         ("a reply edited, the request refused", &reply, &[(DONE, 404)], unanswered),
-        ("an edit that never left", &request(InjectedError { delivered: false, ..asked() }), &[(DONE, 400)], None),
+        (
+            "an edit that never left",
+            &request(InjectedError { delivered: false, ..edited_request() }),
+            &[(DONE, 400)],
+            None,
+        ),
         (
             "a request mended and refused",
-            &request(InjectedError { failure_mode: None, ..asked() }),
+            &request(InjectedError { failure_mode: None, ..edited_request() }),
             &[(DONE, 400)],
             Some(NoLabel::EditRefused),
         ),
@@ -166,7 +171,7 @@ fn a_label_names_nothing_that_was_not_read_whole() {
     let requested = |first: &str, second: &str| Step {
         request: request("is", "is").into(),
         request_sent: Some(request(first, second).into()),
-        ..step(&[asked()], &[(DONE, 200)])
+        ..step(&[edited_request()], &[(DONE, 200)])
     };
     let refused = Some(NoLabel::NotReadWhole);
     for (what, step, planted, found) in [

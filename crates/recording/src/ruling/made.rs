@@ -71,7 +71,7 @@ pub enum LabelChange {
     /// There was none, and there is none.
     None,
     /// It stays, for this reason.
-    Kept(&'static str),
+    Unchanged(&'static str),
     /// It is written; there was none.
     Written(Label),
     /// It takes the place of one that it contradicts or improves.
@@ -89,17 +89,17 @@ pub fn after_finding(former: Option<&Label>, found: Option<Label>, contradicted:
         return found.map_or(LabelChange::None, LabelChange::Written);
     };
     if former.definition == PLANTED {
-        return LabelChange::Kept(
+        return LabelChange::Unchanged(
             "it says what was planted; what a trace finds is another kind of claim, and is kept in trace.json",
         );
     }
     if former.status == LabelStatus::Withdrawn {
-        return found.map_or(LabelChange::Kept("it is withdrawn"), LabelChange::Replaced);
+        return found.map_or(LabelChange::Unchanged("it is withdrawn"), LabelChange::Replaced);
     }
     match found {
         Some(found) if contradicted || says_more(&found, former) => LabelChange::Replaced(found),
         None if contradicted => LabelChange::Withdrawn(withdrawn(former.clone())),
-        _ => LabelChange::Kept("nothing contradicts it"),
+        _ => LabelChange::Unchanged("nothing contradicts it"),
     }
 }
 

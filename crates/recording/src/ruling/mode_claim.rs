@@ -6,7 +6,11 @@ use crate::{
 };
 
 /// How far it is established that an error at a step is of its mode, by what was recorded; `None` of what has no mode.
-pub(super) fn of<'a>(step: &Step, error: &InjectedError, calls: impl FnOnce() -> &'a CallFacts) -> Option<ModeClaim> {
+pub(super) fn mode_claim<'a>(
+    step: &Step,
+    error: &InjectedError,
+    calls: impl FnOnce() -> &'a CallFacts,
+) -> Option<ModeClaim> {
     let mode = error.failure_mode?;
     if error.speaker.is_some() {
         // What an upstream's agent knows of the others, no request shows.

@@ -50,7 +50,8 @@ pub fn settle_recording(
         recording::write_identity(run_dir, &recording.late)?;
     }
     let former = recording.label.take();
-    let ruled = Ruling::of(recording).after(reference).label().map(|label| made::with_modes_of(label, former.as_ref()));
+    let ruled =
+        Ruling::new(recording).after(reference).label().map(|label| made::with_modes_of(label, former.as_ref()));
     match (&ruled, former) {
         (Ok(label), Some(former)) if made::is_proof_of(&former, label) => {
             recording.label = Some(former.clone());
@@ -123,7 +124,7 @@ pub fn settle_finding(
     found: Option<Label>,
     contradicts: impl FnOnce(&Label) -> bool,
 ) -> Result<Result<String, NoLabel>, RecordingError> {
-    let ruling = Ruling::of(recording);
+    let ruling = Ruling::new(recording);
     let mut steps = found.iter().flat_map(|label| &label.errors).map(|entry| entry.error.step);
     if let Err(why) = steps.try_for_each(|step| ruling.may_name(step)) {
         return Ok(Err(why));
@@ -133,7 +134,7 @@ pub fn settle_finding(
     let contradicted = former.as_ref().is_some_and(contradicts);
     Ok(Ok(match after_finding(former.as_ref(), found, contradicted) {
         LabelChange::None => "no label".to_owned(),
-        LabelChange::Kept(why) => format!("label kept: {why}"),
+        LabelChange::Unchanged(why) => format!("label kept: {why}"),
         LabelChange::Written(label) => {
             write(run_dir, &label)?;
             format!("label verified ({})", label.definition)

@@ -14,7 +14,7 @@ use crate::{
 /// # Errors
 /// The run cannot be read.
 pub fn refused(run_dir: &Path, label: &Label) -> Result<Option<NoLabel>, RecordingError> {
-    Ok(Ruling::of(&recording::read(run_dir)?).objects_to(label))
+    Ok(Ruling::new(&recording::read(run_dir)?).objects_to(label))
 }
 
 /// Why a run has no label, or why a gate refuses the one that it has; `None` where it has one that holds. Takes a recording
@@ -22,14 +22,14 @@ pub fn refused(run_dir: &Path, label: &Label) -> Result<Option<NoLabel>, Recordi
 pub fn objection(recording: &Recording) -> Option<String> {
     match &recording.label {
         None => Some(why_none(recording)),
-        Some(label) => Ruling::of(recording).objects_to(label).map(|why| why.to_string()),
+        Some(label) => Ruling::new(recording).objects_to(label).map(|why| why.to_string()),
     }
 }
 
 /// Why a run without a label has none: the first gate that refuses, or that nothing was to be planted. Takes a recording with
 /// its requests.
 pub fn why_none(recording: &Recording) -> String {
-    match Ruling::of(recording).label() {
+    match Ruling::new(recording).label() {
         Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
         Err(NoLabel::NotInjected) if let Some(of) = repeats(recording) => {
             format!("a repeat of run {of}, whose label says what was altered: those bytes were given again")

@@ -31,7 +31,7 @@ pub struct TroubledCall {
     /// A later step that may be another try of it, which cannot be told.
     pub may_go_on_at: Option<StepIndex>,
     /// Whether its agent asked the same words again after they had been answered: then equal words are no sign of a retry.
-    pub asked_twice: bool,
+    pub repeated: bool,
     /// When the program ended, since the beginning of the recording, where that is known.
     pub program_ended: Option<Duration>,
     /// How the program ended, where that is known.
@@ -87,7 +87,7 @@ impl TroubledCall {
 
     fn is_sure(&self, next: &Try, waited: Duration) -> bool {
         match next.retry {
-            Some(RetryEvidence::Equal) => !self.asked_twice && (waited >= SHORTEST_PAUSE || self.tries.len() > 2),
+            Some(RetryEvidence::Equal) => !self.repeated && (waited >= SHORTEST_PAUSE || self.tries.len() > 2),
             Some(RetryEvidence::Counted | RetryEvidence::Reference) | None => true,
         }
     }

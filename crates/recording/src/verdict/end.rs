@@ -28,7 +28,7 @@ pub(super) fn endured_stall(call: &TroubledCall) -> Option<String> {
 /// No try was answered, and the program went on, or ended well, without.
 pub(super) fn gave_up(call: &TroubledCall) -> Option<String> {
     let unanswered = !call.is_answered() && reply::accepted_truncated(call).is_none();
-    let over = call.ends_in_error() || stuck(call).is_some() || retry::cannot_be_told(call).is_some();
+    let over = call.ends_in_error() || stuck(call).is_some() || retry::why_undecided(call).is_some();
     (unanswered && !over).then(|| {
         let tries = match call.tries.len() {
             1 => "after the first try".to_owned(),

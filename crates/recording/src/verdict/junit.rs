@@ -63,7 +63,7 @@ pub fn junit(run: &str, verdict: &ClientVerdict, failed: Option<&str>) -> String
     told.extend(RULES.iter().filter(|rule| rule.weight == Weight::Defect).map(|rule| {
         let seen: Vec<String> = verdict.calls.iter().filter_map(|call| defect(call, rule.name)).collect();
         let came = if seen.is_empty() { Came::Passed } else { Came::Failed(seen.join("; ")) };
-        TestCase { said: ways(verdict, rule.name), ..case("client", rule.name, came) }
+        TestCase { details: ways(verdict, rule.name), ..case("client", rule.name, came) }
     }));
     if failed.is_none() {
         // The upstream's own trouble, in a run without a plan: it is told, and nobody is judged by it.
@@ -96,14 +96,14 @@ pub fn cases(class: &str, runs: &[JudgedRun<'_>], strictness: Strictness) -> Vec
             runs.iter().filter(|run| is_judged(run)).flat_map(|run| of_rule(run, rule.name)).collect();
         let said: Vec<String> = runs.iter().map(|run| ways(&run.survival.client, rule.name)).collect();
         let came = if seen.is_empty() { Came::Passed } else { Came::Failed(seen.join("; ")) };
-        TestCase { said: said.join("\n").trim().to_owned(), ..case(class, rule.name, came) }
+        TestCase { details: said.join("\n").trim().to_owned(), ..case(class, rule.name, came) }
     });
     let program = TestCase { seconds: Some(seconds), ..case(class, "program", program) };
     [program, case(class, "plan fired", fired)].into_iter().chain(rules).collect()
 }
 
 fn case(class: &str, name: &str, came: Came) -> TestCase {
-    TestCase { class: class.to_owned(), name: name.to_owned(), came, said: String::new(), seconds: None }
+    TestCase { class: class.to_owned(), name: name.to_owned(), came, details: String::new(), seconds: None }
 }
 
 /// Where nothing was answered, no rule has judged the calls.

@@ -71,7 +71,7 @@ pub const RULES: &[ClientRule] = &[
         weight: Weight::Trait,
         says: "equal words follow the failure, and nothing tells another try from another call that asks the same",
         source: "two callers that ask the same leave the same bytes as one that tries again",
-        judge: retry::cannot_be_told,
+        judge: retry::why_undecided,
     },
     ClientRule {
         name: "ignored_retry_after",

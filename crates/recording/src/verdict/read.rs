@@ -31,7 +31,7 @@ struct FoundTry<'a> {
 pub fn read(recording: &Recording) -> ClientVerdict {
     let text = recording.manifest.plan.as_deref().filter(|text| !text.is_empty());
     let plan = text.and_then(|text| plan::parse(text, "run.json").ok());
-    let requests = RequestWords::of(&recording.trajectory.steps);
+    let requests = RequestWords::from_steps(&recording.trajectory.steps);
     let chains = chains(recording, plan.as_ref());
     let calls = chains.iter().filter(|chain| chain.iter().any(is_trouble));
     let calls: Vec<TroubledCall> = calls.filter_map(|chain| call(recording, chain, &requests)).collect();
@@ -144,7 +144,7 @@ fn call(recording: &Recording, chain: &[FoundTry<'_>], requests: &RequestWords<'
         }),
         asked_on: later.map(|detail| Duration::from_micros(detail.at_us)).max(),
         may_go_on_at: may_repeat(recording, chain),
-        asked_twice: asked_twice(recording, first.step),
+        repeated: is_repeated(recording, first.step),
         program_ended: program_ended(recording),
         program: manifest.program,
         outcome: manifest.outcome.clone(),
@@ -160,7 +160,7 @@ fn may_repeat(recording: &Recording, chain: &[FoundTry<'_>]) -> Option<u32> {
 }
 
 /// Whether the agent of a step made another call with the same bytes after one was answered.
-fn asked_twice(recording: &Recording, of: &Step) -> bool {
+fn is_repeated(recording: &Recording, of: &Step) -> bool {
     let same = |step: &&Step| step.attribution.agent == of.attribution.agent && step.request == of.request;
     let answered = |step: &Step| step.attempts.iter().any(Attempt::is_answered);
     let mut alike = recording.trajectory.steps.iter().filter(same);
@@ -204,7 +204,7 @@ struct RequestWords<'a> {
 }
 
 impl<'a> RequestWords<'a> {
-    fn of(steps: &'a [Step]) -> Self {
+    fn from_steps(steps: &'a [Step]) -> Self {
         Self { steps: steps.iter().map(|step| (step.step, (step, OnceCell::new()))).collect() }
     }
 

@@ -84,9 +84,9 @@ pub(super) fn retry_storm(call: &TroubledCall) -> Option<String> {
 }
 
 /// Whether the call was tried again cannot be told.
-pub(super) fn cannot_be_told(call: &TroubledCall) -> Option<String> {
+pub(super) fn why_undecided(call: &TroubledCall) -> Option<String> {
     if call.has_doubtful_tries() {
-        let why = if call.asked_twice {
+        let why = if call.repeated {
             "the program asks the same words more than once"
         } else {
             "nothing but equal words says so"

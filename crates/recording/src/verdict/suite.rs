@@ -25,7 +25,7 @@ pub struct TestCase {
     /// What came of it.
     pub came: Came,
     /// What there is to say beside; empty is nothing.
-    pub said: String,
+    pub details: String,
     /// How long it took, in seconds, where that was measured.
     pub seconds: Option<f64>,
 }
@@ -69,7 +69,7 @@ impl fmt::Display for Suite {
 
 impl fmt::Display for TestCase {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = in_markup(&self.said);
+        let said = in_markup(&self.details);
         write!(text, "<testcase classname=\"{}\" name=\"{}\"", in_markup(&self.class), in_markup(&self.name))?;
         if let Some(seconds) = self.seconds {
             write!(text, " time=\"{seconds:.3}\"")?;
@@ -118,7 +118,7 @@ mod tests {
             class: "c".to_owned(),
             name: "<n>".to_owned(),
             came,
-            said: said.to_owned(),
+            details: said.to_owned(),
             seconds: None,
         };
         let cases = vec![

@@ -126,7 +126,7 @@ pub fn survival(recording: &Recording, allowed: &[String]) -> Survival {
     match (outcome.verdict, outcome.reason) {
         (Verdict::Failure, _) => findings.push(whole(FindingKind::ProgramFailed, outcome.evidence.clone())),
         (Verdict::Unknown, Some(Reason::Check)) => {
-            let broken = ["126", "127"].iter().any(|code| said_code(&outcome.evidence, code));
+            let broken = ["126", "127"].iter().any(|code| names_exit_code(&outcome.evidence, code));
             let kind = if broken { FindingKind::CheckBroken } else { FindingKind::CheckUndecided };
             findings.push(whole(kind, outcome.evidence.clone()));
         }
@@ -140,7 +140,7 @@ pub fn survival(recording: &Recording, allowed: &[String]) -> Survival {
 }
 
 /// Whether a check said that it ended with this code.
-fn said_code(evidence: &str, code: &str) -> bool {
+fn names_exit_code(evidence: &str, code: &str) -> bool {
     evidence.strip_prefix("check exited with ").and_then(|rest| rest.strip_prefix(code)).is_some_and(|rest| {
         // Another figure behind it would make it another code.
         !rest.starts_with(|next: char| next.is_ascii_digit())

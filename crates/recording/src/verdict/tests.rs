@@ -40,7 +40,7 @@ fn call(tries: &[(u64, Met)]) -> TroubledCall {
         quoted_at: None,
         asked_on: Some(Duration::from_secs(900)),
         may_go_on_at: None,
-        asked_twice: false,
+        repeated: false,
         program_ended: None,
         program: Some(ProgramEnd::Exited(0)),
         outcome: Outcome::default(),

@@ -25,7 +25,7 @@ pub(super) fn is_end(said: &str) -> bool {
 /// Somebody is asked again after that.
 pub(super) fn after_end(past: &Past, step: &WatchedStep) -> Option<Sighting> {
     let ended = past.ended?;
-    Sighting::of(format!("a turn after the work was said to be done, at step {ended}"), first(&step.said))
+    Sighting::new(format!("a turn after the work was said to be done, at step {ended}"), first(&step.reply))
 }
 
 /// The model's window is nearly full.
@@ -33,13 +33,13 @@ pub(super) fn context_full(_: &Past, step: &WatchedStep) -> Option<Sighting> {
     if let Some(refused) = &step.refused {
         let said = refused.to_lowercase();
         let too_long = TOO_LONG.iter().any(|words| said.contains(words));
-        return if too_long { Sighting::of("the request was refused as too long", first(refused)) } else { None };
+        return if too_long { Sighting::new("the request was refused as too long", first(refused)) } else { None };
     }
     let (window, input) = (step.window?, step.input_tokens?);
     let share = input.saturating_mul(100) / window.max(1);
     let full = share > FULL;
     if full {
-        Sighting::of(format!("{input} tokens were asked, {share} % of the {window} that there are"), "")
+        Sighting::new(format!("{input} tokens were asked, {share} % of the {window} that there are"), "")
     } else {
         None
     }
@@ -57,5 +57,5 @@ pub(super) fn no_verifier(past: &Past, roster: &[String]) -> Option<Sighting> {
         return None;
     }
     let names = verifiers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    Sighting::of(format!("the run ended, and {names} made no call"), "")
+    Sighting::new(format!("the run ended, and {names} made no call"), "")
 }

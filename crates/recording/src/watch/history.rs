@@ -33,7 +33,7 @@ pub(super) fn lost_history(past: &Past, step: &WatchedStep) -> Option<Sighting> 
         return None;
     }
     let all = before.len();
-    Sighting::of(
+    Sighting::new(
         format!("earlier messages are gone from the request, {lost} of {all}, and nothing sums them up"),
         first(&step.given),
     )

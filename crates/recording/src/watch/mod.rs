@@ -67,7 +67,7 @@ struct Sighting {
 impl Sighting {
     /// Something seen in a text.
     #[expect(clippy::unnecessary_wraps, reason = "a rule says what it saw, or nothing")]
-    fn of(seen: impl Into<String>, quote: impl Into<String>) -> Option<Self> {
+    fn new(seen: impl Into<String>, quote: impl Into<String>) -> Option<Self> {
         Some(Self { seen: seen.into(), quote: quote.into() })
     }
 }

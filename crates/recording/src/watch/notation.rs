@@ -127,7 +127,7 @@ mod tests {
     use crate::watch::{Past, WatchedStep, numbers::calculation};
 
     fn seen(said: &str) -> Option<String> {
-        let step = WatchedStep { said: said.to_owned(), ..WatchedStep::default() };
+        let step = WatchedStep { reply: said.to_owned(), ..WatchedStep::default() };
         calculation(&Past::default(), &step).map(|sighting| sighting.seen)
     }
 

@@ -56,7 +56,7 @@ impl<V: Copy> Memory<V> {
 #[derive(Debug, Default)]
 pub(super) struct AgentPast {
     /// Its longer replies, and the step of each.
-    pub(super) said: Memory<StepIndex>,
+    pub(super) replies: Memory<StepIndex>,
     /// Its tool calls: how often, and whether the last one's result was an error that waiting does not mend.
     pub(super) called: Memory<(u32, bool)>,
     /// The messages of its last request, prompts and tools aside.
@@ -66,7 +66,7 @@ pub(super) struct AgentPast {
     /// Whether its last tool results were errors, oldest first.
     pub(super) results: VecDeque<bool>,
     /// The messages of its last request as they were written, each with a hash of its words: what is not among them is new.
-    pub(super) heard: HashMap<u64, u64>,
+    pub(super) request_messages: HashMap<u64, u64>,
 }
 
 /// What is kept of a run.
@@ -76,7 +76,7 @@ pub struct Past {
     /// Its last turns: who, and a hash of what was said.
     pub(super) turns: VecDeque<(u64, u64)>,
     /// Numbers that stood in what was asked and said.
-    pub(super) known: Memory<()>,
+    pub(super) numbers: Memory<()>,
     /// Where the work was said to be at its end.
     pub(super) ended: Option<StepIndex>,
     /// Names of the agents that spoke.
@@ -103,7 +103,7 @@ impl Past {
 
     /// Takes the numbers of a text as known.
     pub(super) fn knows(&mut self, text: &str) {
-        in_text(text).for_each(|number| self.known.put(hash(&number), ()));
+        in_text(text).for_each(|number| self.numbers.put(hash(&number), ()));
     }
 
     /// Takes a step in.
@@ -119,7 +119,7 @@ impl Past {
             self.turns.pop_front();
         }
         self.knows(&step.given);
-        self.knows(&step.said);
+        self.knows(&step.reply);
         if ends {
             self.ended.get_or_insert(step.step);
         }
@@ -133,7 +133,7 @@ impl Past {
 impl AgentPast {
     fn learn(&mut self, step: &WatchedStep) {
         if let Some(said) = long(step) {
-            self.said.put(said, step.step);
+            self.replies.put(said, step.step);
         }
         for (call, failed) in outcomes(self, step) {
             if self.results.len() >= RESULTS {
@@ -156,8 +156,8 @@ impl AgentPast {
             let kept = history.len().saturating_sub(MESSAGES);
             self.history = history.get(kept..).unwrap_or_default().to_vec();
         }
-        if let Some(heard) = &step.heard {
-            self.heard = heard.iter().rev().take(MESSAGES).copied().collect();
+        if let Some(heard) = &step.request_messages {
+            self.request_messages = heard.iter().rev().take(MESSAGES).copied().collect();
         }
     }
 }
@@ -178,14 +178,14 @@ pub(super) fn outcomes(own: &AgentPast, step: &WatchedStep) -> Vec<(Option<u64>,
 
 /// The hash of a reply that is long enough to be repeated.
 pub(super) fn long(step: &WatchedStep) -> Option<u64> {
-    let is_long = step.said.split_whitespace().nth(WORDS - 1).is_some();
-    is_long.then(|| hash(&bare(&step.said)))
+    let is_long = step.reply.split_whitespace().nth(WORDS - 1).is_some();
+    is_long.then(|| hash(&bare(&step.reply)))
 }
 
 /// The hash of all that a step says and does.
 pub(super) fn whole(step: &WatchedStep) -> u64 {
     let calls = step.calls.iter().map(|call| format!("\n{:x}", call.key()));
-    hash(&calls.fold(bare(&step.said), |whole, call| whole + &call))
+    hash(&calls.fold(bare(&step.reply), |whole, call| whole + &call))
 }
 
 fn agent_key(agent: &str, instance: u32) -> u64 {

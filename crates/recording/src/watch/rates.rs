@@ -69,7 +69,7 @@ pub struct Rates {
 }
 
 impl RunShare {
-    fn of((runs, of): (u32, u32)) -> Self {
+    fn new((runs, of): (u32, u32)) -> Self {
         let share = if of == 0 { 0.0 } else { f64::from(runs) / f64::from(of) };
         Self { runs, of, share, interval: Interval::wilson(f64::from(runs), f64::from(of)) }
     }
@@ -81,15 +81,15 @@ impl RateRow {
         self.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
     }
 
-    fn of(kind: &'static str, agent: Option<String>, rule: String, before: (u32, u32), after: (u32, u32)) -> Self {
+    fn new(kind: &'static str, agent: Option<String>, rule: String, before: (u32, u32), after: (u32, u32)) -> Self {
         let both = before.1 > 0 && after.1 > 0;
         let (change, interval) = difference(after, before);
         Self {
             kind,
             agent,
             rule,
-            before: RunShare::of(before),
-            after: RunShare::of(after),
+            before: RunShare::new(before),
+            after: RunShare::new(after),
             change: both.then_some(change),
             interval: both.then_some(interval),
         }
@@ -110,7 +110,7 @@ pub fn rates(runs: &[RatedRun]) -> Rates {
     let (before, after) = both(&|run| run.outcome == Verdict::Failure, &judged);
     let mut rows = Vec::new();
     if before.1 + after.1 > 0 {
-        rows.push(RateRow::of("outcome", None, "failure".to_owned(), before, after));
+        rows.push(RateRow::new("outcome", None, "failure".to_owned(), before, after));
     }
     let things: BTreeSet<_> = runs.iter().flat_map(|run| &run.found).collect();
     let mut found: Vec<RateRow> = things
@@ -118,7 +118,7 @@ pub fn rates(runs: &[RatedRun]) -> Rates {
         .map(|thing| {
             let (kind, agent, rule) = thing;
             let (before, after) = both(&|run| run.found.contains(thing), &|run| run.agents.contains(agent));
-            RateRow::of(kind, Some(agent.clone()), rule.clone(), before, after)
+            RateRow::new(kind, Some(agent.clone()), rule.clone(), before, after)
         })
         .collect();
     let rise = |row: &RateRow| row.interval.map_or(row.after.interval.low, |interval| interval.low);

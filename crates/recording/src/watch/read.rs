@@ -22,23 +22,25 @@ pub fn read(recording: &Recording, settings: WatchSettings, roster: &[String]) -
         let Some(attempt) = step.attempts.iter().find(|attempt| attempt.attempt == detail.attempt) else { continue };
         let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
         if let Some(surface) = surface {
-            signs.extend(hear(&mut watching, step, attempt, surface));
+            signs.extend(observe(&mut watching, step, attempt, surface));
         }
     }
     signs.extend(watching.end(roster));
     signs
 }
 
-fn hear(watching: &mut Watching, step: &Step, attempt: &Attempt, surface: &'static dyn Surface) -> Vec<WatchSign> {
+fn observe(watching: &mut Watching, step: &Step, attempt: &Attempt, surface: &'static dyn Surface) -> Vec<WatchSign> {
     let body = attempt.delivered();
     let own = attempt.cause.is_none_or(CloseCause::is_own);
     match attempt.ending {
-        Some(ending) if ending.is_error() && !own => watching.hear(&exchange(step, surface, WireAnswer::Refused(body))),
+        Some(ending) if ending.is_error() && !own => {
+            watching.observe(&exchange(step, surface, WireAnswer::Refused(body)))
+        }
         _ if attempt.cause != Some(CloseCause::Complete) => Vec::new(),
         _ => {
             let reply = door::reply(surface, body, attempt.streamed);
             let Ok(reply) = reply else { return Vec::new() };
-            watching.hear(&exchange(step, surface, WireAnswer::Reply(&reply)))
+            watching.observe(&exchange(step, surface, WireAnswer::Reply(&reply)))
         }
     }
 }
@@ -49,7 +51,7 @@ fn exchange<'a>(step: &'a Step, surface: &'static dyn Surface, answered: WireAns
         agent: step.attribution.agent.as_str(),
         instance: step.attribution.instance,
         surface,
-        asked: step.request_sent.as_ref().unwrap_or(&step.request),
+        request: step.request_sent.as_ref().unwrap_or(&step.request),
         answered,
     }
 }

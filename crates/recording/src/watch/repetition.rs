@@ -14,8 +14,8 @@ const ROUNDS: usize = 3;
 
 /// Word for word what the agent said before.
 pub(super) fn repetition(past: &Past, step: &WatchedStep) -> Option<Sighting> {
-    let before = past.agent(step)?.said.get(long(step)?)?;
-    Sighting::of(format!("the agent says again word for word what it said at step {before}"), first(&step.said))
+    let before = past.agent(step)?.replies.get(long(step)?)?;
+    Sighting::new(format!("the agent says again word for word what it said at step {before}"), first(&step.reply))
 }
 
 /// The last turns are those before them, and those before these.
@@ -28,9 +28,9 @@ pub(super) fn cycle(past: &Past, step: &WatchedStep) -> Option<Sighting> {
         let several = last.iter().take(*length).any(|turn| Some(turn) != last.first());
         several && last.iter().zip(last.iter().skip(*length)).all(|(one, other)| one == other)
     })?;
-    Sighting::of(
+    Sighting::new(
         format!("the last {length} turns have come {ROUNDS} times in a row, with the same words"),
-        first(&step.said),
+        first(&step.reply),
     )
 }
 
@@ -44,7 +44,7 @@ pub(super) fn same_call(past: &Past, step: &WatchedStep) -> Option<Sighting> {
         before + u32::try_from(here).unwrap_or(u32::MAX) + 1
     };
     let call = step.calls.iter().enumerate().find(|(at, call)| times(*at, call.key()) == CALLS)?.1;
-    Sighting::of(format!("the agent calls `{}` the same way for the third time", call.tool), call.quote())
+    Sighting::new(format!("the agent calls `{}` the same way for the third time", call.tool), call.quote())
 }
 
 /// A call that ended in an error, again.
@@ -57,5 +57,5 @@ pub(super) fn retried_call(past: &Past, step: &WatchedStep) -> Option<Sighting> 
         now.unwrap_or_else(|| own.called.get(key).is_some_and(|(_, failed)| failed))
     };
     let call = step.calls.iter().find(|call| failed(call.key()))?;
-    Sighting::of(format!("the agent calls `{}` again just as it failed before", call.tool), call.quote())
+    Sighting::new(format!("the agent calls `{}` again just as it failed before", call.tool), call.quote())
 }

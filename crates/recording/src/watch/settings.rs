@@ -46,12 +46,12 @@ impl WatchSettings {
             if name == "all" {
                 chosen.extend(RULES);
             } else {
-                chosen.push(known(name)?);
+                chosen.push(find_rule(name)?);
             }
         }
         let mut stopping: Vec<&'static str> = Vec::new();
         for name in stops {
-            let rule = known(name)?;
+            let rule = find_rule(name)?;
             if matches!(rule.look, super::Look::End(_)) {
                 return Err(UnknownRule::TooLate(rule.name));
             }
@@ -87,7 +87,7 @@ impl WatchSettings {
     }
 }
 
-fn known(name: &str) -> Result<&'static WatchRule, UnknownRule> {
+fn find_rule(name: &str) -> Result<&'static WatchRule, UnknownRule> {
     let unknown = || UnknownRule::Name {
         name: name.chars().take(80).collect(),
         nearest: nearest(name, RULES.iter().map(|rule| rule.name)),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 fn says(step: u32, agent: &str, said: &str) -> WatchedStep {
-    WatchedStep { step, agent: agent.to_owned(), said: said.to_owned(), ..WatchedStep::default() }
+    WatchedStep { step, agent: agent.to_owned(), reply: said.to_owned(), ..WatchedStep::default() }
 }
 
 fn call(id: &str, tool: &str, arguments: &str) -> WatchedCall {
@@ -234,16 +234,16 @@ fn the_end_and_the_room_that_is_left() {
     }
 }
 
-fn heard(watching: &mut Watching, step: u32, messages: serde_json::Value, said: &str) -> Vec<WatchSign> {
+fn observe(watching: &mut Watching, step: u32, messages: serde_json::Value, said: &str) -> Vec<WatchSign> {
     let asked = json!({"model": "m", "messages": messages}).to_string();
     let reply = json!({"id": "x", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}]});
     let reply = OpenaiChat.read_reply(reply.to_string().as_bytes()).expect("a reply");
-    watching.hear(&WireExchange {
+    watching.observe(&WireExchange {
         step,
         agent: "a",
         instance: 0,
         surface: &OpenaiChat,
-        asked: asked.as_bytes(),
+        request: asked.as_bytes(),
         answered: WireAnswer::Reply(&reply),
     })
 }
@@ -254,12 +254,12 @@ fn what_passes_on_the_wire_is_what_rules_see() {
         Watching::new(Arc::new(WatchSettings::new(&["all".to_owned()], &["lost-history".to_owned()]).expect("rules")));
     let user = |text: &str| json!({"role": "user", "content": text});
     let own = |text: &str| json!({"role": "assistant", "content": text});
-    assert_eq!(heard(&mut watching, 0, json!([{"role": "system", "content": "You are a"}, user("go")]), "first"), []);
+    assert_eq!(observe(&mut watching, 0, json!([{"role": "system", "content": "You are a"}, user("go")]), "first"), []);
     let full = json!([{"role": "system", "content": "You are a"}, user("go"), own("first"), user("and then")]);
-    assert_eq!(heard(&mut watching, 1, full, "second"), []);
+    assert_eq!(observe(&mut watching, 1, full, "second"), []);
     let lost =
         json!([{"role": "system", "content": "You are a"}, user("go"), user("and then"), own("second"), user("next")]);
-    let signs = heard(&mut watching, 2, lost, "third");
+    let signs = observe(&mut watching, 2, lost, "third");
     assert_eq!(signs.iter().map(|sign| (sign.rule.as_str(), sign.stops)).collect::<Vec<_>>(), [("lost-history", true)]);
     assert!(signs[0].seen.contains("1 of 3") && signs[0].quote == "second next", "{signs:?}");
     // A body that nothing reads, and one that asks for no words, are nobody's sign.
@@ -268,10 +268,10 @@ fn what_passes_on_the_wire_is_what_rules_see() {
         agent: "a",
         instance: 0,
         surface: &OpenaiChat,
-        asked,
+        request: asked,
         answered: WireAnswer::Refused(b"maximum context length"),
     };
-    assert_eq!(watching.hear(&exchange(b"{")), []);
+    assert_eq!(watching.observe(&exchange(b"{")), []);
 }
 
 #[test]

@@ -43,15 +43,15 @@ const MINDED: &[&str] = &[
 /// Nothing but errors, and not a word about them.
 pub(super) fn ignored_error(_: &Past, step: &WatchedStep) -> Option<Sighting> {
     let failed = step.results.iter().all(|result| is_error(&result.text));
-    if step.results.is_empty() || !failed || !step.calls.is_empty() || step.said.trim().is_empty() {
+    if step.results.is_empty() || !failed || !step.calls.is_empty() || step.reply.trim().is_empty() {
         return None;
     }
-    let said = step.said.to_lowercase().replace('’', "'");
+    let said = step.reply.to_lowercase().replace('’', "'");
     if MINDED.iter().any(|words| said.contains(words)) {
         return None;
     }
     let shown = step.results.last().map(|result| first(&result.text)).unwrap_or_default();
-    Sighting::of(format!("the agent goes on as if its tool had not answered `{shown}`"), first(&step.said))
+    Sighting::new(format!("the agent goes on as if its tool had not answered `{shown}`"), first(&step.reply))
 }
 
 /// Tools that mostly fail.
@@ -68,7 +68,7 @@ pub(super) fn tool_errors(past: &Past, step: &WatchedStep) -> Option<Sighting> {
     if 2 * errors < RESULTS {
         None
     } else {
-        Sighting::of(
+        Sighting::new(
             format!("{errors} of the agent's last {RESULTS} tool results are errors"),
             quote.unwrap_or_default(),
         )
@@ -81,7 +81,7 @@ pub(super) fn unknown_tool(_: &Past, step: &WatchedStep) -> Option<Sighting> {
     let call = step.calls.iter().find(|call| tools.iter().all(|tool| tool.name != call.tool))?;
     let near = crate::trajectory::nearest(&call.tool, tools.iter().map(|tool| tool.name.as_str()));
     let near = near.map(|near| format!("; `{near}` was")).unwrap_or_default();
-    Sighting::of(format!("`{}` was not offered{near}", call.tool), call.quote())
+    Sighting::new(format!("`{}` was not offered{near}", call.tool), call.quote())
 }
 
 /// Arguments that the tool cannot take.
@@ -100,6 +100,6 @@ pub(super) fn bad_arguments(_: &Past, step: &WatchedStep) -> Option<Sighting> {
                 schema::SchemaFit::Yes | schema::SchemaFit::Unsure(_) => return None,
             },
         };
-        Sighting::of(format!("the arguments for `{}` {why}", call.tool), call.quote())
+        Sighting::new(format!("the arguments for `{}` {why}", call.tool), call.quote())
     })
 }

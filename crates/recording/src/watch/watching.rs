@@ -15,13 +15,13 @@ const TOLD: usize = 1 << 14;
 pub struct Watching {
     settings: Arc<WatchSettings>,
     past: Past,
-    told: HashSet<(&'static str, String, u32)>,
+    reported: HashSet<(&'static str, String, u32)>,
 }
 
 impl Watching {
     /// Nothing has happened yet.
     pub fn new(settings: Arc<WatchSettings>) -> Self {
-        Self { settings, past: Past::default(), told: HashSet::default() }
+        Self { settings, past: Past::default(), reported: HashSet::default() }
     }
 
     /// The run's task, where it is known apart from what agents are asked.
@@ -30,7 +30,7 @@ impl Watching {
     }
 
     /// An exchange has ended. One whose request cannot be read, or that asks for no words, says nothing.
-    pub fn hear(&mut self, exchange: &WireExchange<'_>) -> Vec<WatchSign> {
+    pub fn observe(&mut self, exchange: &WireExchange<'_>) -> Vec<WatchSign> {
         wire::step(&self.past, exchange).map(|step| self.see(step)).unwrap_or_default()
     }
 
@@ -47,8 +47,8 @@ impl Watching {
             }
         }
         if step.refused.is_none() {
-            let ends =
-                ending::is_end(&step.said) || settings.end.as_ref().is_some_and(|end| end.regex().is_match(&step.said));
+            let ends = ending::is_end(&step.reply)
+                || settings.end.as_ref().is_some_and(|end| end.regex().is_match(&step.reply));
             self.past.learn(&step, ends);
         }
         signs
@@ -80,7 +80,7 @@ impl Watching {
         // A log of others may call its agents as no name of ours may be.
         let name = AgentName::parse(agent).unwrap_or_else(|_| AgentName::unnamed(0));
         if !self.settings.repeats
-            && (self.told.len() >= TOLD || !self.told.insert((rule.name, agent.to_owned(), instance)))
+            && (self.reported.len() >= TOLD || !self.reported.insert((rule.name, agent.to_owned(), instance)))
         {
             return None;
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::past::{Past, bare, first, hash};
 use crate::{
-    surface::{Outline, Reply, RequiredFormat, Role, SaidMessage, Surface, Tool, ToolCall, door},
+    surface::{LazyMessage, Outline, Reply, RequiredFormat, Role, Surface, Tool, ToolCall, door},
     trajectory::StepIndex,
 };
 
@@ -26,7 +26,7 @@ pub struct WatchedStep {
     /// Hashes of the messages of its request, prompts and what belongs to tools aside.
     pub history: Option<Vec<u64>>,
     /// Each message of its request as it was written, with a hash of its words.
-    pub heard: Option<Vec<(u64, u64)>>,
+    pub request_messages: Option<Vec<(u64, u64)>>,
     /// Results of tools that are new in its request.
     pub results: Vec<WatchedResult>,
     /// What form its reply must have.
@@ -34,7 +34,7 @@ pub struct WatchedStep {
     /// The tools on offer.
     pub tools: Option<Vec<Tool>>,
     /// What it said.
-    pub said: String,
+    pub reply: String,
     /// The tools that it called.
     pub calls: Vec<WatchedCall>,
     /// Whether the reply holds something that is no text.
@@ -85,7 +85,7 @@ pub struct WireExchange<'a> {
     /// How its bodies are read.
     pub surface: &'static dyn Surface,
     /// The request, as the upstream got it.
-    pub asked: &'a [u8],
+    pub request: &'a [u8],
     /// What came of it.
     pub answered: WireAnswer<'a>,
 }
@@ -133,7 +133,7 @@ fn sorted(value: &Value) -> Value {
 
 /// The step of an exchange; `None` where its request cannot be read, or asks for no words.
 pub(super) fn step(past: &Past, exchange: &WireExchange<'_>) -> Option<WatchedStep> {
-    let outline = door::outline(exchange.surface, exchange.asked).ok().filter(|outline| !outline.vectors)?;
+    let outline = door::outline(exchange.surface, exchange.request).ok().filter(|outline| !outline.vectors)?;
     let named = WatchedStep {
         step: exchange.step,
         agent: exchange.agent.to_owned(),
@@ -146,23 +146,24 @@ pub(super) fn step(past: &Past, exchange: &WireExchange<'_>) -> Option<WatchedSt
             Some(WatchedStep { refused: Some(String::from_utf8_lossy(body).into_owned()), ..named })
         }
         WireAnswer::Reply(reply) => {
-            let step = replied(asked(named, past, &outline), reply);
+            let step = replied(with_request(named, past, &outline), reply);
             // Schemas are read only where something may break them.
             if step.calls.is_empty() && outline.format.is_empty() {
                 return Some(step);
             }
-            let whole = door::request(exchange.surface, exchange.asked).unwrap_or_default();
+            let whole = door::request(exchange.surface, exchange.request).unwrap_or_default();
             Some(WatchedStep { tools: Some(whole.tools), format: whole.format, ..step })
         }
     }
 }
 
 /// What the request says, as far as it is new.
-fn asked(step: WatchedStep, past: &Past, outline: &Outline<'_>) -> WatchedStep {
-    let known: Option<&HashMap<u64, u64>> = past.agent_named(&step.agent, step.instance).map(|own| &own.heard);
+fn with_request(step: WatchedStep, past: &Past, outline: &Outline<'_>) -> WatchedStep {
+    let known: Option<&HashMap<u64, u64>> =
+        past.agent_named(&step.agent, step.instance).map(|own| &own.request_messages);
     let (mut given, mut results) = (String::new(), Vec::new());
-    let (mut heard, mut history) = (Vec::with_capacity(outline.said.len()), Vec::new());
-    for (at, message) in outline.said.iter().enumerate() {
+    let (mut heard, mut history) = (Vec::with_capacity(outline.messages.len()), Vec::new());
+    for (at, message) in outline.messages.iter().enumerate() {
         let mark = message.mark();
         let words = known.and_then(|known| known.get(&mark)).copied();
         let words = words.unwrap_or_else(|| {
@@ -184,13 +185,13 @@ fn asked(step: WatchedStep, past: &Past, outline: &Outline<'_>) -> WatchedStep {
     }
     // What the upstream keeps does not stand in the request.
     let is_whole = outline.continues.is_none() && outline.thread.is_none();
-    WatchedStep { given, results, heard: Some(heard), history: is_whole.then_some(history), ..step }
+    WatchedStep { given, results, request_messages: Some(heard), history: is_whole.then_some(history), ..step }
 }
 
 /// A tool's result with the call that it answers, where that stands before it.
-fn result(outline: &Outline<'_>, at: usize, message: &SaidMessage<'_>, text: &str) -> WatchedResult {
+fn result(outline: &Outline<'_>, at: usize, message: &LazyMessage<'_>, text: &str) -> WatchedResult {
     let id = message.answers_call.as_deref().unwrap_or_default();
-    let before = outline.said.get(..at).unwrap_or_default().iter().rev().filter(|earlier| earlier.has_calls());
+    let before = outline.messages.get(..at).unwrap_or_default().iter().rev().filter(|earlier| earlier.has_calls());
     let call = before
         .take(64)
         .find_map(|earlier| earlier.calls().iter().find(|call| call.id == id && !id.is_empty()).map(WatchedCall::from));
@@ -202,7 +203,7 @@ fn replied(step: WatchedStep, reply: &Reply) -> WatchedStep {
     let answer = reply.answers.first();
     let message = answer.map(|answer| &answer.message);
     WatchedStep {
-        said: message.map(crate::surface::Message::text).unwrap_or_default(),
+        reply: message.map(crate::surface::Message::text).unwrap_or_default(),
         calls: message.map(|message| message.tool_calls.iter().map(WatchedCall::from).collect()).unwrap_or_default(),
         says_more: message.is_some_and(|message| message.parts.iter().any(|part| part.as_text().is_none())),
         finish: answer.and_then(|answer| answer.finish_reason.clone()),

@@ -10,9 +10,9 @@ const EVERY_ORDER: u32 = 64;
 
 /// The least and the most that so many pairs of these executions can give, over every order of the executions of each arm;
 /// `None` where there are not so many. An arm may have more executions than pairs: which of them are paired is not kept.
-pub fn e_bounds(expected: Expected, pairs: u32, null: &Executions, treated: &Executions) -> Option<(f64, f64)> {
+pub fn e_bounds(expected: Expected, pairs: u32, control: &Executions, treated: &Executions) -> Option<(f64, f64)> {
     let tell = |arm: &Executions| arm.passed.saturating_add(arm.failed);
-    if pairs > tell(null).min(tell(treated)) {
+    if pairs > tell(control).min(tell(treated)) {
         return None;
     }
     if pairs > EVERY_ORDER {
@@ -24,13 +24,13 @@ pub fn e_bounds(expected: Expected, pairs: u32, null: &Executions, treated: &Exe
     for number in 0..pairs {
         let fits = |passed: u32, arm: &Executions| passed <= arm.passed && number + 1 - passed <= arm.failed;
         let mut next: BTreeMap<(u32, u32), [PairEvidence; 2]> = BTreeMap::new();
-        for ((nulls, treats), [least, most]) in reached {
-            for (null_passed, treated_passed) in [(true, true), (true, false), (false, true), (false, false)] {
-                let at = (nulls + u32::from(null_passed), treats + u32::from(treated_passed));
-                if !fits(at.0, null) || !fits(at.1, treated) {
+        for ((controls, treats), [least, most]) in reached {
+            for (control_passed, treated_passed) in [(true, true), (true, false), (false, true), (false, false)] {
+                let at = (controls + u32::from(control_passed), treats + u32::from(treated_passed));
+                if !fits(at.0, control) || !fits(at.1, treated) {
                     continue;
                 }
-                let (low, high) = (least.and(null_passed, treated_passed), most.and(null_passed, treated_passed));
+                let (low, high) = (least.and(control_passed, treated_passed), most.and(control_passed, treated_passed));
                 let known = next.entry(at).or_insert([low, high]);
                 if low.e < known[0].e {
                     known[0] = low;
@@ -50,10 +50,10 @@ pub fn e_bounds(expected: Expected, pairs: u32, null: &Executions, treated: &Exe
 
 /// What pairs give that all speak for the claim.
 fn without_a_flaw(expected: Expected, pairs: u32) -> f64 {
-    let (null, treated) = expected.best();
+    let (control, treated) = expected.best();
     let mut evidence = PairEvidence::none(expected);
     for _ in 0..pairs {
-        evidence = evidence.and(null, treated);
+        evidence = evidence.and(control, treated);
         if !evidence.e.is_finite() {
             break;
         }
@@ -75,23 +75,25 @@ mod tests {
         // Each arm as the bits of a number, in the order of its executions.
         let order = |bits: u32, of: u32| (0..of).map(move |at| bits & (1 << at) != 0);
         for expected in [Expected::Breaks, Expected::Heals] {
-            for (nulls, treats) in (0..=5).flat_map(|nulls: u32| (0..=5).map(move |treats: u32| (nulls, treats))) {
+            for (controls, treats) in
+                (0..=5).flat_map(|controls: u32| (0..=5).map(move |treats: u32| (controls, treats)))
+            {
                 let of = |passed: u32| (0..32u32).filter(move |bits| bits.count_ones() == passed);
-                let all = of(nulls).flat_map(|null| of(treats).map(move |treated| (null, treated)));
+                let all = of(controls).flat_map(|control| of(treats).map(move |treated| (control, treated)));
                 let values: Vec<f64> =
-                    all.map(|(null, treated)| e_value(expected, order(null, 5).zip(order(treated, 5)))).collect();
+                    all.map(|(control, treated)| e_value(expected, order(control, 5).zip(order(treated, 5)))).collect();
                 let (low, high) =
-                    e_bounds(expected, 5, &arm(nulls, 5 - nulls), &arm(treats, 5 - treats)).expect("enough");
+                    e_bounds(expected, 5, &arm(controls, 5 - controls), &arm(treats, 5 - treats)).expect("enough");
                 let (least, most) = values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), e| (a.min(*e), b.max(*e)));
-                assert!((low - least).abs() < 1e-9 && (high - most).abs() < 1e-9, "{nulls} {treats}");
+                assert!((low - least).abs() < 1e-9 && (high - most).abs() < 1e-9, "{controls} {treats}");
             }
         }
     }
 
     #[test]
     fn known_bounds() {
-        let most = |pairs, null: Executions, treated: Executions| {
-            e_bounds(Expected::Breaks, pairs, &null, &treated).map(|(_, most)| (most * 100.0).round() / 100.0)
+        let most = |pairs, control: Executions, treated: Executions| {
+            e_bounds(Expected::Breaks, pairs, &control, &treated).map(|(_, most)| (most * 100.0).round() / 100.0)
         };
         assert_eq!(most(0, arm(0, 0), arm(0, 1)), Some(1.0));
         assert_eq!(most(2, arm(2, 0), arm(0, 2)), Some(10.97));

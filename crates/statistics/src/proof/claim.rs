@@ -23,7 +23,7 @@ const ENOUGH: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Arm {
     /// Without the treatment.
-    Null,
+    Control,
     /// With it.
     Treated,
 }
@@ -43,7 +43,7 @@ pub struct Claim<'a> {
     /// What the treatment is claimed to do.
     pub expected: Expected,
     /// Executions without it.
-    pub null: &'a [ProofSample],
+    pub control: &'a [ProofSample],
     /// Executions with it.
     pub treated: &'a [ProofSample],
     /// What the claim must reach. For one of `n` steps of which any may be blamed, `n/α`.
@@ -60,15 +60,15 @@ pub struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     /// A claim that an injection breaks a run, on the usual terms.
-    pub fn injection(terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
+    pub fn injection(terms: &Terms, control: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
         let (target, pairs, draw) = (terms.target(), terms.pairs, terms.draw);
-        Self { expected: Expected::Breaks, null, treated, target, pairs, draw, has_flipped: false, perturbed: false }
+        Self { expected: Expected::Breaks, control, treated, target, pairs, draw, has_flipped: false, perturbed: false }
     }
 
     /// The same of a run that failed once with the injection, by executions that are perturbed. That run is no sample, for it
     /// is not.
-    pub fn perturbed(terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
-        Self { has_flipped: true, perturbed: true, ..Self::injection(terms, null, treated) }
+    pub fn perturbed(terms: &Terms, control: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
+        Self { has_flipped: true, perturbed: true, ..Self::injection(terms, control, treated) }
     }
 
     /// What to execute next, or where the claim stands. The treatment is executed first; where it does not do what is
@@ -78,7 +78,7 @@ impl<'a> Claim<'a> {
         if self.is_void() {
             return Next::Stop(Standing::Void);
         }
-        let (null, treated) = (verdicts(self.null), verdicts(self.treated));
+        let (control, treated) = (verdicts(self.control), verdicts(self.treated));
         if !treated.is_empty() && !self.has_begun() {
             return Next::Stop(Standing::Unproven);
         }
@@ -89,14 +89,14 @@ impl<'a> Claim<'a> {
             return Next::Stop(standing);
         }
         let treated_first = Terms::treated_first(self.draw, treated.len());
-        Next::Execute(match null.len().cmp(&treated.len()) {
-            Ordering::Less => Arm::Null,
+        Next::Execute(match control.len().cmp(&treated.len()) {
+            Ordering::Less => Arm::Control,
             Ordering::Greater => Arm::Treated,
             Ordering::Equal => {
                 if treated_first {
                     Arm::Treated
                 } else {
-                    Arm::Null
+                    Arm::Control
                 }
             }
         })
@@ -121,7 +121,7 @@ impl<'a> Claim<'a> {
         // A treatment that never did what is claimed was given up in the middle of its first pair.
         let e = if self.has_begun() { evidence.e } else { 0.0 };
         Executed {
-            null: counted(self.null),
+            control: counted(self.control),
             treated: counted(self.treated),
             pairs: evidence.pairs(),
             e: Some(e),
@@ -146,10 +146,10 @@ impl<'a> Claim<'a> {
 
     /// The pairs up to the one that settled the claim: what others executed of the same arms later does not move it.
     fn evidence(&self) -> PairEvidence {
-        let (null, treated) = (verdicts(self.null), verdicts(self.treated));
+        let (control, treated) = (verdicts(self.control), verdicts(self.treated));
         let mut evidence = PairEvidence::none(self.expected);
-        for (null, treated) in null.into_iter().zip(treated) {
-            evidence = evidence.and(null, treated);
+        for (control, treated) in control.into_iter().zip(treated) {
+            evidence = evidence.and(control, treated);
             if self.settled(&evidence).is_some() {
                 break;
             }
@@ -180,13 +180,13 @@ impl<'a> Claim<'a> {
     /// Whether so many executions say nothing, or so many more in one arm than in the other, that the rest is no fair
     /// sample.
     pub(super) fn is_void(&self) -> bool {
-        let (null, treated) = (counted(self.null), counted(self.treated));
+        let (control, treated) = (counted(self.control), counted(self.treated));
         let spoilt = |arm: &crate::trajectory::Executions| arm.all() >= ENOUGH && 3 * arm.voids() > arm.all();
-        if spoilt(&null) || spoilt(&treated) {
+        if spoilt(&control) || spoilt(&treated) {
             return true;
         }
-        let told = null.all() >= ENOUGH && treated.all() >= ENOUGH;
-        let shares = ((null.voids(), null.all()), (treated.voids(), treated.all()));
+        let told = control.all() >= ENOUGH && treated.all() >= ENOUGH;
+        let shares = ((control.voids(), control.all()), (treated.voids(), treated.all()));
         let (_, interval) = difference(shares.0, shares.1);
         told && (interval.low > 0.0 || interval.high < 0.0)
     }
@@ -206,54 +206,54 @@ mod tests {
         text.chars().map(sample).collect()
     }
 
-    fn next(null: &str, treated: &str) -> Next {
-        let (null, treated) = (samples(null), samples(treated));
-        Claim::injection(&Terms::default(), &null, &treated).next()
+    fn next(control: &str, treated: &str) -> Next {
+        let (control, treated) = (samples(control), samples(treated));
+        Claim::injection(&Terms::default(), &control, &treated).next()
     }
 
     /// What goes first in a pair, where nothing but the draw says it.
     fn drawn(pair: usize) -> Next {
-        Next::Execute(if Terms::treated_first(0, pair) { Arm::Treated } else { Arm::Null })
+        Next::Execute(if Terms::treated_first(0, pair) { Arm::Treated } else { Arm::Control })
     }
 
     #[test]
     fn what_is_executed_next() {
-        let (null, treated) = (Next::Execute(Arm::Null), Next::Execute(Arm::Treated));
+        let (control, treated) = (Next::Execute(Arm::Control), Next::Execute(Arm::Treated));
         let (third, fourth) = (drawn(2), drawn(3));
         let stop = Next::Stop;
-        for (nulls, treateds, expected) in [
+        for (controls, treateds, expected) in [
             ("", "", treated),
             ("", "v", treated),
             // Benign: what did not flip claims nothing.
             ("", "p", stop(Standing::Unproven)),
             ("", "f", treated),
-            ("", "ff", null),
-            ("p", "ff", null),
+            ("", "ff", control),
+            ("p", "ff", control),
             ("pp", "ff", third),
             ("ppp", "ff", treated),
             ("ppp", "fff", fourth),
-            ("pp", "fff", null),
+            ("pp", "fff", control),
             ("pvp", "ff", third),
             ("pppppp", "ffffff", stop(Standing::Verified)),
             // A repeat that passes does not end it, but it counts.
-            ("", "fp", null),
+            ("", "fp", control),
             ("pppppppp", "fppppppp", drawn(8)),
             (&"p".repeat(30), &format!("f{}", "p".repeat(29)), stop(Standing::Contradicted)),
-            // The null arm fails too: nothing speaks for the claim, nor was it contradicted.
+            // The control arm fails too: nothing speaks for the claim, nor was it contradicted.
             ("ff", "ff", third),
             ("fff", "fff", stop(Standing::Unproven)),
             ("", "vvv", stop(Standing::Void)),
             ("", "fvv", stop(Standing::Void)),
             ("pppp", "ffvfv", stop(Standing::Void)),
         ] {
-            assert_eq!(next(nulls, treateds), expected, "null {nulls}, treated {treateds}");
+            assert_eq!(next(controls, treateds), expected, "null {controls}, treated {treateds}");
         }
     }
 
     #[test]
     fn a_claim_that_cannot_get_there_is_given_up() {
-        let (null, treated) = (samples("pppp"), samples("fppf"));
-        let claim = Claim { pairs: 5, ..Claim::injection(&Terms::default(), &null, &treated) };
+        let (control, treated) = (samples("pppp"), samples("fppf"));
+        let claim = Claim { pairs: 5, ..Claim::injection(&Terms::default(), &control, &treated) };
         assert_eq!(claim.next(), Next::Stop(Standing::Contradicted));
         let untouched = Claim { pairs: 40, ..claim };
         assert_eq!(untouched.next(), drawn(4));
@@ -262,11 +262,11 @@ mod tests {
     #[test]
     fn a_claim_for_which_next_to_nothing_speaks_is_given_up_after_eight_pairs() {
         // e is 0.028 after three pairs and 0.012 after eight.
-        let (null, treated) = ("fpfpfpfp", "fppfpfpp");
+        let (control, treated) = ("fpfpfpfp", "fppfpfpp");
         for pairs in 3..8 {
-            assert_eq!(next(&null[..pairs], &treated[..pairs]), drawn(pairs), "{pairs}");
+            assert_eq!(next(&control[..pairs], &treated[..pairs]), drawn(pairs), "{pairs}");
         }
-        assert_eq!(next(null, treated), Next::Stop(Standing::Contradicted));
+        assert_eq!(next(control, treated), Next::Stop(Standing::Contradicted));
     }
 
     #[test]
@@ -280,23 +280,23 @@ mod tests {
 
     #[test]
     fn a_claim_is_settled_where_no_further_pair_counts() {
-        for (null, treated, settled, shown) in [
+        for (control, treated, settled, shown) in [
             ("", "", false, false),
             ("ppppp", "fffff", false, false),
             ("pppppp", "ffffff", true, true),
             ("fff", "fff", true, false),
             ("ff", "ff", false, false),
         ] {
-            let (null, treated) = (samples(null), samples(treated));
-            let claim = Claim::injection(&Terms::default(), &null, &treated);
-            assert_eq!((claim.is_settled(), claim.is_shown()), (settled, shown), "{null:?} {treated:?}");
+            let (control, treated) = (samples(control), samples(treated));
+            let claim = Claim::injection(&Terms::default(), &control, &treated);
+            assert_eq!((claim.is_settled(), claim.is_shown()), (settled, shown), "{control:?} {treated:?}");
         }
     }
 
     #[test]
     fn arms_of_which_one_says_nothing_far_more_often_are_no_fair_sample() {
         let void = |void: usize, of: usize| format!("{}{}", "v".repeat(void), "f".repeat(of - void));
-        for (null, treated, expected) in [
+        for (control, treated, expected) in [
             ((0, 20), (6, 20), true),
             ((6, 20), (0, 20), true),
             ((0, 20), (3, 20), false),
@@ -309,17 +309,17 @@ mod tests {
             ((0, 20), (2, 2), false),
             ((0, 0), (0, 0), false),
         ] {
-            let (nulls, treateds) = (samples(&void(null.0, null.1)), samples(&void(treated.0, treated.1)));
-            let claim = Claim::injection(&Terms::default(), &nulls, &treateds);
-            assert_eq!(claim.is_void(), expected, "void {null:?} without, {treated:?} with");
+            let (controls, treateds) = (samples(&void(control.0, control.1)), samples(&void(treated.0, treated.1)));
+            let claim = Claim::injection(&Terms::default(), &controls, &treateds);
+            assert_eq!(claim.is_void(), expected, "void {control:?} without, {treated:?} with");
         }
     }
 
     #[test]
     fn what_was_executed_says_how_far_it_got() {
-        let (null, treated) = (samples("pvp"), samples("ffp"));
-        let executed = Claim::injection(&Terms::default(), &null, &treated).executed();
-        assert_eq!((executed.null.passed, executed.null.voids(), executed.treated.failed), (2, 1, 2));
+        let (control, treated) = (samples("pvp"), samples("ffp"));
+        let executed = Claim::injection(&Terms::default(), &control, &treated).executed();
+        assert_eq!((executed.control.passed, executed.control.voids(), executed.treated.failed), (2, 1, 2));
         assert_eq!((executed.pairs, executed.target, executed.repeatable), (2, Some(Terms::default().target()), false));
         // Two pairs without a flaw: 3.24, and 0.92² / 0.25 more.
         assert!(executed.e.is_some_and(|e| (e - 3.24 * 0.92 * 0.92 / 0.25).abs() < 1e-9), "{executed:?}");
@@ -334,8 +334,8 @@ mod tests {
 
     #[test]
     fn executions_beyond_what_a_claim_asked_for_do_not_count_against_it() {
-        let (null, treated) = (samples("ppppppfff"), samples("ffffffppp"));
-        let claim = Claim::injection(&Terms::default(), &null, &treated);
+        let (control, treated) = (samples("ppppppfff"), samples("ffffffppp"));
+        let claim = Claim::injection(&Terms::default(), &control, &treated);
         assert_eq!(claim.next(), Next::Stop(Standing::Verified));
         assert_eq!(claim.executed().pairs, 6);
     }

@@ -3,7 +3,7 @@
 /// How many of a set's claims may be kept at level `alpha`, the strongest first: the greatest `k` whose `k`-th largest
 /// e-value is at least `begun / (alpha · k)` (e-BH). Among those kept the wrong ones are at most a share `alpha` in the mean,
 /// however the claims hang together. `begun` counts every claim that was begun, those that came to nothing included.
-pub fn kept(e_values: &[f64], begun: usize, alpha: f64) -> usize {
+pub fn selected_count(e_values: &[f64], begun: usize, alpha: f64) -> usize {
     let ordered = descending(e_values);
     let enough = |(index, e): (usize, &f64)| (*e >= bound(begun, alpha, index + 1)).then_some(index + 1);
     ordered.iter().enumerate().filter_map(enough).max().unwrap_or_default()
@@ -45,7 +45,7 @@ mod tests {
             (&[0.0, 4999.0, 2.0], 50, 0.01, 0),
             (&[300.0, 500.0, 400.0], 3, 0.01, 3),
         ] {
-            assert_eq!(kept(e_values, begun, alpha), expected, "{e_values:?} of {begun}");
+            assert_eq!(selected_count(e_values, begun, alpha), expected, "{e_values:?} of {begun}");
         }
     }
 
@@ -54,8 +54,8 @@ mod tests {
         let e_values = [1792.0, 1000.0, 4000.0];
         let level = level(&e_values, 30).expect("a level");
         assert!((level - 0.01).abs() < 1e-12);
-        assert_eq!(kept(&e_values, 30, level), 3);
-        assert!(kept(&e_values, 30, level * 0.999) < 3);
+        assert_eq!(selected_count(&e_values, 30, level), 3);
+        assert!(selected_count(&e_values, 30, level * 0.999) < 3);
         assert_eq!((super::level(&[], 3), super::level(&[0.0], 3)), (None, None));
     }
 }

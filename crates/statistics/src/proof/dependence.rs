@@ -48,7 +48,7 @@ pub struct ObservedExecution {
 #[derive(Debug, Clone)]
 pub struct SeenArms<'a> {
     /// Without the treatment.
-    pub null: &'a [ObservedExecution],
+    pub control: &'a [ObservedExecution],
     /// With it.
     pub treated: &'a [ObservedExecution],
     /// The agents that the reference asked behind that point.
@@ -66,11 +66,11 @@ struct RepliesOfOneId {
 impl SeenArms<'_> {
     /// What makes the executions depend on each other, if anything does.
     pub fn dependence(&self) -> Option<Dependence> {
-        self.same_reply().or_else(|| self.never_asked()).or_else(|| self.order())
+        self.same_reply().or_else(|| self.uncalled_agent()).or_else(|| self.order())
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, &SeenCall)> {
-        let executions = self.null.iter().chain(self.treated).enumerate();
+        let executions = self.control.iter().chain(self.treated).enumerate();
         executions.flat_map(|(number, execution)| execution.calls.iter().map(move |call| (number, call)))
     }
 
@@ -91,23 +91,23 @@ impl SeenArms<'_> {
         shared.map(|(id, _)| Dependence::SameReply((*id).to_owned()))
     }
 
-    fn never_asked(&self) -> Option<Dependence> {
+    fn uncalled_agent(&self) -> Option<Dependence> {
         let never = |arm: &[ObservedExecution], agent: &AgentName| {
             let told = || arm.iter().filter(|execution| execution.sample.verdict().is_some());
             let asks = |execution: &ObservedExecution| execution.calls.iter().any(|call| call.agent == *agent);
             told().count() >= FEWEST && !told().any(asks)
         };
-        let agent = self.reference.iter().find(|agent| never(self.null, agent) && never(self.treated, agent));
-        agent.cloned().map(Dependence::NeverAsked)
+        let agent = self.reference.iter().find(|agent| never(self.control, agent) && never(self.treated, agent));
+        agent.cloned().map(Dependence::AgentNotCalled)
     }
 
     fn order(&self) -> Option<Dependence> {
         let level = FALSE_ALARMS / 4.0;
         let outcomes = |arm: &[ObservedExecution]| verdicts(&arm.iter().map(|one| one.sample).collect::<Vec<_>>());
-        let (null, treated) = (outcomes(self.null), outcomes(self.treated));
+        let (control, treated) = (outcomes(self.control), outcomes(self.treated));
         [
-            (trend(&null), Dependence::NullTrend),
-            (alternation(&null), Dependence::NullRhythm),
+            (trend(&control), Dependence::ControlTrend),
+            (alternation(&control), Dependence::ControlRhythm),
             (trend(&treated), Dependence::TreatedTrend),
             (alternation(&treated), Dependence::TreatedRhythm),
         ]

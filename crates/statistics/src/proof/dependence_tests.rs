@@ -33,21 +33,21 @@ fn arm(texts: &[&str]) -> Vec<ObservedExecution> {
     texts.iter().map(|text| execution(text)).collect()
 }
 
-fn found(null: &[ObservedExecution], treated: &[ObservedExecution]) -> Option<Dependence> {
+fn found(control: &[ObservedExecution], treated: &[ObservedExecution]) -> Option<Dependence> {
     let reference = ["solver", "writer"].map(|name| AgentName::parse(name).expect("a name")).into();
-    SeenArms { null, treated, reference: &reference }.dependence()
+    SeenArms { control, treated, reference: &reference }.dependence()
 }
 
 /// The same where nobody was to be asked.
-fn ordered(null: &[ObservedExecution], treated: &[ObservedExecution]) -> Option<Dependence> {
-    SeenArms { null, treated, reference: &BTreeSet::new() }.dependence()
+fn ordered(control: &[ObservedExecution], treated: &[ObservedExecution]) -> Option<Dependence> {
+    SeenArms { control, treated, reference: &BTreeSet::new() }.dependence()
 }
 
 #[test]
 fn one_reply_to_two_questions_is_a_caches_where_ids_name_replies() {
-    let said = |null: &[&str], treated: &[&str]| found(&arm(null), &arm(treated));
+    let said = |control: &[&str], treated: &[&str]| found(&arm(control), &arm(treated));
     let shared = Some(Dependence::SameReply("b".to_owned()));
-    for (null, treated, expected) in [
+    for (control, treated, expected) in [
         (&["p solver:1=1#a", "p solver:2=1#c"][..], &["f solver:3=3#b", "f solver:4=3#b"][..], shared.clone()),
         (&["p solver:1=1#b", "p solver:5=2#c"], &["f solver:3=3#d", "f solver:2=1#b"], shared),
         // Two executions that drew the same change asked the same.
@@ -59,34 +59,37 @@ fn one_reply_to_two_questions_is_a_caches_where_ids_name_replies() {
         (&["p solver:1=1#", "p solver:2=1#"], &["f solver:3=3#", "f solver:4=3#"], None),
         (&["p solver:1=1", "p solver:2=1"], &["f solver:3=3", "f solver:4=3"], None),
     ] {
-        assert_eq!(said(null, treated), expected, "{null:?} {treated:?}");
+        assert_eq!(said(control, treated), expected, "{control:?} {treated:?}");
     }
 }
 
 #[test]
 fn an_agent_that_no_execution_asks_any_more_is_answered_from_somewhere_else() {
-    let solver = Some(Dependence::NeverAsked(AgentName::parse("solver").expect("a name")));
-    let (null, treated) = (["p writer:2=0"; 6], ["f writer:4=1"; 6]);
-    assert_eq!(found(&arm(&null), &arm(&treated)), solver);
+    let solver = Some(Dependence::AgentNotCalled(AgentName::parse("solver").expect("a name")));
+    let (control, treated) = (["p writer:2=0"; 6], ["f writer:4=1"; 6]);
+    assert_eq!(found(&arm(&control), &arm(&treated)), solver);
     let asks = |arm: &[&'static str; 6]| {
         let mut arm = *arm;
         arm[4] = "f solver:3=0 writer:4=0";
         arm
     };
-    for (null, treated) in
-        [(&asks(&null)[..], &treated[..]), (&null, &asks(&treated)), (&null[..4], &treated), (&null, &treated[..4])]
-    {
-        assert_eq!(found(&arm(null), &arm(treated)), None, "{null:?} {treated:?}");
+    for (control, treated) in [
+        (&asks(&control)[..], &treated[..]),
+        (&control, &asks(&treated)),
+        (&control[..4], &treated),
+        (&control, &treated[..4]),
+    ] {
+        assert_eq!(found(&arm(control), &arm(treated)), None, "{control:?} {treated:?}");
     }
 }
 
 #[test]
 fn an_order_of_outcomes_is_seen_where_there_are_enough_of_them() {
     let outcomes = |text: &str| text.chars().map(|letter| execution(&letter.to_string())).collect::<Vec<_>>();
-    for (null, treated, expected) in [
-        ("ppppppffffff", "ffffffffffff", Some(Dependence::NullTrend)),
+    for (control, treated, expected) in [
+        ("ppppppffffff", "ffffffffffff", Some(Dependence::ControlTrend)),
         ("pppppp", "ffffffpppppp", Some(Dependence::TreatedTrend)),
-        ("pfpfpfpfpfpf", "ffffffffffff", Some(Dependence::NullRhythm)),
+        ("pfpfpfpfpfpf", "ffffffffffff", Some(Dependence::ControlRhythm)),
         ("pppppppppppp", "fpfpfpfpfpfp", Some(Dependence::TreatedRhythm)),
         ("pvpvpvppfpfpffff", "ffffffffff", None),
         ("ppfppfpppfpp", "ffpffffpffff", None),
@@ -95,7 +98,7 @@ fn an_order_of_outcomes_is_seen_where_there_are_enough_of_them() {
         ("", "f", None),
         ("", "", None),
     ] {
-        assert_eq!(ordered(&outcomes(null), &outcomes(treated)), expected, "{null} {treated}");
+        assert_eq!(ordered(&outcomes(control), &outcomes(treated)), expected, "{control} {treated}");
     }
 }
 
@@ -125,36 +128,36 @@ fn chances_are_those_of_all_orders_told_one_by_one() {
 /// A claim played to its end: both arms, each in its order. `passes` draws an outcome, by arm and by how many were drawn before.
 fn play(name: &str, mut passes: impl FnMut(Arm, usize) -> bool) -> (Vec<ObservedExecution>, Vec<ObservedExecution>) {
     let terms = Terms::default().drawn_for(name);
-    let (mut null, mut treated) = (Vec::new(), Vec::new());
+    let (mut control, mut treated) = (Vec::new(), Vec::new());
     for number in 0.. {
-        let arm = match Claim::perturbed(&terms, &null, &treated).next() {
+        let arm = match Claim::perturbed(&terms, &control, &treated).next() {
             Next::Stop(_) => break,
             Next::Execute(arm) => arm,
         };
         let said = if passes(arm, number) { ProofSample::Passed } else { ProofSample::Failed };
-        if arm == Arm::Null { null.push(said) } else { treated.push(said) }
+        if arm == Arm::Control { control.push(said) } else { treated.push(said) }
     }
     let seen =
         |arm: Vec<ProofSample>| arm.into_iter().map(|sample| ObservedExecution { sample, calls: Vec::new() }).collect();
-    (seen(null), seen(treated))
+    (seen(control), seen(treated))
 }
 
 #[test]
 fn independent_executions_are_seldom_taken_for_such_as_follow_an_order() {
     let of = 1_000;
-    for (null, treated) in
+    for (control, treated) in
         [(0.98, 0.98), (0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.5, 0.5), (0.95, 0.05), (0.9, 0.3), (0.8, 0.2), (0.7, 0.5)]
     {
-        let mut draws = Draws::of(&format!("order {null} {treated}"));
+        let mut draws = Draws::seeded(&format!("order {control} {treated}"));
         let alarms = (0..of).filter(|claim| {
-            let chance = |arm| if arm == Arm::Null { null } else { treated };
-            let (null, treated) = play(&format!("{claim}"), |arm, _| draws.uniform() < chance(arm));
-            ordered(&null, &treated).is_some()
+            let chance = |arm| if arm == Arm::Control { control } else { treated };
+            let (control, treated) = play(&format!("{claim}"), |arm, _| draws.uniform() < chance(arm));
+            ordered(&control, &treated).is_some()
         });
         let alarms = alarms.count();
-        println!("null {null}, treated {treated}: {alarms} of {of} claims of independent executions");
+        println!("null {control}, treated {treated}: {alarms} of {of} claims of independent executions");
         // One in a hundred, and what chance adds to that.
-        assert!(alarms as f64 <= FALSE_ALARMS * f64::from(of) + 8.0, "{null} {treated}: {alarms}");
+        assert!(alarms as f64 <= FALSE_ALARMS * f64::from(of) + 8.0, "{control} {treated}: {alarms}");
     }
 }
 
@@ -163,12 +166,12 @@ fn a_program_that_remembers_is_told_by_its_order() {
     // After so many executions all fail, whatever is done.
     for spoilt_after in [6, 8, 10] {
         let of = 200;
-        let mut draws = Draws::of(&format!("memory {spoilt_after}"));
+        let mut draws = Draws::seeded(&format!("memory {spoilt_after}"));
         let seen = (0..of).filter(|claim| {
-            let (null, treated) = play(&format!("{spoilt_after} {claim}"), |arm, number| {
-                number < spoilt_after && (arm == Arm::Null) == (draws.uniform() < 0.98)
+            let (control, treated) = play(&format!("{spoilt_after} {claim}"), |arm, number| {
+                number < spoilt_after && (arm == Arm::Control) == (draws.uniform() < 0.98)
             });
-            ordered(&null, &treated).is_some()
+            ordered(&control, &treated).is_some()
         });
         let seen = seen.count();
         println!("spoilt after {spoilt_after}: {seen} of {of} told");

@@ -19,21 +19,21 @@ pub struct Exclusion {
 
 impl Exclusion {
     /// Nothing is known yet of whether the chances differ by `effect` (above 0, at most 1) in the expected direction.
-    pub fn of(expected: Expected, effect: f64) -> Self {
+    pub fn new(expected: Expected, effect: f64) -> Self {
         Self { expected, effect: effect.clamp(f64::EPSILON, 1.0), samples: 0, passed: 0, e: 1.0 }
     }
 
     /// With one more pair of executions.
     #[must_use]
-    pub fn and_pair(self, null: bool, treated: bool) -> Self {
+    pub fn and_pair(self, control: bool, treated: bool) -> Self {
         let rate = self.rate();
         let (low, high) = match self.expected {
-            Expected::Breaks => (treated, null),
-            Expected::Heals => (null, treated),
+            Expected::Breaks => (treated, control),
+            Expected::Heals => (control, treated),
         };
         let at = self.nearest(rate);
         let factor = ratio(low, rate, at) * ratio(high, rate, at + self.effect);
-        self.learned(factor, [null, treated])
+        self.learned(factor, [control, treated])
     }
 
     /// With one more execution of the arm that is said to pass more often, alone: an effect of that size would let it pass
@@ -98,20 +98,23 @@ mod tests {
     fn where_the_effect_is_there_no_further_pair_speaks_against_it_in_the_mean() {
         for effect in [0.3, 0.5, 0.8, 1.0] {
             for (samples, passed) in (0..10).flat_map(|all: u32| (0..=all).map(move |passed| (all, passed))) {
-                let so_far = Exclusion { samples, passed, ..Exclusion::of(Expected::Heals, effect) };
-                for (null, more) in
+                let so_far = Exclusion { samples, passed, ..Exclusion::new(Expected::Heals, effect) };
+                for (control, more) in
                     (0..=20).flat_map(|n| (0..=20).map(move |m| (f64::from(n) / 20.0, f64::from(m) / 20.0)))
                 {
-                    let treated = null + effect + more * (1.0 - effect - null);
-                    if treated > 1.0 || null + effect > 1.0 {
+                    let treated = control + effect + more * (1.0 - effect - control);
+                    if treated > 1.0 || control + effect > 1.0 {
                         continue;
                     }
                     let mean: f64 = OUTCOMES
                         .into_iter()
-                        .filter(|(n, t)| chance(*n, null) * chance(*t, treated) > 0.0)
-                        .map(|(n, t)| chance(n, null) * chance(t, treated) * so_far.and_pair(n, t).e)
+                        .filter(|(n, t)| chance(*n, control) * chance(*t, treated) > 0.0)
+                        .map(|(n, t)| chance(n, control) * chance(t, treated) * so_far.and_pair(n, t).e)
                         .sum();
-                    assert!(mean <= 1.0 + 1e-6, "effect {effect}, {passed} of {samples}, {null} and {treated}: {mean}");
+                    assert!(
+                        mean <= 1.0 + 1e-6,
+                        "effect {effect}, {passed} of {samples}, {control} and {treated}: {mean}"
+                    );
                     let alone: f64 = [true, false].map(|t| chance(t, treated) * so_far.and_alone(t).e).iter().sum();
                     assert!(alone <= 1.0 + 1e-9, "alone: effect {effect}, {passed} of {samples}, {treated}: {alone}");
                 }
@@ -121,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_step_without_effect_is_cleared_by_so_many_executions() {
-        let pairs = |n: usize| (0..n).fold(Exclusion::of(Expected::Heals, 0.5), |e, _| e.and_pair(false, false));
-        let alone = |n: usize| (0..n).fold(Exclusion::of(Expected::Heals, 0.5), |e, _| e.and_alone(false));
+        let pairs = |n: usize| (0..n).fold(Exclusion::new(Expected::Heals, 0.5), |e, _| e.and_pair(false, false));
+        let alone = |n: usize| (0..n).fold(Exclusion::new(Expected::Heals, 0.5), |e, _| e.and_alone(false));
         let first = |holds: &dyn Fn(usize) -> bool| (0..100).find(|n| holds(*n));
         // One step, ten, a hundred.
         assert!(!pairs(0).holds(0.05) && !alone(0).holds(0.05), "nothing is excluded before anything was executed");
@@ -131,10 +134,10 @@ mod tests {
         println!("pairs, and executions of one arm, that clear one of 1, 10, 100 steps: {counts:?}");
         assert!(counts[0].0.is_some_and(|n| n <= 7) && counts[1].0.is_some_and(|n| n <= 11), "{counts:?}");
         // Both pass: no effect either, and only the pairs can tell.
-        let both = (0..8).fold(Exclusion::of(Expected::Heals, 0.5), |e, _| e.and_pair(true, true));
+        let both = (0..8).fold(Exclusion::new(Expected::Heals, 0.5), |e, _| e.and_pair(true, true));
         assert!(both.holds(0.05), "{}", both.e());
         assert!(
-            (Exclusion::of(Expected::Breaks, 0.5).and_pair(true, false).e()) < 1.0,
+            (Exclusion::new(Expected::Breaks, 0.5).and_pair(true, false).e()) < 1.0,
             "that is what an effect looks like"
         );
     }

@@ -18,7 +18,7 @@
 //! - [`LeaveOneOut`] is one of several planted errors: whether the failure needs it, by both.
 //! - [`Search`] is many claims about one failed run: which of its steps are decisive, and what to execute next to know.
 //! - [`rate_at_most`] is what a count of decoys, which were planted as errors and are none, leaves possible.
-//! - [`kept`] cuts a set of claims so that the wrong ones are at most a share α of them in the mean (e-BH: Wang and Ramdas,
+//! - [`selected_count`] cuts a set of claims so that the wrong ones are at most a share α of them in the mean (e-BH: Wang and Ramdas,
 //!   2022, under any dependence).
 //!
 //! Everything is plain arithmetic: the same samples, the same answer on every machine.
@@ -45,7 +45,7 @@ mod words;
 pub use bounds::e_bounds;
 pub use chaos::is_chaotic;
 pub use claim::{Arm, Claim, Next};
-pub use cut::{kept, level};
+pub use cut::{level, selected_count};
 pub use decisive::{
     By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, most_executions, play,
 };

@@ -41,15 +41,15 @@ impl NeedTerms {
     /// The terms for each of so many errors. `whole` is what was executed for all of them together: where those turn the outcome of
     /// less than every run, what one of them must do to count is less in the same measure. That an effect is missed may be as
     /// probable as the terms say of any of them.
-    pub fn of(terms: &Terms, whole: &Executed, errors: usize) -> Self {
-        let [null, treated] = [&whole.null, &whole.treated].map(|arm| arm.tally().share().unwrap_or_default());
+    pub fn new(terms: &Terms, whole: &Executed, errors: usize) -> Self {
+        let [control, treated] = [&whole.control, &whole.treated].map(|arm| arm.tally().share().unwrap_or_default());
         let errors = u32::try_from(errors).unwrap_or(u32::MAX).max(1);
         Self {
             target: terms.target(),
             pairs: terms.pairs,
-            effect: terms.effect * PART * (null - treated).clamp(SMALLEST, 1.0),
+            effect: terms.effect * PART * (control - treated).clamp(SMALLEST, 1.0),
             excludes: f64::from(errors) / terms.miss,
-            passes_at_most: f64::midpoint(null, treated),
+            passes_at_most: f64::midpoint(control, treated),
             draw: terms.draw,
         }
     }
@@ -91,7 +91,7 @@ struct NeedEvidence {
 
 impl NeedEvidence {
     fn none(effect: f64) -> Self {
-        let excluded = Exclusion::of(Expected::Breaks, effect);
+        let excluded = Exclusion::new(Expected::Breaks, effect);
         Self { shown: PairEvidence::none(Expected::Breaks), excluded, with_all_passed: 0 }
     }
 
@@ -120,8 +120,8 @@ impl LeaveOneOut<'_> {
         let (without, with_all) = (verdicts(self.without).len(), verdicts(self.with_all).len());
         let treated_first = Terms::treated_first(self.terms.draw, with_all);
         NextForNeed::Execute(match without.cmp(&with_all) {
-            Ordering::Less => Arm::Null,
-            Ordering::Equal if !treated_first => Arm::Null,
+            Ordering::Less => Arm::Control,
+            Ordering::Equal if !treated_first => Arm::Control,
             Ordering::Equal | Ordering::Greater => Arm::Treated,
         })
     }
@@ -130,7 +130,7 @@ impl LeaveOneOut<'_> {
     pub fn executed(&self) -> Executed {
         let evidence = self.evidence();
         Executed {
-            null: counted(self.without),
+            control: counted(self.without),
             treated: counted(self.with_all),
             pairs: evidence.shown.pairs(),
             e: Some(evidence.shown.e),
@@ -193,8 +193,8 @@ impl LeaveOneOut<'_> {
     /// Whether so many runs say nothing, or so many more in one arm, that the rest is no fair sample.
     fn is_void(&self) -> bool {
         let NeedTerms { target, pairs, draw, .. } = self.terms;
-        let (null, treated) = (self.without, self.with_all);
-        let claim = Claim::perturbed(&Terms::default(), null, treated);
+        let (control, treated) = (self.without, self.with_all);
+        let claim = Claim::perturbed(&Terms::default(), control, treated);
         Claim { target, pairs, draw, ..claim }.is_void()
     }
 }
@@ -204,14 +204,14 @@ impl LeaveOneOut<'_> {
 /// whether there was such an error.
 pub fn read_former_states(evidence: &mut Evidence) -> bool {
     let Some(whole) = &evidence.executed else { return false };
-    let terms = NeedTerms::of(&Terms::default(), whole, evidence.necessity.len());
+    let terms = NeedTerms::new(&Terms::default(), whole, evidence.necessity.len());
     let is_former = |one: &&mut crate::trajectory::Necessity| one.state == Need::NotShown && one.exclusion.is_none();
     let mut read = false;
     for one in evidence.necessity.iter_mut().filter(is_former) {
         read = true;
         if one.executed.repeatable {
             let fails = |arm: &Executions| arm.failed > 0 && arm.failed == arm.all();
-            if fails(&one.executed.null) && fails(&one.executed.treated) {
+            if fails(&one.executed.control) && fails(&one.executed.treated) {
                 one.state = Need::NotNeeded;
             }
         } else {
@@ -228,7 +228,7 @@ pub fn read_former_states(evidence: &mut Evidence) -> bool {
 /// Whether counts alone exclude an effect: of all pairs that could have made them, by those that speak least against it.
 fn counts_exclude(executed: &Executed, terms: NeedTerms) -> (Need, EffectExcluded) {
     let told = |arm: &Executions| arm.passed + arm.failed;
-    let (without, with_all) = (&executed.null, &executed.treated);
+    let (without, with_all) = (&executed.control, &executed.treated);
     let pairs = told(without).min(told(with_all));
     let passed = without.passed.min(pairs);
     let with_all_passed = with_all.passed.saturating_sub(told(with_all) - pairs);

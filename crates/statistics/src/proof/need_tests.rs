@@ -55,12 +55,12 @@ fn drawn(draws: &mut Draws, chance: f64, crashes: f64) -> ProofSample {
 
 /// What was executed for a failure as a whole; `None` where that does not come to be shown.
 fn whole(system: &TwoErrors, noise: f64, draws: &mut Draws) -> Option<Executed> {
-    let (mut null, mut treated) = (Vec::new(), Vec::new());
+    let (mut control, mut treated) = (Vec::new(), Vec::new());
     loop {
-        let claim = Claim::injection(&Terms::default(), &null, &treated);
+        let claim = Claim::injection(&Terms::default(), &control, &treated);
         match claim.next() {
             Next::Stop(standing) => return (standing == Standing::Verified).then(|| claim.executed()),
-            Next::Execute(Arm::Null) => null.push(drawn(draws, 1.0 - noise, 0.0)),
+            Next::Execute(Arm::Control) => control.push(drawn(draws, 1.0 - noise, 0.0)),
             Next::Execute(Arm::Treated) => treated.push(drawn(draws, (1.0 - noise) * system.with_both, 0.0)),
         }
     }
@@ -71,14 +71,14 @@ fn needs(system: &TwoErrors, noise: f64, whole: &Executed, draws: &mut Draws) ->
     let mut runs = 0;
     let known = [0, 1].map(|error: usize| {
         let name = format!("{} {error} {}", system.name, draws.uniform());
-        let terms = NeedTerms::of(&Terms::default(), whole, 2).drawn_for(&Terms::default(), &name);
+        let terms = NeedTerms::new(&Terms::default(), whole, 2).drawn_for(&Terms::default(), &name);
         let (mut without, mut with_all) = (Vec::new(), Vec::new());
         let crashes = if error == 1 { system.crashes } else { 0.0 };
         let state = loop {
             let left_out = LeaveOneOut { without: &without, with_all: &with_all, terms };
             match left_out.next() {
                 NextForNeed::Stop(need) => break need,
-                NextForNeed::Execute(Arm::Null) => {
+                NextForNeed::Execute(Arm::Control) => {
                     without.push(drawn(draws, (1.0 - noise) * system.without[error], crashes));
                 }
                 NextForNeed::Execute(Arm::Treated) => {
@@ -103,7 +103,7 @@ fn necessity(injection: u32, state: Need, executed: Executed, exclusion: Option<
 fn a_label_is_seldom_wrong_about_what_the_failure_needs() {
     for system in &SYSTEMS {
         for noise in [0.0, 0.2, 0.6] {
-            let mut draws = Draws::of(&format!("needs {} {noise}", system.name));
+            let mut draws = Draws::seeded(&format!("needs {} {noise}", system.name));
             let (mut labels, mut wrong, mut all, mut joint, mut runs) = (0, 0, 0, 0, 0);
             let mut states = [0; 3];
             while labels < 100 && all < 6_000 {
@@ -115,7 +115,7 @@ fn a_label_is_seldom_wrong_about_what_the_failure_needs() {
                     Need::NotNeeded => needed,
                     Need::NotShown => false,
                 };
-                let cause = JointCause::of(&known);
+                let cause = JointCause::from_necessities(&known);
                 let alone = cause == Some(JointCause::Joint) && system.needed != [true; 2];
                 wrong += usize::from(alone || known.iter().zip(system.needed).any(is_wrong));
                 joint += usize::from(cause == Some(JointCause::Joint));
@@ -149,7 +149,7 @@ fn samples(text: &str) -> Vec<ProofSample> {
 fn shown_whole() -> Executed {
     let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
     Executed {
-        null: of(6, 0),
+        control: of(6, 0),
         treated: of(0, 6),
         pairs: 6,
         e: Some(1792.0),
@@ -160,7 +160,7 @@ fn shown_whole() -> Executed {
 
 #[test]
 fn what_is_shown_of_an_error_that_is_left_out() {
-    let terms = NeedTerms::of(&Terms::default(), &shown_whole(), 2);
+    let terms = NeedTerms::new(&Terms::default(), &shown_whole(), 2);
     let (f16, p16) = ("f".repeat(16), "p".repeat(16));
     for (without, with_all, expected) in [
         ("pppppp", "ffffff", Some(Need::Necessary)),
@@ -186,15 +186,15 @@ fn what_is_shown_of_an_error_that_is_left_out() {
 #[test]
 fn which_arm_goes_first_is_drawn_for_every_pair() {
     let first = |name: &str| {
-        let terms = NeedTerms::of(&Terms::default(), &shown_whole(), 2).drawn_for(&Terms::default(), name);
+        let terms = NeedTerms::new(&Terms::default(), &shown_whole(), 2).drawn_for(&Terms::default(), name);
         (LeaveOneOut { without: &[], with_all: &[], terms }).next()
     };
     let all: Vec<_> = (0..32).map(|name| first(&name.to_string())).collect();
-    for arm in [Arm::Null, Arm::Treated] {
+    for arm in [Arm::Control, Arm::Treated] {
         assert!(all.contains(&NextForNeed::Execute(arm)), "{arm:?}");
     }
-    let terms = NeedTerms::of(&Terms::default(), &shown_whole(), 2);
-    for (without, with_all, next) in [("f", "", Arm::Treated), ("", "f", Arm::Null), ("v", "f", Arm::Null)] {
+    let terms = NeedTerms::new(&Terms::default(), &shown_whole(), 2);
+    for (without, with_all, next) in [("f", "", Arm::Treated), ("", "f", Arm::Control), ("v", "f", Arm::Control)] {
         let (without, with_all) = (samples(without), samples(with_all));
         assert_eq!((LeaveOneOut { without: &without, with_all: &with_all, terms }).next(), NextForNeed::Execute(next));
     }
@@ -205,7 +205,7 @@ fn a_label_of_an_earlier_version_clears_what_its_counts_exclude() {
     let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
     let void = |failed, void| Executions { void: [(Void::Crashed, void)].into(), ..of(0, failed) };
     let (pairs, repeats) = (false, true);
-    for (null, treated, repeatable, state) in [
+    for (control, treated, repeatable, state) in [
         (of(0, 3), of(0, 6), pairs, Need::NotShown),
         (of(0, 8), of(0, 40), pairs, Need::NotShown),
         (of(0, 20), of(0, 40), pairs, Need::NotNeeded),
@@ -217,7 +217,7 @@ fn a_label_of_an_earlier_version_clears_what_its_counts_exclude() {
         (void(0, 2), of(0, 2), repeats, Need::NotShown),
         (of(0, 0), of(0, 0), repeats, Need::NotShown),
     ] {
-        let executed = Executed { null, treated, repeatable, ..Executed::default() };
+        let executed = Executed { control, treated, repeatable, ..Executed::default() };
         let known = necessity(0, Need::NotShown, executed, None);
         let needed = necessity(1, Need::Necessary, shown_whole(), None);
         let necessity = vec![known, needed.clone()];

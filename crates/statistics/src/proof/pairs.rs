@@ -17,7 +17,7 @@ pub enum Expected {
 pub(super) struct PairEvidence {
     expected: Expected,
     pairs: u32,
-    null_passed: u32,
+    control_passed: u32,
     treated_passed: u32,
     pub(super) e: f64,
 }
@@ -42,15 +42,15 @@ impl Expected {
 
 impl PairEvidence {
     pub(super) fn none(expected: Expected) -> Self {
-        Self { expected, pairs: 0, null_passed: 0, treated_passed: 0, e: 1.0 }
+        Self { expected, pairs: 0, control_passed: 0, treated_passed: 0, e: 1.0 }
     }
 
     /// The evidence with one more pair. The estimates come from earlier pairs alone, which makes the factor an
     /// e-variable: where both arms pass with the same chance its mean is at most 1.
-    pub(super) fn and(self, null: bool, treated: bool) -> Self {
-        let (null_prior, treated_prior) = self.expected.prior();
+    pub(super) fn and(self, control: bool, treated: bool) -> Self {
+        let (control_prior, treated_prior) = self.expected.prior();
         let weight = PRIOR + f64::from(self.pairs);
-        let a = PRIOR.mul_add(null_prior, f64::from(self.null_passed)) / weight;
+        let a = PRIOR.mul_add(control_prior, f64::from(self.control_passed)) / weight;
         let c = PRIOR.mul_add(treated_prior, f64::from(self.treated_passed)) / weight;
         let middle = f64::midpoint(a, c);
         let against = match self.expected {
@@ -60,12 +60,12 @@ impl PairEvidence {
         let factor = if against {
             1.0
         } else {
-            chance(null, a) * chance(treated, c) / (chance(null, middle) * chance(treated, middle))
+            chance(control, a) * chance(treated, c) / (chance(control, middle) * chance(treated, middle))
         };
         Self {
             e: self.e * factor,
             pairs: self.pairs + 1,
-            null_passed: self.null_passed + u32::from(null),
+            control_passed: self.control_passed + u32::from(control),
             treated_passed: self.treated_passed + u32::from(treated),
             ..self
         }
@@ -74,15 +74,15 @@ impl PairEvidence {
     /// Whether so many more pairs could bring it to the target. The best pair never takes from it, so the look ahead ends
     /// where the target is reached: forecasts ask this millions of times.
     pub(super) fn could_reach(self, target: f64, more: u32) -> bool {
-        let (null, treated) = self.expected.best();
-        let ahead = std::iter::successors(Some(self), |evidence| Some(evidence.and(null, treated)));
+        let (control, treated) = self.expected.best();
+        let ahead = std::iter::successors(Some(self), |evidence| Some(evidence.and(control, treated)));
         ahead.take(more as usize + 1).any(|evidence| evidence.e >= target)
     }
 
     /// Whether the arm that is claimed to pass more often has not passed once in so many pairs.
     pub(super) fn is_barren(&self, pairs: u32) -> bool {
         let passed = match self.expected {
-            Expected::Breaks => self.null_passed,
+            Expected::Breaks => self.control_passed,
             Expected::Heals => self.treated_passed,
         };
         self.pairs >= pairs && passed == 0
@@ -100,7 +100,10 @@ pub(super) fn chance(passed: bool, rate: f64) -> f64 {
 
 /// The e-value of the pairs (null, treated), in order.
 pub fn e_value(expected: Expected, pairs: impl IntoIterator<Item = (bool, bool)>) -> f64 {
-    pairs.into_iter().fold(PairEvidence::none(expected), |evidence, (null, treated)| evidence.and(null, treated)).e
+    pairs
+        .into_iter()
+        .fold(PairEvidence::none(expected), |evidence, (control, treated)| evidence.and(control, treated))
+        .e
 }
 
 #[cfg(test)]
@@ -124,10 +127,10 @@ mod tests {
     fn without_an_effect_no_further_pair_is_worth_more_than_none() {
         // The mean factor of the next pair, after any earlier pairs, at any rate that both arms share.
         for expected in [Expected::Breaks, Expected::Heals] {
-            for (null_passed, treated_passed, pairs) in
+            for (control_passed, treated_passed, pairs) in
                 (0..8).flat_map(|n: u32| (0..=n).flat_map(move |x| (0..=n).map(move |y| (x, y, n))))
             {
-                let so_far = PairEvidence { expected, pairs, null_passed, treated_passed, e: 1.0 };
+                let so_far = PairEvidence { expected, pairs, control_passed, treated_passed, e: 1.0 };
                 for rate in (0..=50).map(|step| f64::from(step) / 50.0) {
                     let of = |n: bool, t: bool| chance(n, rate) * chance(t, rate) * so_far.and(n, t).e;
                     let mean: f64 = [(false, false), (false, true), (true, false), (true, true)]
@@ -136,7 +139,7 @@ mod tests {
                         .sum();
                     assert!(
                         mean <= 1.0 + 1e-9,
-                        "{expected:?} {null_passed} {treated_passed} of {pairs} at {rate}: {mean}"
+                        "{expected:?} {control_passed} {treated_passed} of {pairs} at {rate}: {mean}"
                     );
                 }
             }
@@ -157,12 +160,12 @@ mod tests {
     #[test]
     fn the_best_pair_never_takes_from_the_evidence() {
         for expected in [Expected::Breaks, Expected::Heals] {
-            let (null, treated) = expected.best();
-            for (null_passed, treated_passed, pairs) in
+            let (control, treated) = expected.best();
+            for (control_passed, treated_passed, pairs) in
                 (0..12).flat_map(|n: u32| (0..=n).flat_map(move |x| (0..=n).map(move |y| (x, y, n))))
             {
-                let so_far = PairEvidence { expected, pairs, null_passed, treated_passed, e: 1.0 };
-                assert!(so_far.and(null, treated).e >= 1.0, "{so_far:?}");
+                let so_far = PairEvidence { expected, pairs, control_passed, treated_passed, e: 1.0 };
+                assert!(so_far.and(control, treated).e >= 1.0, "{so_far:?}");
             }
         }
     }

@@ -12,7 +12,7 @@ const FEWEST: usize = 2;
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a, Seen> {
     /// Executions without the treatment.
-    pub null: &'a [(ProofSample, Seen)],
+    pub control: &'a [(ProofSample, Seen)],
     /// Executions with it.
     pub treated: &'a [(ProofSample, Seen)],
 }
@@ -20,16 +20,16 @@ pub struct Repetition<'a, Seen> {
 impl<Seen: PartialEq> Repetition<'_, Seen> {
     /// Whether two executions of an arm differ in anything: then the system does not repeat itself.
     pub fn is_revoked(&self) -> bool {
-        [self.null, self.treated].iter().any(|arm| arm.windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
+        [self.control, self.treated].iter().any(|arm| arm.windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
     }
 
     /// Where a claim that an injection breaks a run stands; `None` where too little was executed to say, or where the
     /// system does not repeat itself.
     pub fn standing(&self) -> Option<Standing> {
-        if self.is_revoked() || self.null.len().min(self.treated.len()) < FEWEST {
+        if self.is_revoked() || self.control.len().min(self.treated.len()) < FEWEST {
             return None;
         }
-        match (self.null.first()?.0, self.treated.first()?.0) {
+        match (self.control.first()?.0, self.treated.first()?.0) {
             (ProofSample::Passed, ProofSample::Failed) => Some(Standing::Verified),
             (ProofSample::Void(_), _) | (_, ProofSample::Void(_)) => Some(Standing::Void),
             _ => Some(Standing::Unproven),
@@ -41,7 +41,7 @@ impl<Seen: PartialEq> Repetition<'_, Seen> {
     pub fn need(&self) -> Option<Need> {
         let standing = self.standing()?;
         let both_fail =
-            [self.null, self.treated].iter().all(|arm| arm.iter().all(|(sample, _)| *sample == ProofSample::Failed));
+            [self.control, self.treated].iter().all(|arm| arm.iter().all(|(sample, _)| *sample == ProofSample::Failed));
         Some(match standing {
             Standing::Verified => Need::Necessary,
             _ if both_fail => Need::NotNeeded,
@@ -53,7 +53,7 @@ impl<Seen: PartialEq> Repetition<'_, Seen> {
     pub fn executed(&self) -> Executed {
         let samples = |arm: &[(ProofSample, Seen)]| counted(&arm.iter().map(|(sample, _)| *sample).collect::<Vec<_>>());
         Executed {
-            null: samples(self.null),
+            control: samples(self.control),
             treated: samples(self.treated),
             repeatable: true,
             perturbed: true,
@@ -72,7 +72,7 @@ mod tests {
         let (pass, fail, void) = (ProofSample::Passed, ProofSample::Failed, ProofSample::Void(Void::Crashed));
         let (verified, unproven, empty) = (Some(Standing::Verified), Some(Standing::Unproven), Some(Standing::Void));
         let (needed, needless, open) = (Some(Need::Necessary), Some(Need::NotNeeded), Some(Need::NotShown));
-        for (null, treated, revoked, standing, need) in [
+        for (control, treated, revoked, standing, need) in [
             (&[(pass, "n"), (pass, "n")][..], &[(fail, "t"), (fail, "t")][..], false, verified, needed),
             (&[(pass, "n"), (pass, "n")], &[(fail, "t")], false, None, None),
             (&[(pass, "n"), (pass, "m")], &[(fail, "t"), (fail, "t")], true, None, None),
@@ -81,17 +81,17 @@ mod tests {
             (&[(pass, "n"), (pass, "n")], &[(void, "t"), (void, "t")], false, empty, open),
             (&[(void, "n"), (void, "n")], &[(fail, "t"), (fail, "t")], false, empty, open),
         ] {
-            let arms = Repetition { null, treated };
-            assert_eq!((arms.is_revoked(), arms.standing()), (revoked, standing), "{null:?} {treated:?}");
-            assert_eq!(arms.need(), need, "{null:?} {treated:?}");
+            let arms = Repetition { control, treated };
+            assert_eq!((arms.is_revoked(), arms.standing()), (revoked, standing), "{control:?} {treated:?}");
+            assert_eq!(arms.need(), need, "{control:?} {treated:?}");
         }
     }
 
     #[test]
     fn what_was_executed_is_counted_and_has_no_e_value() {
-        let (null, treated) = ([(ProofSample::Passed, "n"); 3], [(ProofSample::Failed, "t"); 2]);
-        let executed = Repetition { null: &null, treated: &treated }.executed();
-        assert_eq!((executed.null.passed, executed.null.all()), (3, 3));
+        let (control, treated) = ([(ProofSample::Passed, "n"); 3], [(ProofSample::Failed, "t"); 2]);
+        let executed = Repetition { control: &control, treated: &treated }.executed();
+        assert_eq!((executed.control.passed, executed.control.all()), (3, 3));
         assert_eq!((executed.treated.failed, executed.treated.all()), (2, 2));
         assert_eq!((executed.repeatable, executed.pairs, executed.e, executed.target), (true, 0, None, None));
     }

@@ -131,19 +131,19 @@ mod tests {
         /// A claim on an edit that failed once already, as the pairs leave it and as the shams do.
         fn claim(&self, edit_fails: bool, draws: &mut Draws) -> (bool, bool) {
             let terms = Terms::default();
-            let (mut null, mut wordings, mut treated) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut control_arm, mut wordings, mut treated) = (Vec::new(), Vec::new(), Vec::new());
             let standing = loop {
-                match Claim::perturbed(&terms, &null, &treated).next() {
+                match Claim::perturbed(&terms, &control_arm, &treated).next() {
                     Next::Stop(standing) => break standing,
                     Next::Execute(Arm::Treated) => treated.push(self.sample(edit_fails, draws)),
-                    Next::Execute(Arm::Null) => {
+                    Next::Execute(Arm::Control) => {
                         wordings.push(self.wording(draws));
-                        null.push(self.sample(wordings.last() == Some(&true), draws));
+                        control_arm.push(self.sample(wordings.last() == Some(&true), draws));
                     }
                 }
             };
             let by_pairs = standing == Standing::Verified;
-            let failed = null.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
+            let failed = control_arm.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
             let failed: Vec<u32> = failed.map(|(_, number)| number).collect();
             let mut shams = Shams::default();
             while let Some(ShamDraw { control, .. }) = shams.next(&failed) {
@@ -175,7 +175,7 @@ mod tests {
     fn of_edits_that_mean_nothing_few_come_through_whatever_share_of_wordings_fails_each_time() {
         let of = 4_000;
         for steady in [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3] {
-            let (place, mut draws) = (Place { steady, noise: 0.0 }, Draws::of(&format!("fragile {steady}")));
+            let (place, mut draws) = (Place { steady, noise: 0.0 }, Draws::seeded(&format!("fragile {steady}")));
             let decoys = (0..of).map(|_| {
                 let fails = place.wording(&mut draws);
                 if fails { place.claim(fails, &mut draws) } else { (false, false) }
@@ -194,7 +194,7 @@ mod tests {
     fn chance_costs_few_labels_their_weight() {
         let of = 2_000;
         for (noise, at_most) in [(0.0, 0.0), (0.1, 0.01), (0.2, 0.02), (0.3, 0.08)] {
-            let (place, mut draws) = (Place { steady: 0.0, noise }, Draws::of(&format!("chance {noise}")));
+            let (place, mut draws) = (Place { steady: 0.0, noise }, Draws::seeded(&format!("chance {noise}")));
             let claims = (0..of).map(|_| place.claim(true, &mut draws));
             let (by_pairs, by_shams) = claims.fold((0_u32, 0_u32), |(pairs, shams), (by_pairs, by_shams)| {
                 (pairs + u32::from(by_pairs), shams + u32::from(by_shams))

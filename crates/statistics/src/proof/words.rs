@@ -4,11 +4,11 @@ use super::sham::is_steady;
 use crate::trajectory::{Executed, Executions, Necessity, Need};
 
 /// One line: how sure, and on what executions. `null` and `treated` say what the arms are, for example `without` and `with`.
-pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
+pub fn in_words(executed: &Executed, control: &str, treated: &str) -> String {
     let dependent = executed.dependent.as_ref().map(|dependence| format!("; dependent: {}", dependence.words()));
     let chaotic = executed.chaotic.then_some("; chaotic: neutral changes alone turn the task's outcome too often");
     let fragile = fragile(executed).map(|why| format!("; {why}"));
-    [Some(evidence(executed, null, treated)), dependent, chaotic.map(str::to_owned), fragile]
+    [Some(evidence(executed, control, treated)), dependent, chaotic.map(str::to_owned), fragile]
         .into_iter()
         .flatten()
         .collect()
@@ -20,12 +20,12 @@ pub fn fragile(executed: &Executed) -> Option<String> {
     Some(format!("fragile: a neutral change alone failed in each of {} executions", sham.failed))
 }
 
-fn evidence(executed: &Executed, null: &str, treated: &str) -> String {
-    let arms = arms(executed, null, treated);
+fn evidence(executed: &Executed, control: &str, treated: &str) -> String {
+    let arms = arms(executed, control, treated);
     if executed.repeatable {
         // Without neutral changes it is shown that bytes decide, and not that these do.
         let word = if executed.perturbed { "insensitive" } else { "repeatable (bytes only)" };
-        return format!("{word}, {} and {} equal ({arms})", executed.null.all(), executed.treated.all());
+        return format!("{word}, {} and {} equal ({arms})", executed.control.all(), executed.treated.all());
     }
     let (Some(e), Some(target)) = (executed.e, executed.target) else { return arms };
     format!("e {} of {} in {} ({arms})", figure(e), figure(target), pairs(executed))
@@ -57,8 +57,8 @@ fn pairs(executed: &Executed) -> String {
     if executed.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", executed.pairs) }
 }
 
-fn arms(executed: &Executed, null: &str, treated: &str) -> String {
-    format!("{null} {}, {treated} {}", arm(&executed.null), arm(&executed.treated))
+fn arms(executed: &Executed, control: &str, treated: &str) -> String {
+    format!("{control} {}, {treated} {}", arm(&executed.control), arm(&executed.treated))
 }
 
 /// An arm: passed of those that tell, and the void ones with their reasons.
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn without_an_e_value_a_claim_is_told_by_its_executions() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
-        let mut executed = Executed { null: of(1, 2), treated: of(0, 3), pairs: 1, ..Executed::default() };
+        let mut executed = Executed { control: of(1, 2), treated: of(0, 3), pairs: 1, ..Executed::default() };
         let arms = "without 1/3 passed, with 0/3 passed";
         assert_eq!(in_words(&executed, "without", "with"), arms);
         executed.e = Some(0.5);
@@ -122,9 +122,10 @@ mod tests {
     #[test]
     fn what_is_shown_of_one_error_is_a_line() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
-        let (null, treated) = (of(0, 16), of(0, 16));
-        let executed = Executed { null, treated, pairs: 16, e: Some(0.1), target: Some(1000.0), ..Executed::default() };
-        let repeated = Executed { null: of(0, 2), treated: of(0, 2), repeatable: true, ..Executed::default() };
+        let (control, treated) = (of(0, 16), of(0, 16));
+        let executed =
+            Executed { control, treated, pairs: 16, e: Some(0.1), target: Some(1000.0), ..Executed::default() };
+        let repeated = Executed { control: of(0, 2), treated: of(0, 2), repeatable: true, ..Executed::default() };
         let exclusion = Some(EffectExcluded { effect: 0.25, e: 43.8, target: 40.0 });
         let arms = "in 16 pairs (without it 0/16 passed, with all 0/16 passed)";
         for (state, executed, exclusion, words) in [
@@ -163,7 +164,7 @@ mod tests {
     fn lines() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
         let mut executed = Executed {
-            null: of(6, 0),
+            control: of(6, 0),
             treated: of(0, 6),
             pairs: 6,
             e: Some(1791.9),
@@ -180,10 +181,10 @@ mod tests {
         );
         executed.treated.void.insert(Void::TimedOut, 2);
         assert!(in_words(&executed, "null", "treated").ends_with("treated 0/6 passed, void 2 timed out)"));
-        executed.dependent = Some(Dependence::NullTrend);
+        executed.dependent = Some(Dependence::ControlTrend);
         let words = in_words(&executed, "null", "treated");
         assert!(words.contains("2 timed out); dependent: outcomes without the injection"), "{words}");
-        let twice = Executed { null: of(2, 0), treated: of(0, 2), repeatable: true, ..Executed::default() };
+        let twice = Executed { control: of(2, 0), treated: of(0, 2), repeatable: true, ..Executed::default() };
         let words = in_words(&twice, "without", "with");
         assert_eq!(words, "repeatable (bytes only), 2 and 2 equal (without 2/2 passed, with 0/2 passed)");
         let perturbed = in_words(&Executed { perturbed: true, ..twice }, "without", "with");

@@ -38,7 +38,7 @@ pub(super) fn baselines(golds: &[Gold]) -> Vec<Baseline> {
 
 /// The shape probe and the best of the trivial rules about steps, where the probe is far above it: then the outline of a log
 /// gives the labelled steps away.
-pub fn told_by_shape(golds: &[Gold]) -> Option<(ShapeProbed, Baseline)> {
+pub fn shape_probe(golds: &[Gold]) -> Option<(ShapeProbed, Baseline)> {
     let probed = probe(golds, Unseen::Task).ok()?;
     let best = trivial(golds).into_iter().max_by(|a, b| a.step.unwrap_or(0.0).total_cmp(&b.step.unwrap_or(0.0)))?;
     (probed.step.interval.low > best.step? + FAR_ABOVE).then_some((probed, best))

@@ -26,7 +26,7 @@ mod table;
 
 pub use accuracy::{Accuracy, TopK};
 pub use agreement::{Agreement, agreement};
-pub use baseline::{Baseline, told_by_shape};
+pub use baseline::{Baseline, shape_probe};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, RESAMPLED_MIN, Share, bootstrap, wilson};
 pub use names::{agent_key, is_agent, mode_key};

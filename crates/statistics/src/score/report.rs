@@ -111,10 +111,10 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
     }
     let rows: Vec<Judged<'_>> =
         golds.iter().zip(&answers).map(|(gold, answer)| Judged { gold, answer: *answer, base }).collect();
-    let modes = sets(&rows, modes_of, |answer| said(answer, |guess| guess.mode.as_deref().map(mode_key)));
-    let agents = sets(&rows, agents_of, |answer| said(answer, |guess| guess.agent.as_deref().map(agent_key)));
+    let modes = sets(&rows, modes_of, |answer| claimed_set(answer, |guess| guess.mode.as_deref().map(mode_key)));
+    let agents = sets(&rows, agents_of, |answer| claimed_set(answer, |guess| guess.agent.as_deref().map(agent_key)));
     let pairs = sets(&rows, pairs_of, |answer| {
-        said(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?))))
+        claimed_set(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?))))
     });
     let per_mode = modes.as_ref().map(SetTally::classes).unwrap_or_default();
     let mut warnings = warnings(&rows);
@@ -179,7 +179,7 @@ fn coverage(answers: &[Option<&PredictedAnswer>], unknown: usize, replaced: usiz
 }
 
 /// What an answer claims, as a set.
-fn said<K: Ord>(answer: Option<&PredictedAnswer>, key: impl Fn(&super::Guess) -> Option<K>) -> BTreeSet<K> {
+fn claimed_set<K: Ord>(answer: Option<&PredictedAnswer>, key: impl Fn(&super::Guess) -> Option<K>) -> BTreeSet<K> {
     answer.map(PredictedAnswer::claimed).unwrap_or_default().iter().filter_map(key).collect()
 }
 

@@ -119,7 +119,7 @@ pub struct Capabilities<'a> {
 
 impl<'a> Capabilities<'a> {
     /// Of a run in its directory. Takes a recording with its requests.
-    pub fn of(recording: &'a Recording, run_dir: &'a Path) -> Self {
+    pub fn new(recording: &'a Recording, run_dir: &'a Path) -> Self {
         Self { recording, run_dir }
     }
 

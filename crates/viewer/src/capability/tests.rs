@@ -58,9 +58,9 @@ fn a_line_says_what_the_record_does_not_hold() {
         (&masked, RunVerb::Fork, "aegis fork 'logs/a run' --at STEP --check CMD --upstream URL -- CMD"),
         (&served, RunVerb::Trace, "aegis trace 'logs/a run' --redraw --check CMD --upstream URL -- CMD"),
     ] {
-        assert_eq!(Capabilities::of(recording, dir).line(verb).as_deref(), Ok(expected));
+        assert_eq!(Capabilities::new(recording, dir).line(verb).as_deref(), Ok(expected));
     }
-    let capabilities = Capabilities::of(&served, dir);
+    let capabilities = Capabilities::new(&served, dir);
     assert_eq!(
         capabilities.line_with(RunVerb::Replay, "--explain").as_deref(),
         Ok("aegis replay 'logs/a run' --explain -- CMD")
@@ -73,7 +73,7 @@ fn what_cannot_be_done_says_why() {
     let logs = tempfile::tempdir().expect("a directory");
     let dir = Path::new("logs/r");
     let passed = run(logs.path(), "passed", |manifest| manifest.outcome = outcome(Verdict::Success));
-    let told = Capabilities::of(&passed, dir);
+    let told = Capabilities::new(&passed, dir);
     assert_eq!(told.obstacle(RunVerb::Trace), Some(Obstacle::Succeeded));
     assert_eq!(told.words(), "replay, fork; not trace, retry (it succeeded); not prove (no label)");
     let imported = run(logs.path(), "imported", |manifest| {
@@ -85,7 +85,7 @@ fn what_cannot_be_done_says_why() {
             requests: String::new(),
         });
     });
-    let told = Capabilities::of(&imported, dir);
+    let told = Capabilities::new(&imported, dir);
     assert!(RunVerb::ALL.iter().all(|verb| told.line(*verb).is_err()));
     assert!(told.words().starts_with("not replay, fork, trace, retry, prove (imported from otlp"), "{}", told.words());
     let data = told.data();

@@ -187,7 +187,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, Annotation>, AnnotationError> {
 mod tests {
     use super::*;
 
-    fn said(run: &str, annotator: &str, step: Option<StepIndex>) -> Annotation {
+    fn annotation(run: &str, annotator: &str, step: Option<StepIndex>) -> Annotation {
         let error = step.map(|step| AnnotatedStep { agent: "solver".to_owned(), step, why: "it is wrong".to_owned() });
         Annotation::now(RunId::parse(run).expect("an id"), annotator, error).expect("an annotation")
     }
@@ -196,7 +196,9 @@ mod tests {
     fn the_last_word_of_each_person_counts_and_the_former_stay() {
         let dir = tempfile::tempdir().expect("a directory");
         let run = dir.path().join("r");
-        for annotation in [said("r", "ada", Some(1)), said("r", "bo", None), said("r", "ada", Some(2))] {
+        for annotation in
+            [annotation("r", "ada", Some(1)), annotation("r", "bo", None), annotation("r", "ada", Some(2))]
+        {
             annotate(&run, &annotation).expect("written");
         }
         let found = annotations(&run, &RunId::parse("r").expect("an id")).expect("readable");
@@ -225,7 +227,7 @@ mod tests {
     fn a_line_that_is_none_is_named() {
         let dir = tempfile::tempdir().expect("a directory");
         let run = dir.path().join("r");
-        annotate(&run, &said("r", "ada", None)).expect("written");
+        annotate(&run, &annotation("r", "ada", None)).expect("written");
         let path = dir.path().join("annotations/ada.jsonl");
         fs::write(&path, fs::read_to_string(&path).expect("readable") + "{\n").expect("written");
         let refused = own(&run, "r", "ada").expect_err("refused").to_string();

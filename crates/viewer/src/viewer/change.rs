@@ -3,7 +3,7 @@
 use serde::Serialize;
 use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, utils::TextDiffRemapper};
 
-use super::told::{ToldBlock, ToldMessage};
+use super::step_view::{StepView, TextBlock};
 use crate::trajectory::Step;
 
 /// Texts that have less than this in common are shown one below the other, not word by word.
@@ -15,15 +15,15 @@ pub struct ShownChange {
     /// `request` or `response`.
     pub side: &'static str,
     /// What came.
-    pub before: Vec<ToldBlock>,
+    pub before: Vec<TextBlock>,
     /// What went on.
-    pub after: Vec<ToldBlock>,
+    pub after: Vec<TextBlock>,
 }
 
 /// Whether a piece of text stayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum KeptWords {
+pub enum ChangeKind {
     /// It stands in both texts.
     Same,
     /// It stood in the first.
@@ -37,7 +37,7 @@ pub enum KeptWords {
 #[serde(untagged)]
 pub enum Pieces {
     /// The texts are alike: what stayed, what went, what came.
-    Mixed(Vec<(KeptWords, String)>),
+    Mixed(Vec<(ChangeKind, String)>),
     /// They are not.
     Apart {
         /// The first.
@@ -54,16 +54,16 @@ pub enum ChangePair {
     /// This many blocks are equal.
     Equal(usize),
     /// A block and what became of it.
-    Edited(ToldBlock, ToldBlock),
+    Edited(TextBlock, TextBlock),
     /// A block that went.
-    Gone(ToldBlock),
+    Gone(TextBlock),
     /// A block that came.
-    Came(ToldBlock),
+    Came(TextBlock),
 }
 
 /// The changed sides of a step.
 pub fn changes(step: &Step) -> Vec<ShownChange> {
-    let told = ToldMessage::of(step);
+    let told = StepView::new(step);
     let mut changes: Vec<ShownChange> = Vec::new();
     if let Some(sent) = &step.request_sent {
         changes.push(ShownChange { side: "request", before: told.request(&step.request), after: told.request(sent) });
@@ -78,7 +78,7 @@ pub fn changes(step: &Step) -> Vec<ShownChange> {
 }
 
 /// Blocks of two sides in one row; those that are equal on both are only counted.
-pub fn side_by_side(before: &[ToldBlock], after: &[ToldBlock]) -> Vec<ChangePair> {
+pub fn side_by_side(before: &[TextBlock], after: &[TextBlock]) -> Vec<ChangePair> {
     let mut pairs = Vec::new();
     for op in similar::capture_diff_slices(Algorithm::Myers, before, after) {
         if let DiffOp::Equal { len, .. } = op {
@@ -105,12 +105,12 @@ pub fn pieces(before: &str, after: &str) -> Pieces {
         return Pieces::Apart { old: before.to_owned(), new: after.to_owned() };
     }
     let remapper = TextDiffRemapper::from_text_diff(&difference, before, after);
-    let mut pieces: Vec<(KeptWords, String)> = Vec::new();
+    let mut pieces: Vec<(ChangeKind, String)> = Vec::new();
     for (tag, piece) in difference.ops().iter().flat_map(|op| remapper.iter_slices(op)) {
         let kept = match tag {
-            ChangeTag::Equal => KeptWords::Same,
-            ChangeTag::Delete => KeptWords::Old,
-            ChangeTag::Insert => KeptWords::New,
+            ChangeTag::Equal => ChangeKind::Same,
+            ChangeTag::Delete => ChangeKind::Old,
+            ChangeTag::Insert => ChangeKind::New,
         };
         match pieces.last_mut() {
             Some((last, text)) if *last == kept => text.push_str(piece),
@@ -126,9 +126,9 @@ pub fn words(before: &str, after: &str) -> String {
         Pieces::Apart { old, new } => format!("{}\n{}", marked(&old, "- "), marked(&new, "+ ")),
         Pieces::Mixed(pieces) => pieces.iter().fold(String::new(), |mut text, (kept, piece)| {
             match kept {
-                KeptWords::Same => text.push_str(piece),
-                KeptWords::Old => text.extend(["[-", piece, "-]"]),
-                KeptWords::New => text.extend(["{+", piece, "+}"]),
+                ChangeKind::Same => text.push_str(piece),
+                ChangeKind::Old => text.extend(["[-", piece, "-]"]),
+                ChangeKind::New => text.extend(["{+", piece, "+}"]),
             }
             text
         }),

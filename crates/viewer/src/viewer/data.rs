@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{change, origin::ReplyOrigins, told::ToldMessage};
+use super::{change, origin::ReplyOrigins, step_view::StepView};
 use crate::{
     capability::Capabilities,
     recording::{Recording, RunFact},
@@ -16,11 +16,11 @@ use crate::{
 
 /// The run in its directory, with these of its steps.
 pub fn shown(recording: &Recording, run_dir: &Path, steps: &[&Step], with_changes: bool) -> Value {
-    let account = RunAccount::of(&recording.trajectory.steps);
-    let origins = ReplyOrigins::of(recording, run_dir);
+    let account = RunAccount::from_steps(&recording.trajectory.steps);
+    let origins = ReplyOrigins::read(recording, run_dir);
     let mut head = head(recording, &account, ruling::objection(recording).as_deref());
     if let Some(object) = head.as_object_mut() {
-        object.insert("can".to_owned(), Capabilities::of(recording, run_dir).data());
+        object.insert("can".to_owned(), Capabilities::new(recording, run_dir).data());
         let steps = steps.iter().map(|step| step_of(step, &origins, with_changes));
         object.insert("steps".to_owned(), steps.collect());
     }
@@ -78,7 +78,7 @@ pub fn step_of(step: &Step, origins: &ReplyOrigins, with_changes: bool) -> Value
         "request": body(&step.request),
         "request_sent": step.request_sent.as_ref().map(|sent| body(sent)),
         "reply": last.map(|attempt| body(attempt.delivered())),
-        "text": ToldMessage::of(step).reply_text(),
+        "text": StepView::new(step).reply_text(),
         "attempts": step.attempts.iter().map(|attempt| attempt_of(attempt, origins.of_attempt(step, attempt))).collect::<Vec<_>>(),
     });
     let mut value = with(step_facts(step), more);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::told::{ToldBlock, ToldMessage};
+use super::step_view::{StepView, TextBlock};
 use crate::trajectory::{Step, StepIndex};
 
 /// A block of a request, and whether its agent has seen it.
@@ -12,7 +12,7 @@ use crate::trajectory::{Step, StepIndex};
 pub struct SeenMessages {
     /// The block.
     #[serde(flatten)]
-    pub block: ToldBlock,
+    pub block: TextBlock,
     /// It stood in the agent's request before, or is what it was answered then.
     pub known: bool,
 }
@@ -28,11 +28,11 @@ pub fn before<'a>(steps: &'a [Step], step: &Step) -> Option<(usize, &'a Step)> {
 
 /// The blocks of a request, each with whether the agent's call before had it. A block that comes twice is known as often
 /// as it came before.
-pub fn fresh(request: Vec<ToldBlock>, before: Option<&Step>) -> Vec<SeenMessages> {
-    let mut known: HashMap<ToldBlock, usize> = HashMap::new();
+pub fn fresh(request: Vec<TextBlock>, before: Option<&Step>) -> Vec<SeenMessages> {
+    let mut known: HashMap<TextBlock, usize> = HashMap::new();
     let mut answers: HashMap<String, usize> = HashMap::new();
     if let Some(before) = before {
-        let told = ToldMessage::of(before);
+        let told = StepView::new(before);
         for block in told.request(before.request_sent.as_ref().unwrap_or(&before.request)) {
             *known.entry(block).or_default() += 1;
         }
@@ -50,7 +50,7 @@ pub fn fresh(request: Vec<ToldBlock>, before: Option<&Step>) -> Vec<SeenMessages
         }
         _ => false,
     };
-    let seen = |block: ToldBlock| {
+    let seen = |block: TextBlock| {
         let own = block.who.starts_with("assistant");
         let known = take(known.get_mut(&block)) || (own && take(answers.get_mut(&block.text)));
         SeenMessages { block, known }

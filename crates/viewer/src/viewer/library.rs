@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     annotation::{self, AnnotatedStep, Annotation, AnnotationError, annotator_named},
     blind_listing, compare, data,
-    listing::{KnownEntry, Listing, RunRow, report_of},
+    listing::{Listing, ListingCache, RunRow, report_of},
     mode_form,
     no_answer::NoAnswer,
     opened::{OpenedRun, Shelf},
@@ -35,7 +35,7 @@ use crate::{
 pub struct ViewerLibrary {
     dirs: Vec<PathBuf>,
     listing: Mutex<Arc<Listing>>,
-    known: Mutex<KnownEntry>,
+    cache: Mutex<ListingCache>,
     shelf: Shelf,
     /// Who annotates: what is known about the runs is left out then.
     annotator: Option<String>,
@@ -70,7 +70,7 @@ impl LibraryAnswer {
 /// What the page sends of an annotation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SaidAnnotation {
+struct AnnotationInput {
     step: Option<StepIndex>,
     why: String,
     sure: bool,
@@ -94,13 +94,13 @@ fn unreadable(error: impl std::fmt::Display) -> NoAnswer {
 
 impl ViewerLibrary {
     /// The library of some directories.
-    pub fn of(dirs: Vec<PathBuf>) -> Self {
-        let mut known = KnownEntry::default();
+    pub fn new(dirs: Vec<PathBuf>) -> Self {
+        let mut known = ListingCache::default();
         let listing = Mutex::new(Arc::new(Listing::again(&dirs, &mut known)));
         Self {
             dirs,
             listing,
-            known: Mutex::new(known),
+            cache: Mutex::new(known),
             shelf: Shelf::default(),
             annotator: None,
             modes: None,
@@ -145,7 +145,7 @@ impl ViewerLibrary {
 
     /// Looks again.
     fn look(&self) -> Arc<Listing> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let found = Listing::again(&self.dirs, &mut known);
         let found = Arc::new(if self.annotator.is_some() {
             blind_listing::listing(&found, self.modes.is_some())
@@ -183,7 +183,7 @@ impl ViewerLibrary {
             ["tree"] => Ok(LibraryAnswer::Json(self.tree())),
             ["run", run] => {
                 let opened = self.open(run)?;
-                let said = self.said(&opened);
+                let said = self.annotations_json(&opened);
                 skeleton::run(&opened, &self.listing(), said).map(LibraryAnswer::Text).map_err(unreadable)
             }
             ["run", run, "step", number] => {
@@ -239,7 +239,7 @@ impl ViewerLibrary {
     }
 
     /// What people say of a run: all of it, or to an annotator their own words alone.
-    fn said(&self, opened: &OpenedRun) -> Value {
+    fn annotations_json(&self, opened: &OpenedRun) -> Value {
         if let (Some(name), Some(_)) = (&self.annotator, &self.modes) {
             return match recording::read(&opened.dir) {
                 Ok(recording) => {
@@ -274,7 +274,7 @@ impl ViewerLibrary {
     }
 
     fn annotate_step(&self, run: &str, name: &str, said: &[u8]) -> Result<Annotation, NoAnswer> {
-        let said: SaidAnnotation = serde_json::from_slice(said).map_err(|error| NoAnswer::Wrong(error.to_string()))?;
+        let said: AnnotationInput = serde_json::from_slice(said).map_err(|error| NoAnswer::Wrong(error.to_string()))?;
         let opened = self.open(run)?;
         let error = said.step.map(|number| {
             let found = opened.steps().iter().find(|step| step.step == number).ok_or(AnnotationError::Step(number))?;
@@ -301,7 +301,7 @@ impl ViewerLibrary {
             _ => None,
         };
         let found = self.open(run)?.step(position(number)?).ok_or_else(|| unknown("such step"))?;
-        let bytes = body.and_then(|body| body.of(&found)).ok_or_else(|| unknown("such body"))?;
+        let bytes = body.and_then(|body| body.bytes(&found)).ok_or_else(|| unknown("such body"))?;
         if what == "raw" {
             return Ok(LibraryAnswer::Json(step::raw(&bytes)));
         }
@@ -311,7 +311,7 @@ impl ViewerLibrary {
     fn diff(&self, a: &str, b: &str) -> LibraryAnswered {
         let read = |key| recording::read(&self.run(key)?.dir).map_err(unreadable);
         let (a, b) = (read(a)?, read(b)?);
-        let comparison = Comparison::of(&a.trajectory, &b.trajectory, &Rules::default());
+        let comparison = Comparison::compare(&a.trajectory, &b.trajectory, &Rules::default());
         Ok(LibraryAnswer::Json(compare::compared(&comparison, &a, &b)))
     }
 

@@ -133,13 +133,13 @@ pub struct Listing {
 
 impl Listing {
     /// Looks below directories, and at files of samples. A directory may be a run, a campaign, a dataset, or hold some.
-    pub fn of(dirs: &[PathBuf]) -> Self {
-        Self::again(dirs, &mut KnownEntry::default())
+    pub fn scan(dirs: &[PathBuf]) -> Self {
+        Self::again(dirs, &mut ListingCache::default())
     }
 
     /// The same, reading only what changed since it was looked last.
-    pub fn again(dirs: &[PathBuf], known: &mut KnownEntry) -> Self {
-        let mut found = FoundEntry { known: std::mem::take(known), ..FoundEntry::default() };
+    pub fn again(dirs: &[PathBuf], known: &mut ListingCache) -> Self {
+        let mut found = FoundEntry { cache: std::mem::take(known), ..FoundEntry::default() };
         for dir in dirs {
             found.look(dir, 0, None);
         }
@@ -194,7 +194,7 @@ enum EntryKind {
 
 /// What was read of runs and campaigns, with how their directories looked then.
 #[derive(Debug, Default)]
-pub struct KnownEntry {
+pub struct ListingCache {
     rows: HashMap<PathBuf, (Stamp, RunRow)>,
     reports: HashMap<PathBuf, (Stamp, Option<Cells>)>,
 }
@@ -205,8 +205,8 @@ type Cells = std::sync::Arc<Vec<(String, Value)>>;
 /// What was found so far.
 #[derive(Debug, Default)]
 struct FoundEntry {
-    known: KnownEntry,
-    now: KnownEntry,
+    cache: ListingCache,
+    now: ListingCache,
     listing: Listing,
     keys: HashSet<(EntryKind, String)>,
     seen: HashSet<PathBuf>,
@@ -255,7 +255,7 @@ impl FoundEntry {
     /// The line of a run, read anew where its files changed.
     fn row(&mut self, dir: &Path) -> RunRow {
         let stamp = stamp(dir);
-        let known = self.known.rows.remove(dir).filter(|(known, _)| *known == stamp);
+        let known = self.cache.rows.remove(dir).filter(|(known, _)| *known == stamp);
         let row = known.map_or_else(|| row_of(dir), |(_, row)| row);
         self.now.rows.insert(dir.to_owned(), (stamp, row.clone()));
         row
@@ -267,7 +267,7 @@ impl FoundEntry {
             return None;
         }
         let stamp = stamp(dir);
-        let known = self.known.reports.remove(dir).filter(|(known, _)| *known == stamp);
+        let known = self.cache.reports.remove(dir).filter(|(known, _)| *known == stamp);
         let cells = known.map_or_else(|| report_of(dir).map(|report| cells_of(&report)), |(_, cells)| cells);
         self.now.reports.insert(dir.to_owned(), (stamp, cells.clone()));
         cells
@@ -364,8 +364,8 @@ fn row_of(dir: &Path) -> RunRow {
         sealed,
         label: label.ok().flatten().map(|label| label_of(dir, &label)),
         imported: manifest.imported.map(|imported| imported.format),
-        trace: Traced::of(dir).as_ref().map(Traced::line),
-        suspected: Suspected::of(dir, manifest.run.as_str(), &[]).as_ref().map(Suspected::line),
+        trace: Traced::read(dir).as_ref().map(Traced::line),
+        suspected: Suspected::read(dir, manifest.run.as_str(), &[]).as_ref().map(Suspected::line),
         unreadable,
         ..RunRow::default()
     }

@@ -29,7 +29,7 @@ const SIGN: Duration = Duration::from_secs(15);
 const SHARE: u32 = 4;
 
 /// What was told last.
-struct LiveTold {
+struct LiveSnapshot {
     position: u64,
     head: Value,
 }
@@ -45,7 +45,7 @@ pub(super) async fn follow(
 ) -> Result<mpsc::Receiver<Bytes>, NoAnswer> {
     let (sender, receiver) = mpsc::channel(16);
     let (opened, took) = open(&library, &run).await?;
-    let mut told = LiveTold { position: from, head: Value::Null };
+    let mut told = LiveSnapshot { position: from, head: Value::Null };
     tokio::spawn(async move {
         let mut seen = stamp(&opened.dir);
         let (mut opened, mut took) = (opened, took);
@@ -95,7 +95,7 @@ async fn open(library: &Arc<ViewerLibrary>, run: &str) -> Result<(Arc<OpenedRun>
     opened.map_err(|_| lost())?.map(|opened| (opened, began.elapsed()))
 }
 
-impl LiveTold {
+impl LiveSnapshot {
     /// What is new, as an event; `None` where nothing is.
     fn next(&mut self, opened: &OpenedRun) -> Option<Bytes> {
         let position = skeleton::position(opened);
@@ -103,7 +103,7 @@ impl LiveTold {
         if position == self.position && head == self.head {
             return None;
         }
-        let agents = SkeletonAgents::of(opened.steps());
+        let agents = SkeletonAgents::from_steps(opened.steps());
         let rows = skeleton::rows(opened, &agents, skeleton::touched(opened, self.position));
         let data = json!({"head": head, "agents": agents.names(), "rows": rows, "position": position});
         (self.position, self.head) = (position, head);

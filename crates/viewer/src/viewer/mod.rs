@@ -30,7 +30,7 @@ mod skeleton;
 mod stamp;
 mod step;
 mod suspected;
-mod told;
+mod step_view;
 mod traced;
 
 #[cfg(any(test, feature = "testing"))]
@@ -40,18 +40,18 @@ mod tests;
 
 pub use annotation::{AnnotatedStep, Annotation, AnnotationError, annotate, annotations, annotator_named};
 pub use bundle::{Bundle, BundleError, BundleExtent, bundle, dataset_bundle};
-pub use change::{ChangePair, KeptWords, Pieces, ShownChange, changes, pairs_text, pieces, side_by_side, words};
+pub use change::{ChangeKind, ChangePair, Pieces, ShownChange, changes, pairs_text, pieces, side_by_side, words};
 pub use compare::compared;
 pub use data::{shown, step_of, word};
 pub use fresh::{SeenMessages, before, fresh, since};
 pub use library::{LibraryAnswer, ViewerLibrary};
-pub use listing::{KnownEntry, LabelRow, LabelledStep, Listing, ListingPlace, RunRow, outcomes};
+pub use listing::{LabelRow, LabelledStep, Listing, ListingCache, ListingPlace, RunRow, outcomes};
 pub use no_answer::NoAnswer;
 pub use opened::OpenedRun;
 pub use origin::ReplyOrigins;
 pub use planted::{PlantedAt, planted};
 pub use report::campaign_bundle;
 pub use server::Viewer;
+pub use step_view::{StepView, TextBlock, first_words};
 pub use suspected::{ATTRIBUTION_FILE, Suspected, same_question};
-pub use told::{ToldBlock, ToldMessage, first_words};
 pub use traced::Traced;

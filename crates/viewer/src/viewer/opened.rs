@@ -89,7 +89,7 @@ impl OpenedRun {
             let whole = (!self.is_blind).then(|| recording::read(&self.dir).ok()).flatten();
             whole.map_or_else(WholeRun::default, |whole| WholeRun {
                 no_label: ruling::objection(&whole),
-                can: Capabilities::of(&whole, &self.dir).data(),
+                can: Capabilities::new(&whole, &self.dir).data(),
             })
         })
     }
@@ -106,7 +106,7 @@ impl OpenedRun {
 
     /// Where its replies came from, as far as it may be seen.
     pub(super) fn origins(&self) -> &ReplyOrigins {
-        let known = || ReplyOrigins::of(&self.recording, &self.dir);
+        let known = || ReplyOrigins::read(&self.recording, &self.dir);
         self.origins.get_or_init(|| if self.is_blind { ReplyOrigins::default() } else { known() })
     }
 
@@ -117,12 +117,12 @@ impl OpenedRun {
 
     /// What a trace found, as far as it may be seen.
     pub(super) fn traced(&self) -> Option<Traced> {
-        Traced::of(&self.dir).filter(|_| !self.is_blind)
+        Traced::read(&self.dir).filter(|_| !self.is_blind)
     }
 
     /// What methods of attribution say of it, beside it and in files, as far as it may be seen.
     pub(super) fn suspected(&self, files: &[PathBuf]) -> Option<Suspected> {
-        let said = || Suspected::of(&self.dir, self.recording.manifest.run.as_str(), files);
+        let said = || Suspected::read(&self.dir, self.recording.manifest.run.as_str(), files);
         if self.is_blind { None } else { said() }
     }
 

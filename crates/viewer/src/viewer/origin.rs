@@ -20,7 +20,7 @@ pub struct ReplyOrigins {
 
 impl ReplyOrigins {
     /// Of a run in its directory.
-    pub fn of(recording: &Recording, run_dir: &Path) -> Self {
+    pub fn read(recording: &Recording, run_dir: &Path) -> Self {
         let attempts = || recording.trajectory.steps.iter().flat_map(|step| &step.attempts);
         let repeats = ruling::repeats(recording).is_some();
         if attempts().any(|attempt| !attempt.origin.is_live()) {
@@ -52,7 +52,7 @@ fn first_live(recording: &Recording, run_dir: &Path) -> Option<StepIndex> {
     let planted = recording.label.as_ref().filter(|label| label.definition == ruling::PLANTED);
     let evidence = planted.and_then(|label| label.evidence.as_ref()).filter(|evidence| evidence.twin.is_some());
     evidence.and_then(|evidence| evidence.fork_step).or_else(|| {
-        let traced = Traced::of(run_dir.parent()?.parent()?)?;
+        let traced = Traced::read(run_dir.parent()?.parent()?)?;
         traced.made_for(recording.manifest.run.as_str()).map(|step| step + 1)
     })
 }

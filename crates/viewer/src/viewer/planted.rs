@@ -3,7 +3,7 @@
 use super::{
     change::{self, ShownChange, changes},
     data::word,
-    told::{ToldBlock, ToldMessage},
+    step_view::{StepView, TextBlock},
 };
 use crate::{
     recording::Recording,
@@ -49,8 +49,8 @@ impl PlantedAt<'_> {
 
     /// What the agent had been told before anything was changed, as one text.
     pub fn context_text(&self) -> String {
-        let block = |block: ToldBlock| format!("{}: {}", block.who, block.text);
-        let told = ToldMessage::of(self.step).request(&self.step.request);
+        let block = |block: TextBlock| format!("{}: {}", block.who, block.text);
+        let told = StepView::new(self.step).request(&self.step.request);
         told.into_iter().map(block).collect::<Vec<_>>().join("\n")
     }
 }

@@ -29,7 +29,7 @@ pub fn call(recorder: &Recorder, step: u32, agent: &str, request: &Bytes, reply:
     let whole = Captured::Whole(std::slice::from_ref(reply));
     let close = Close {
         delivered: edited,
-        fuller: None,
+        reply_with_logprobs: None,
         usage: None,
         finish_reason: None,
         first_byte_us: Some(1500),

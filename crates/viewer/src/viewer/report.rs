@@ -35,7 +35,7 @@ pub fn campaign_bundle(root: &Path) -> Result<Bundle, BundleError> {
 }
 
 fn within(root: &Path, room: ReportRoom) -> Result<Bundle, BundleError> {
-    let library = ViewerLibrary::of(vec![root.to_owned()]);
+    let library = ViewerLibrary::new(vec![root.to_owned()]);
     let found = library.listing();
     let place = found.campaigns.iter().find(|place| place.dir == root).ok_or(BundleError::Nothing)?;
     let mut report = report_of(root).ok_or(BundleError::Nothing)?;

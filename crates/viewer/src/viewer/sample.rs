@@ -9,11 +9,11 @@ use super::{
     change::{self, ChangePair},
     listing::{Listing, ListingPlace},
     skeleton::COLUMNS,
+    step_view::{TextBlock, first_words},
     suspected::Suspected,
-    told::{ToldBlock, first_words},
 };
 use crate::{
-    dataset::{Called, Dataset, DatasetError, PlacedSample, Said, Sample, lint, statistics},
+    dataset::{Called, Dataset, DatasetError, PlacedSample, Sample, SampleMessage, lint, statistics},
     trajectory::{ReplyOrigin, Source},
 };
 
@@ -139,10 +139,10 @@ pub(super) fn step(sample: &Sample, number: u32) -> Option<Value> {
         let block = block(said);
         json!({"who": block.who, "text": block.text, "known": at < kept})
     });
-    let reply: Vec<ToldBlock> = step.output.iter().map(block).collect();
+    let reply: Vec<TextBlock> = step.output.iter().map(block).collect();
     let changes = sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.step == number);
     let changes = changes.map(|change| {
-        let blocks = |said: &[Said]| said.iter().map(block).collect::<Vec<_>>();
+        let blocks = |said: &[SampleMessage]| said.iter().map(block).collect::<Vec<_>>();
         let pairs = change::side_by_side(&blocks(&change.before), &blocks(&change.after));
         let pairs = pairs.into_iter().map(|pair| match pair {
             ChangePair::Equal(count) => json!({"equal": count}),
@@ -175,11 +175,11 @@ fn origin(sample: &Sample) -> ReplyOrigin {
     if is_recorded { ReplyOrigin::Live } else { ReplyOrigin::Remade }
 }
 
-fn block(said: &Said) -> ToldBlock {
+fn block(said: &SampleMessage) -> TextBlock {
     let name = said.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let answers = said.answers.as_ref().map(|id| format!(" answers {id}")).unwrap_or_default();
     let call = |call: &Called| format!("calls {}({})  [{}]", call.name, call.arguments, call.id);
     let parts = std::iter::once(said.text.clone()).chain(said.calls.iter().map(call));
     let text = parts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-    ToldBlock { who: format!("{}{name}{answers}", said.role), text }
+    TextBlock { who: format!("{}{name}{answers}", said.role), text }
 }

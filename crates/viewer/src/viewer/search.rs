@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     fresh::{before, fresh},
     opened::OpenedRun,
-    told::{ToldMessage, first_words},
+    step_view::{StepView, first_words},
 };
 
 /// How much is shown around the words, in characters.
@@ -20,7 +20,7 @@ pub(super) fn search(opened: &OpenedRun, words: &str) -> Value {
     let mut found = Vec::new();
     for (at, bare) in opened.steps().iter().enumerate() {
         let Some(step) = opened.at(at) else { continue };
-        let told = ToldMessage::of(&step);
+        let told = StepView::new(&step);
         let said = told.reply_text();
         if let Some(text) = around(&said, &sought) {
             found.push(json!({"step": bare.step, "side": "answered", "text": text}));

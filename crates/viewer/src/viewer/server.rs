@@ -123,15 +123,16 @@ impl Viewer {
             }
             (&Method::GET, path) => match (path.strip_prefix("/page/"), path.strip_prefix("/api/")) {
                 (Some(name), _) => {
-                    page::file(name).map_or_else(|| said(StatusCode::NOT_FOUND, "no such file"), embedded)
+                    page::file(name).map_or_else(|| plain_response(StatusCode::NOT_FOUND, "no such file"), embedded)
                 }
-                (_, Some(_)) if !self.is_open(request.headers()) => {
-                    said(StatusCode::UNAUTHORIZED, "open the address that `aegis view` printed: it holds the token")
-                }
+                (_, Some(_)) if !self.is_open(request.headers()) => plain_response(
+                    StatusCode::UNAUTHORIZED,
+                    "open the address that `aegis view` printed: it holds the token",
+                ),
                 (_, Some(asked)) => self.ask(asked, request.headers()).await,
-                _ => said(StatusCode::NOT_FOUND, "no such page"),
+                _ => plain_response(StatusCode::NOT_FOUND, "no such page"),
             },
-            _ => said(StatusCode::METHOD_NOT_ALLOWED, "this is for reading: GET"),
+            _ => plain_response(StatusCode::METHOD_NOT_ALLOWED, "this is for reading: GET"),
         };
         with_policy(answer)
     }
@@ -139,10 +140,12 @@ impl Viewer {
     /// Takes the token and gives a cookie.
     async fn open_session(&self, request: Request<Incoming>) -> Response<Sent> {
         let body = tokio::time::timeout(TIMEOUT, Limited::new(request.into_body(), BODY_MAX).collect()).await;
-        let Ok(Ok(body)) = body else { return said(StatusCode::BAD_REQUEST, "expected the token as the body") };
+        let Ok(Ok(body)) = body else {
+            return plain_response(StatusCode::BAD_REQUEST, "expected the token as the body");
+        };
         let body = body.to_bytes();
         if !std::str::from_utf8(&body).is_ok_and(|shown| self.token.is(shown)) {
-            return said(StatusCode::UNAUTHORIZED, "this is not the token");
+            return plain_response(StatusCode::UNAUTHORIZED, "this is not the token");
         }
         let mut response = Response::new(Sent::whole(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -167,18 +170,21 @@ impl Viewer {
     /// it could not send JSON without asking first, and is never answered.
     async fn annotate(&self, run: String, request: Request<Incoming>) -> Response<Sent> {
         if !self.is_open(request.headers()) {
-            return said(StatusCode::UNAUTHORIZED, "open the address that `aegis view` printed: it holds the token");
+            return plain_response(
+                StatusCode::UNAUTHORIZED,
+                "open the address that `aegis view` printed: it holds the token",
+            );
         }
         if request.headers().get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
-            return said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json");
+            return plain_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json");
         }
         let body = tokio::time::timeout(TIMEOUT, Limited::new(request.into_body(), ANNOTATION_MAX).collect()).await;
-        let Ok(Ok(body)) = body else { return said(StatusCode::PAYLOAD_TOO_LARGE, "expected an annotation") };
+        let Ok(Ok(body)) = body else { return plain_response(StatusCode::PAYLOAD_TOO_LARGE, "expected an annotation") };
         let (library, body) = (Arc::clone(&self.library), body.to_bytes());
         match tokio::task::spawn_blocking(move || library.annotate(&run, &body)).await {
             Ok(Ok(said)) => written(said.to_string()),
             Ok(Err(error)) => refused(&error),
-            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "it was not written: a defect of this program"),
+            Err(_) => plain_response(StatusCode::INTERNAL_SERVER_ERROR, "it was not written: a defect of this program"),
         }
     }
 
@@ -205,7 +211,9 @@ impl Viewer {
                 response
             }
             Ok(Err(error)) => refused(&error),
-            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "the answer was lost: a defect of this program"),
+            Err(_) => {
+                plain_response(StatusCode::INTERNAL_SERVER_ERROR, "the answer was lost: a defect of this program")
+            }
         }
     }
 }
@@ -222,10 +230,10 @@ fn refused(error: &NoAnswer) -> Response<Sent> {
         NoAnswer::Wrong(_) => StatusCode::BAD_REQUEST,
         NoAnswer::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
     };
-    said(status, &error.to_string())
+    plain_response(status, &error.to_string())
 }
 
-fn said(status: StatusCode, why: &str) -> Response<Sent> {
+fn plain_response(status: StatusCode, why: &str) -> Response<Sent> {
     let mut response = Response::new(Sent::whole(Bytes::from(json!({"error": why}).to_string())));
     *response.status_mut() = status;
     typed(&mut response, "application/json");

@@ -13,8 +13,8 @@ use super::{
     listing::Listing,
     opened::OpenedRun,
     origin::ReplyOrigins,
+    step_view::{StepView, first_words},
     suspected::Suspected,
-    told::{ToldMessage, first_words},
     traced::Traced,
 };
 use crate::{
@@ -54,7 +54,7 @@ pub(super) struct SkeletonAgents {
 
 impl SkeletonAgents {
     /// The agents of steps.
-    pub(super) fn of(steps: &[Step]) -> Self {
+    pub(super) fn from_steps(steps: &[Step]) -> Self {
         let mut agents = Self::default();
         for step in steps {
             let name = lane(step);
@@ -89,7 +89,7 @@ fn introduced(opened: &OpenedRun, agents: &SkeletonAgents) -> Vec<Option<String>
     for (number, name) in agents.names.iter().enumerate() {
         let first = opened.steps().iter().position(|step| lane(step) == *name);
         let step = first.and_then(|at| opened.at(at)).filter(|step| is_unnamed(step.attribution.agent.as_str()));
-        let told = step.as_ref().map(|step| ToldMessage::of(step).request(&step.request)).unwrap_or_default();
+        let told = step.as_ref().map(|step| StepView::new(step).request(&step.request)).unwrap_or_default();
         let rule = told.iter().find(|block| block.who.starts_with("system") || block.who.starts_with("developer"));
         if let (Some(words), Some(rule)) = (words.get_mut(number), rule) {
             *words = Some(first_words(&rule.text, INTRODUCED));
@@ -123,7 +123,7 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let like = like.filter(|_| twin.is_none() && !opened.is_blind);
     let traced = opened.traced();
     let suspected = opened.suspected(&listing.predictions);
-    let agents = SkeletonAgents::of(opened.steps());
+    let agents = SkeletonAgents::from_steps(opened.steps());
     let head = data::head(recording, &opened.accounts().account, opened.no_label());
     let beside = json!({
         "head": data::with(head, json!({"can": opened.can()})),
@@ -214,7 +214,7 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
             last.map_or(0, |attempt| attempt.delivered().len()),
             usage.map(|usage| usage.input),
             usage.map(|usage| usage.output),
-            first_words(&ToldMessage::of(step).reply_text(), WORDS),
+            first_words(&StepView::new(step).reply_text(), WORDS),
         ])
     };
     each_in_threads(&steps, row)

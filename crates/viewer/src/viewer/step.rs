@@ -11,7 +11,7 @@ use super::{
     data,
     fresh::{self, SeenMessages},
     opened::OpenedRun,
-    told::{ToldBlock, ToldMessage},
+    step_view::{StepView, TextBlock},
 };
 use crate::{
     replay::QuotedWords,
@@ -30,7 +30,7 @@ const QUOTATIONS: usize = 64;
 /// A step, read.
 pub(super) fn step(opened: &OpenedRun, number: StepIndex) -> Option<Value> {
     let step = opened.step(number)?;
-    let told = ToldMessage::of(&step);
+    let told = StepView::new(&step);
     let before = fresh::before(opened.steps(), &step).and_then(|(at, _)| opened.at(at));
     let request = fresh::fresh(told.request(&step.request), before.as_ref());
     let tools = told.conversation(&step.request).map(|asked| asked.tools).unwrap_or_default();
@@ -60,7 +60,7 @@ fn seen_of(seen: &SeenMessages) -> Value {
 }
 
 /// A block; of a long text its beginning, and how long it is.
-fn block_of(block: &ToldBlock) -> Value {
+fn block_of(block: &TextBlock) -> Value {
     let whole = block.text.len();
     if whole <= LONG {
         return json!({"who": block.who, "text": block.text});
@@ -74,7 +74,7 @@ fn beginning(text: &str) -> &str {
 }
 
 fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
-    let told = ToldMessage::of(step);
+    let told = StepView::new(step);
     let details: HashMap<u32, _> = opened
         .recording
         .exchanges
@@ -129,8 +129,8 @@ pub(super) fn pairs(changed: &change::ShownChange) -> Vec<Value> {
 /// Later steps whose request tells this step's reply again; where an injection changed the reply, those that tell what
 /// is new in it. A request that was changed is told again by nobody but its reply.
 fn quoted(opened: &OpenedRun, step: &Step) -> Value {
-    let texts = |blocks: Vec<ToldBlock>| blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n");
-    let told = ToldMessage::of(step);
+    let texts = |blocks: Vec<TextBlock>| blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n");
+    let told = StepView::new(step);
     let said = texts(told.answered());
     let original = step.last_attempt().filter(|attempt| attempt.reply_delivered.is_some());
     let original = original.map(|attempt| texts(told.reply(&attempt.reply, attempt.streamed)));
@@ -142,7 +142,7 @@ fn quoted(opened: &OpenedRun, step: &Step) -> Value {
             return None;
         }
         let later = opened.at(at)?;
-        let count = words.quoted_in(&texts(ToldMessage::of(&later).request(&later.request)));
+        let count = words.quoted_in(&texts(StepView::new(&later).request(&later.request)));
         (count > 0).then(|| json!({"step": later.step, "whole": count == words.count()}))
     });
     json!({"words": if original.is_some() { "new" } else { "all" }, "steps": found.collect::<Vec<_>>(), "unread": left})
@@ -184,7 +184,7 @@ impl StepBody {
     }
 
     /// Its bytes in a step; `None` where it has none.
-    pub(super) fn of(self, step: &Step) -> Option<bytes::Bytes> {
+    pub(super) fn bytes(self, step: &Step) -> Option<bytes::Bytes> {
         let attempt = |number| step.attempts.iter().find(|attempt| attempt.attempt == number);
         match self {
             StepBody::Request => Some(step.request.clone()),

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::told::first_words;
+use super::step_view::first_words;
 use crate::{recording::RunFile, trajectory::StepIndex};
 
 /// What `aegis attribute` leaves beside a run that it looked at, a row a method.
@@ -120,7 +120,7 @@ pub fn same_question(one: &Value, other: &Value) -> bool {
 
 impl Suspected {
     /// What is said of the run in this directory: beside it, then in `files`; `None` where nothing is.
-    pub fn of(run_dir: &Path, run: &str, files: &[PathBuf]) -> Option<Self> {
+    pub fn read(run_dir: &Path, run: &str, files: &[PathBuf]) -> Option<Self> {
         let mut all = Self::default();
         rows(&run_dir.join(ATTRIBUTION_FILE), |row| all.add(row));
         for file in files {
@@ -245,7 +245,7 @@ mod tests {
         json!({"id": "r", "method": method, "gold": false, "predictions": named.into_iter().collect::<Vec<_>>()})
     }
 
-    fn of(rows: impl IntoIterator<Item = Value>) -> Suspected {
+    fn suspected(rows: impl IntoIterator<Item = Value>) -> Suspected {
         let mut all = Suspected::default();
         rows.into_iter().for_each(|row| all.add(serde_json::from_value(row).expect("a row")));
         all
@@ -263,7 +263,7 @@ mod tests {
             ),
             (vec![row("rules", Some(1)), row(COMBINED, Some(2))], "solver at step 1 (rules)"),
         ] {
-            assert_eq!(of(rows).line(), expected);
+            assert_eq!(suspected(rows).line(), expected);
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
             row["model"] = model.into();
             row
         };
-        let said = of([by("m", 1), by("n", 2), by("m", 1)]);
+        let said = suspected([by("m", 1), by("n", 2), by("m", 1)]);
         assert_eq!(said.line(), "solver at step 1 (a2p by m); critic at step 2 (a2p by n)");
         assert_eq!([0, 1, 2].map(|step| said.is_suspect(step)), [false, true, true]);
     }
@@ -289,9 +289,9 @@ mod tests {
         assert_eq!((is_rows(&rows), is_rows(&samples), is_rows(&dir.path().join("none"))), (true, false, false));
         let run = dir.path().join("r");
         fs::create_dir(&run).expect("a directory");
-        assert!(Suspected::of(&run, "r", &[]).is_none());
+        assert!(Suspected::read(&run, "r", &[]).is_none());
         fs::write(run.join(ATTRIBUTION_FILE), row("rules", Some(1)).to_string()).expect("written");
-        let said = Suspected::of(&run, "r", std::slice::from_ref(&rows)).expect("rows");
+        let said = Suspected::read(&run, "r", std::slice::from_ref(&rows)).expect("rows");
         assert_eq!(said.line(), "solver at step 1 (rules); critic at step 2 (graph)");
         assert_eq!(Suspected::by_run(&[rows]).len(), 2);
     }

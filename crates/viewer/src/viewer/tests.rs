@@ -59,11 +59,11 @@ fn a_file_that_is_passed_on_holds_the_words_of_no_annotator() {
     let run = crate::trajectory::RunId::parse("r").expect("an id");
     let said = Annotation::now(run, "ada-annotator", Some(error)).expect("an annotation");
     annotate(&logs.path().join("r"), &said).expect("written");
-    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     assert!(data(&library, "run/r").to_string().contains("oranges"), "who looks is told");
     let all = unpacked(&bundle(&library).expect("a page").html);
     assert!(all.contains("I read: two") && !all.contains("oranges") && !all.contains("ada-annotator"));
-    let telling = ViewerLibrary::of(vec![logs.path().to_owned()]).with_annotations();
+    let telling = ViewerLibrary::new(vec![logs.path().to_owned()]).with_annotations();
     let all = unpacked(&bundle(&telling).expect("a page").html);
     assert!(all.contains("oranges") && all.contains("ada-annotator"), "where it is wanted, they are in it");
     // A file of words that cannot be read is named with its place: that is told here alone, too.
@@ -78,7 +78,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
     let logs = tempfile::tempdir().expect("a directory");
     let said = hostile();
     conversation(logs.path(), &said);
-    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     for (step, said) in said.iter().enumerate() {
         let told = data(&library, &format!("run/r/told/{step}"));
         let last = told["request"].as_array().expect("blocks").last().expect("a block").clone();
@@ -99,7 +99,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
 fn what_an_agent_has_seen_is_known() {
     let logs = tempfile::tempdir().expect("a directory");
     conversation(logs.path(), &["one", "two", "two", "three"].map(str::to_owned));
-    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     for step in 1..4 {
         let told = data(&library, &format!("run/r/told/{step}"));
         let new: Vec<_> =
@@ -117,11 +117,11 @@ fn two_runs_of_one_name_have_names_of_their_own() {
     for logs in ["a", "b"] {
         conversation(&dir.path().join(logs), &["one".to_owned()]);
     }
-    let listing = Listing::of(&[dir.path().to_owned(), dir.path().join("a")]);
+    let listing = Listing::scan(&[dir.path().to_owned(), dir.path().join("a")]);
     let keys: Vec<&str> = listing.runs.iter().map(|row| row.key.as_str()).collect();
     assert_eq!(keys, ["r", "r~2"], "each once, though two of the names lead to one");
     std::fs::write(dir.path().join("b/r/run.json"), "{").expect("written");
-    let listing = Listing::of(&[dir.path().to_owned()]);
+    let listing = Listing::scan(&[dir.path().to_owned()]);
     assert_eq!(listing.runs.iter().filter(|row| row.unreadable.is_some()).count(), 1);
 }
 
@@ -134,7 +134,7 @@ fn ten_thousand_steps_are_few_bytes() {
         recorded::call(&recorder, step, "solver", &request, &Bytes::from_static(b"{\"choices\":[]}"), None);
     }
     recorder.seal().expect("seals");
-    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     let run = data(&library, "run/r").to_string();
     assert!(run.len() < 1_500_000, "{} bytes", run.len());
 }
@@ -143,7 +143,7 @@ fn ten_thousand_steps_are_few_bytes() {
 fn words_are_found_where_they_are_said_first() {
     let logs = tempfile::tempdir().expect("a directory");
     conversation(logs.path(), &["the Sum is 94", "two", "three"].map(str::to_owned));
-    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     let found = |words: &str| {
         let found = data(&library, &format!("run/r/search/{words}"));
         let steps = found["steps"].as_array().expect("steps").clone();
@@ -161,7 +161,7 @@ fn executions_of_a_trace_say_which_steps_a_record_answered() {
     let logs = tempfile::tempdir().expect("a directory");
     let traced = logs.path().join("traced");
     conversation(&traced.join("trials"), &["one", "two", "three"].map(str::to_owned));
-    let library = ViewerLibrary::of(vec![traced.join("trials")]);
+    let library = ViewerLibrary::new(vec![traced.join("trials")]);
     let states = |library: &ViewerLibrary| {
         let run = data(library, "run/r");
         run["rows"].as_array().expect("rows").iter().map(|row| row[5].as_str().map(str::to_owned)).collect::<Vec<_>>()
@@ -170,6 +170,6 @@ fn executions_of_a_trace_say_which_steps_a_record_answered() {
     assert_eq!(states(&library), [live.clone(), live.clone(), live.clone()], "nobody knows of a record");
     let trace = json!({"steps": [{"step": 0}, {"step": 1, "null_runs": [], "treated_runs": ["r"]}]});
     std::fs::write(traced.join("trace.json"), trace.to_string()).expect("written");
-    let library = ViewerLibrary::of(vec![traced.join("trials")]);
+    let library = ViewerLibrary::new(vec![traced.join("trials")]);
     assert_eq!(states(&library), [Some("recorded".to_owned()), Some("recorded".to_owned()), live]);
 }

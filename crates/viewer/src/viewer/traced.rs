@@ -29,7 +29,8 @@ pub struct Traced {
 struct TracedStep {
     step: StepIndex,
     #[serde(default)]
-    null_runs: Vec<String>,
+    #[serde(rename = "null_runs")]
+    control_runs: Vec<String>,
     #[serde(default)]
     treated_runs: Vec<String>,
 }
@@ -43,7 +44,7 @@ struct TracedName {
 
 impl Traced {
     /// What lies beside the run; `None` where it was not traced, or by another version.
-    pub fn of(run_dir: &Path) -> Option<Self> {
+    pub fn read(run_dir: &Path) -> Option<Self> {
         serde_json::from_slice(&RunFile::bytes(&run_dir.join(TRACE_FILE)).ok()?).ok()
     }
 
@@ -65,12 +66,12 @@ impl Traced {
 
     /// How many executions it made.
     pub fn executions(&self) -> usize {
-        self.steps.iter().map(|step| step.null_runs.len() + step.treated_runs.len()).sum()
+        self.steps.iter().map(|step| step.control_runs.len() + step.treated_runs.len()).sum()
     }
 
     /// The step that an execution was made for: up to it, a record answered.
     pub(super) fn made_for(&self, run: &str) -> Option<StepIndex> {
-        let holds = |step: &&TracedStep| step.null_runs.iter().chain(&step.treated_runs).any(|one| one == run);
+        let holds = |step: &&TracedStep| step.control_runs.iter().chain(&step.treated_runs).any(|one| one == run);
         self.steps.iter().find(holds).map(|step| step.step)
     }
 

@@ -29,7 +29,7 @@ pub struct Price {
 
 impl Price {
     /// What these tokens cost, in the unit of the prices.
-    pub fn of(self, usage: Usage) -> f64 {
+    pub fn cost(self, usage: Usage) -> f64 {
         Cost::of_call(usage, self).money()
     }
 }

@@ -53,7 +53,7 @@ impl WaitingAccounts {
         if call.status.is_none_or(|status| status >= 400) {
             bodies.answered.clear();
         }
-        let length = bodies.asked.len() + bodies.answered.len();
+        let length = bodies.request.len() + bodies.answered.len();
         let mut waiting = self.lock();
         if waiting.calls.len() >= WAITING || waiting.bytes + length > WAITING_BYTES {
             return Some(NOT_LOOKED_AT);
@@ -67,7 +67,7 @@ impl WaitingAccounts {
     pub(super) fn take(&self) -> Vec<StepAccount> {
         let WaitingBodies { calls, .. } = std::mem::take(&mut *self.lock());
         let look = |call: &WaitingCall| {
-            account::of_bodies(call.surface, &call.bodies.asked, &call.bodies.answered, call.streamed)
+            account::of_bodies(call.surface, &call.bodies.request, &call.bodies.answered, call.streamed)
         };
         calls.iter().map(look).collect()
     }

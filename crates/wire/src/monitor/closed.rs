@@ -42,7 +42,7 @@ pub struct ClosedCall<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct ClosedBodies {
     /// The request body as the agent's program sent it.
-    pub asked: Bytes,
+    pub request: Bytes,
     /// The reply body as it was delivered.
     pub answered: Bytes,
 }

@@ -97,9 +97,9 @@ impl SpanQueue {
     /// Puts a call in; `false` where there is no room.
     pub(super) fn push_call(&self, call: &ClosedCall<'_>, bodies: impl FnOnce() -> ClosedBodies) -> bool {
         let Ok(place) = self.to.try_reserve() else { return false };
-        let ClosedBodies { asked, answered } = bodies();
+        let ClosedBodies { request: asked, answered } = bodies();
         let short = |body: Bytes| if body.len() > BODY_MAX { Bytes::new() } else { body };
-        let call = SpannedCall::of(call, ClosedBodies { asked: short(asked), answered: short(answered) });
+        let call = SpannedCall::from_closed(call, ClosedBodies { request: short(asked), answered: short(answered) });
         let length = call.length();
         if self.waiting.fetch_add(length, Relaxed) > WAITING_BYTES {
             self.waiting.fetch_sub(length, Relaxed);
@@ -155,7 +155,8 @@ fn batch(made: Vec<Span>) -> SpanBatch {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..InstrumentationScope::default()
     };
-    let resource = Resource { attributes: vec![spans::said("service.name", "aegis".into())], ..Resource::default() };
+    let resource =
+        Resource { attributes: vec![spans::string_attribute("service.name", "aegis".into())], ..Resource::default() };
     let scope_spans = vec![ScopeSpans { scope: Some(scope), spans: made, schema_url: GENAI_SCHEMA_URL.to_owned() }];
     let resource_spans =
         vec![ResourceSpans { resource: Some(resource), scope_spans, schema_url: GENAI_SCHEMA_URL.to_owned() }];

@@ -42,7 +42,7 @@ pub(super) struct SpannedCall {
 }
 
 impl SpannedCall {
-    pub(super) fn of(call: &ClosedCall<'_>, bodies: ClosedBodies) -> Self {
+    pub(super) fn from_closed(call: &ClosedCall<'_>, bodies: ClosedBodies) -> Self {
         Self {
             run: call.run.clone(),
             step: call.step,
@@ -64,11 +64,11 @@ impl SpannedCall {
 
     /// Bytes of its bodies.
     pub(super) fn length(&self) -> usize {
-        self.bodies.asked.len() + self.bodies.answered.len()
+        self.bodies.request.len() + self.bodies.answered.len()
     }
 
-    fn asked(&self) -> Option<Conversation> {
-        door::request(self.surface?, &self.bodies.asked).ok()
+    fn request(&self) -> Option<Conversation> {
+        door::request(self.surface?, &self.bodies.request).ok()
     }
 
     fn answered(&self) -> Option<Reply> {
@@ -104,7 +104,7 @@ fn hashed(run: &RunId, what: &str, bytes: usize) -> Vec<u8> {
 
 /// The span of a call.
 pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
-    let (asked, answered) = (call.asked(), call.answered());
+    let (asked, answered) = (call.request(), call.answered());
     let operation = match &asked {
         Some(asked) if asked.vectors.is_some() => "embeddings",
         _ if call.surface.is_some_and(|surface| surface.name() == "openai_completions") => "text_completion",
@@ -112,7 +112,7 @@ pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
     };
     let model = asked.as_ref().map_or("", |asked| asked.model.as_str());
     let failed = !call.ending.is_answered();
-    let mut attributes = about(call, operation, settings);
+    let mut attributes = attributes(call, operation, settings);
     if let Some(asked) = &asked {
         attributes.extend(requested(asked));
     }
@@ -129,7 +129,7 @@ pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
             (CloseCause::Complete, _) => call.ending.name().to_owned(),
             (cause, _) => cause.name().to_owned(),
         };
-        attributes.push(said("error.type", error));
+        attributes.push(string_attribute("error.type", error));
     }
     if settings.content {
         attributes.extend(content(asked.as_ref(), answered.as_ref(), &settings.redactor));
@@ -165,13 +165,13 @@ pub(super) fn run(told: &SpannedRun) -> Span {
         start_time_unix_nano: nanos(*began),
         end_time_unix_nano: nanos(*ended),
         attributes: vec![
-            said("gen_ai.operation.name", "invoke_workflow".into()),
+            string_attribute("gen_ai.operation.name", "invoke_workflow".into()),
             // The conventions name a workflow as they name an agent.
-            said("gen_ai.agent.name", run.to_string()),
-            said("gen_ai.conversation.id", run.to_string()),
-            said("openinference.span.kind", "CHAIN".into()),
-            said("session.id", run.to_string()),
-            said("aegis.outcome", verdict.into()),
+            string_attribute("gen_ai.agent.name", run.to_string()),
+            string_attribute("gen_ai.conversation.id", run.to_string()),
+            string_attribute("openinference.span.kind", "CHAIN".into()),
+            string_attribute("session.id", run.to_string()),
+            string_attribute("aegis.outcome", verdict.into()),
         ],
         events: evaluation(outcome, nanos(*ended)).into_iter().collect(),
         status: Some(status(outcome.verdict == Verdict::Failure, outcome.evidence.clone())),
@@ -183,18 +183,19 @@ pub(super) fn run(told: &SpannedRun) -> Span {
 fn evaluation(outcome: &Outcome, time_unix_nano: u64) -> Option<Event> {
     let score = outcome.verdict.score()?;
     let mut attributes = vec![
-        said("gen_ai.evaluation.name", "outcome".into()),
-        said("gen_ai.evaluation.score.label", score.label.into()),
+        string_attribute("gen_ai.evaluation.name", "outcome".into()),
+        string_attribute("gen_ai.evaluation.score.label", score.label.into()),
         keyed("gen_ai.evaluation.score.value", Any::DoubleValue(score.value.into())),
     ];
     attributes.extend(
-        (!outcome.evidence.is_empty()).then(|| said("gen_ai.evaluation.explanation", outcome.evidence.clone())),
+        (!outcome.evidence.is_empty())
+            .then(|| string_attribute("gen_ai.evaluation.explanation", outcome.evidence.clone())),
     );
     Some(Event { time_unix_nano, name: EVALUATION_EVENT.to_owned(), attributes, ..Event::default() })
 }
 
 /// What is known of a call without its bodies.
-fn about(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> Vec<KeyValue> {
+fn attributes(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> Vec<KeyValue> {
     let provider = match call.surface.map(Surface::name) {
         Some("anthropic_messages") => "anthropic",
         Some(_) => "openai",
@@ -202,20 +203,20 @@ fn about(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> Vec<Ke
     };
     let (host, port) = settings.upstream.rsplit_once(':').unwrap_or((&settings.upstream, ""));
     let mut attributes = vec![
-        said("gen_ai.operation.name", operation.into()),
-        said("gen_ai.provider.name", provider.into()),
-        said("gen_ai.conversation.id", call.run.to_string()),
-        said("gen_ai.agent.name", call.attribution.agent.to_string()),
-        said("openinference.span.kind", if operation == "embeddings" { "EMBEDDING" } else { "LLM" }.into()),
-        said("session.id", call.run.to_string()),
-        said("aegis.run", call.run.to_string()),
+        string_attribute("gen_ai.operation.name", operation.into()),
+        string_attribute("gen_ai.provider.name", provider.into()),
+        string_attribute("gen_ai.conversation.id", call.run.to_string()),
+        string_attribute("gen_ai.agent.name", call.attribution.agent.to_string()),
+        string_attribute("openinference.span.kind", if operation == "embeddings" { "EMBEDDING" } else { "LLM" }.into()),
+        string_attribute("session.id", call.run.to_string()),
+        string_attribute("aegis.run", call.run.to_string()),
         whole("aegis.step", call.step.into()),
         whole("aegis.call", call.call.into()),
         whole("aegis.attempt", call.attempt.into()),
         whole("aegis.agent.instance", call.attribution.instance.into()),
         keyed("aegis.agent.confidence", Any::DoubleValue(call.attribution.confidence.into())),
         keyed("aegis.agent.ambiguous", Any::BoolValue(call.attribution.ambiguous)),
-        said("server.address", host.to_owned()),
+        string_attribute("server.address", host.to_owned()),
     ];
     attributes.extend(port.parse().ok().map(|port| whole("server.port", port)));
     attributes.extend(call.status.map(|status| whole("http.response.status_code", status.into())));
@@ -229,7 +230,7 @@ fn about(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> Vec<Ke
 }
 
 fn requested(asked: &Conversation) -> Vec<KeyValue> {
-    let mut attributes = vec![said("gen_ai.request.model", asked.model.clone())];
+    let mut attributes = vec![string_attribute("gen_ai.request.model", asked.model.clone())];
     let double = |name, value: Option<f64>| value.map(|value| keyed(name, Any::DoubleValue(value)));
     attributes.extend(double("gen_ai.request.temperature", asked.sampling.temperature));
     attributes.extend(double("gen_ai.request.top_p", asked.sampling.top_p));
@@ -243,7 +244,7 @@ fn requested(asked: &Conversation) -> Vec<KeyValue> {
 }
 
 fn responded(answered: &Reply) -> Vec<KeyValue> {
-    let text = |name, text: &String| Some(said(name, text.clone())).filter(|_| !text.is_empty());
+    let text = |name, text: &String| Some(string_attribute(name, text.clone())).filter(|_| !text.is_empty());
     let mut attributes = Vec::new();
     attributes.extend(text("gen_ai.response.id", &answered.id));
     attributes.extend(text("gen_ai.response.model", &answered.model));
@@ -259,27 +260,30 @@ fn content(asked: Option<&Conversation>, answered: Option<&Reply>, redactor: &Re
     let text = |value: &Value| redactor.text(&value.to_string()).into_owned();
     let mut attributes = Vec::new();
     if let Some(asked) = asked {
-        let messages: Value = asked.messages.iter().map(|message| told(message, None)).collect();
-        attributes.push(said("gen_ai.input.messages", text(&messages)));
-        attributes.push(said("input.value", text(&messages)));
+        let messages: Value = asked.messages.iter().map(|message| message_value(message, None)).collect();
+        attributes.push(string_attribute("gen_ai.input.messages", text(&messages)));
+        attributes.push(string_attribute("input.value", text(&messages)));
         if !asked.tools.is_empty() {
             let tool = |tool: &crate::surface::Tool| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters});
             let tools: Value = asked.tools.iter().map(tool).collect();
-            attributes.push(said("gen_ai.tool.definitions", text(&tools)));
+            attributes.push(string_attribute("gen_ai.tool.definitions", text(&tools)));
         }
     }
     if let Some(answered) = answered {
-        let messages: Value =
-            answered.answers.iter().map(|answer| told(&answer.message, answer.finish_reason.as_deref())).collect();
-        attributes.push(said("gen_ai.output.messages", text(&messages)));
+        let messages: Value = answered
+            .answers
+            .iter()
+            .map(|answer| message_value(&answer.message, answer.finish_reason.as_deref()))
+            .collect();
+        attributes.push(string_attribute("gen_ai.output.messages", text(&messages)));
         let first = answered.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
-        attributes.push(said("output.value", redactor.text(&first).into_owned()));
+        attributes.push(string_attribute("output.value", redactor.text(&first).into_owned()));
     }
     attributes
 }
 
 /// A message as the conventions have it: role and parts.
-fn told(message: &Message, finish: Option<&str>) -> Value {
+fn message_value(message: &Message, finish: Option<&str>) -> Value {
     let role = match message.role {
         Role::System | Role::Developer => "system",
         Role::User | Role::Other => "user",
@@ -314,7 +318,7 @@ fn status(failed: bool, message: String) -> Status {
     Status { message, code: code.into() }
 }
 
-pub(super) fn said(key: &str, value: String) -> KeyValue {
+pub(super) fn string_attribute(key: &str, value: String) -> KeyValue {
     keyed(key, Any::StringValue(value))
 }
 

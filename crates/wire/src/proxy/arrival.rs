@@ -95,7 +95,7 @@ impl Arrived {
     ///
     /// # Errors
     /// It may not come in; and the API in whose words its client is told so.
-    pub(super) fn of(
+    pub(super) fn read(
         request: Request<Incoming>,
         gate: &Gate,
         hints: &Hints,
@@ -103,7 +103,7 @@ impl Arrived {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
         match gate.admit(&mut parts).and_then(|()| unwrap(&mut parts, hints)) {
-            Ok(hinted) => Ok(Self { kind: Kind::of(&parts), parts, body, hinted, received }),
+            Ok(hinted) => Ok(Self { kind: Kind::classify(&parts), parts, body, hinted, received }),
             Err(error) => Err((error, spoken_at(&parts.method, &parts.uri))),
         }
     }
@@ -119,7 +119,7 @@ impl Arrived {
         let memory = Arc::new(memory);
         let encoding = headers::text(&parts.headers, &header::CONTENT_ENCODING);
         let unpacking = if encoding.is_some() { body.len() } else { 0 };
-        let unpacked = heavy::in_turn(unpacking, || UnpackedBody::of(&body, encoding)).await;
+        let unpacked = heavy::in_turn(unpacking, || UnpackedBody::unpack(&body, encoding)).await;
         Ok(ModelCall { kind, parts, body, memory, unpacked, streams: false, hinted, received })
     }
 }
@@ -140,7 +140,7 @@ impl ModelCall {
 }
 
 impl Kind {
-    fn of(parts: &Parts) -> Self {
+    fn classify(parts: &Parts) -> Self {
         if headers::asks_for_websocket(parts) {
             return Kind::Tunnel;
         }

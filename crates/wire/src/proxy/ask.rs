@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    asking::{Asking, ModelAsked},
+    asking::{Asking, ModelExchange},
     error::Interrupted,
     heavy,
     open_step::OpenStep,
-    unmade::UnmadeEdit,
+    skipped::SkipReason,
 };
 use crate::{
     budget::Price,
     manipulator::{Adaptive, ManipulatorError, Question},
     plan::{Hit, Injection},
-    recording::ManipulatorAsked,
+    recording::ManipulatorCall,
 };
 
 /// Most questions of one edit: each answer of a reply may take some tries.
@@ -27,14 +27,14 @@ const QUESTIONS_MAX: usize = 64;
 ///
 /// # Errors
 /// A question could not be recorded.
-pub(super) async fn told<T>(
+pub(super) async fn edit_with_answers<T>(
     step: &OpenStep,
     hit: &Hit,
     injection: &Injection,
     until: Option<Instant>,
     bytes: usize,
     edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
-) -> Result<Result<T, UnmadeEdit>, Interrupted> {
+) -> Result<Result<T, SkipReason>, Interrupted> {
     let asking = step.run.asking.as_deref();
     let mut answers: Vec<(Question, String)> = Vec::new();
     let began = Instant::now();
@@ -48,7 +48,7 @@ pub(super) async fn told<T>(
         let question = match heavy::in_turn(bytes, || edit(adaptive)).await {
             Err(ManipulatorError::Ask(question)) => *question,
             other => {
-                return Ok(other.map_err(|error| UnmadeEdit { why: error.to_string(), nothing: error.is_nothing() }));
+                return Ok(other.map_err(|error| SkipReason { why: error.to_string(), nothing: error.is_nothing() }));
             }
         };
         let (Some(asking), Some(until)) = (asking, until) else {
@@ -60,7 +60,7 @@ pub(super) async fn told<T>(
         let started = Instant::now();
         let asked = asking.ask(&question, began, until).await;
         record(step, hit, injection, asking, &question, &asked, started.elapsed())?;
-        match asked.said {
+        match asked.reply {
             Ok(said) => answers.push((question, said)),
             Err(error) => return Ok(Err(error.to_string().into())),
         }
@@ -73,12 +73,12 @@ fn record(
     injection: &Injection,
     asking: &Asking,
     question: &Question,
-    asked: &ModelAsked,
+    asked: &ModelExchange,
     took: Duration,
 ) -> Result<(), Interrupted> {
-    let error = asked.said.as_ref().err().map(ToString::to_string);
+    let error = asked.reply.as_ref().err().map(ToString::to_string);
     let priced = asking.settings().price != Price::default();
-    step.run.recorder.manipulator_asked(ManipulatorAsked {
+    step.run.recorder.record_manipulator_call(ManipulatorCall {
         step: step.numbers.step,
         attempt: step.numbers.attempt,
         injection: hit.injection,

@@ -93,12 +93,12 @@ pub(super) enum AskError {
 }
 
 /// What came of a question.
-pub(super) struct ModelAsked {
+pub(super) struct ModelExchange {
     pub(super) question: Bytes,
     pub(super) answer: Option<Bytes>,
     /// What was changed in the question, because the upstream refuses it.
     pub(super) changed: Option<String>,
-    pub(super) said: Result<String, AskError>,
+    pub(super) reply: Result<String, AskError>,
     pub(super) usage: Option<Usage>,
 }
 
@@ -139,7 +139,7 @@ impl Asking {
     }
 
     /// Puts a question of an edit that `began` some questions ago, and waits for its answer until then.
-    pub(super) async fn ask(&self, question: &Question, began: Instant, until: Instant) -> ModelAsked {
+    pub(super) async fn ask(&self, question: &Question, began: Instant, until: Instant) -> ModelExchange {
         let mut conversation = question.conversation();
         conversation.model.clone_from(&self.settings.model);
         match self.settings.answers {
@@ -168,7 +168,7 @@ impl Asking {
                 .map_err(|error| AskError::Unreadable(error.to_string()))?;
             Ok(reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default())
         });
-        ModelAsked { question: body, answer, changed, said, usage }
+        ModelExchange { question: body, answer, changed, reply: said, usage }
     }
 
     /// Sends a question, again where the backend was busy; what each may cost is reserved before.
@@ -201,7 +201,7 @@ impl Asking {
     }
 
     pub(super) fn price(&self, usage: Usage) -> f64 {
-        self.settings.price.of(usage)
+        self.settings.price.cost(usage)
     }
 }
 

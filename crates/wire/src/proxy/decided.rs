@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{kept::retell, open_step::OpenStep};
+use super::{open_step::OpenStep, stored::retell};
 use crate::{
     fault::Disturbance,
     plan::{self, Decision, Facts, Injection, Operator},

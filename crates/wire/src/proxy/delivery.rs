@@ -75,10 +75,10 @@ pub(super) struct Delivery {
 impl Delivery {
     /// A reply that no step stands behind: passed on, not recorded. Counts as an exchange until its end.
     pub(super) fn pass(source: ReceivedBody, limit: Duration) -> Box<Self> {
-        Box::new(Self::of(source, limit))
+        Box::new(Self::new(source, limit))
     }
 
-    fn of(source: ReceivedBody, limit: Duration) -> Self {
+    fn new(source: ReceivedBody, limit: Duration) -> Self {
         let size = source.size_hint();
         Self {
             source,
@@ -106,7 +106,7 @@ impl Delivery {
     /// Nothing: after this head the connection is no longer HTTP.
     pub(super) fn switched(tunnel: Box<Tunnel>) -> Box<Self> {
         let nothing = ReceivedBody::Made(VecDeque::new());
-        Box::new(Self { tunnel: Some(tunnel), over: true, ..Self::of(nothing, Duration::MAX) })
+        Box::new(Self { tunnel: Some(tunnel), over: true, ..Self::new(nothing, Duration::MAX) })
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
@@ -142,7 +142,7 @@ impl Delivery {
             step: Some(step),
             size: if streamed || breach.is_some() { SizeHint::default() } else { source.size_hint() },
             breach,
-            ..Self::of(source, limit)
+            ..Self::new(source, limit)
         }))
     }
 
@@ -194,7 +194,7 @@ impl Delivery {
     fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let taken = match ready!(Pin::new(&mut self.source).poll_frame(context)) {
             Some(Ok(frame)) => {
-                self.patience.heard();
+                self.patience.reset();
                 match frame.into_data() {
                     Ok(chunk) => self.take(chunk),
                     // Nothing follows them, and whoever passes them on does not ask for more.
@@ -252,7 +252,7 @@ impl Delivery {
         } else {
             push(&mut self.ready, chunk);
         }
-        if self.breach_if_due(ended)? {
+        if self.apply_breach(ended)? {
             return Ok(());
         }
         if ended && !self.over {
@@ -264,7 +264,7 @@ impl Delivery {
 
     /// The upstream ended the body.
     fn end(&mut self) -> Result<(), DeliveryError> {
-        if !self.breach_if_due(true)? && !self.over {
+        if !self.apply_breach(true)? && !self.over {
             let unframed = self.step.as_ref().filter(|step| step.is_stream() && self.remaining.is_none());
             let cut = unframed.is_some_and(|step| !step.has_finish());
             self.finish(if cut { CloseCause::UpstreamTruncated } else { CloseCause::Complete })?;
@@ -275,7 +275,7 @@ impl Delivery {
     }
 
     /// Lets a planned fault act on what is about to be passed on; says whether it has.
-    fn breach_if_due(&mut self, at_end: bool) -> Result<bool, DeliveryError> {
+    fn apply_breach(&mut self, at_end: bool) -> Result<bool, DeliveryError> {
         let Some(breach) = &mut self.breach else { return Ok(false) };
         if breach.has_acted() {
             self.ready.clear();
@@ -285,7 +285,7 @@ impl Delivery {
             // The last chunk of a whole body may be more than its end.
             self.ready.append(&mut self.held);
         }
-        if !breach.is_due(&mut self.ready, at_end) {
+        if !breach.is_reached(&mut self.ready, at_end) {
             return Ok(false);
         }
         self.held.clear();

@@ -38,7 +38,7 @@ pub(super) struct Breach {
 
 impl Breach {
     /// The part of a disturbance that acts on the reply, if it has one. `length` is the body's, if known.
-    pub(super) fn of(disturbance: &Disturbance, length: Option<u64>) -> Option<Self> {
+    pub(super) fn from_disturbance(disturbance: &Disturbance, length: Option<u64>) -> Option<Self> {
         let (moment, clean, end_marker, reset, wait) = match disturbance {
             Disturbance::Reset(moment) => (*moment, false, false, true, None),
             Disturbance::Cut { at, clean, end_marker } => (*at, *clean, *end_marker, false, None),
@@ -63,7 +63,7 @@ impl Breach {
 
     /// Whether the moment has come; `ready` is then cut back to what may still pass. `at_end`: the end of the reply
     /// is about to be released.
-    pub(super) fn is_due(&mut self, ready: &mut VecDeque<Bytes>, at_end: bool) -> bool {
+    pub(super) fn is_reached(&mut self, ready: &mut VecDeque<Bytes>, at_end: bool) -> bool {
         let mut passing = VecDeque::new();
         while let Some(mut chunk) = ready.pop_front() {
             let allowed = self.allowance(&chunk);
@@ -163,12 +163,12 @@ mod tests {
     use super::*;
 
     fn passed(at: Moment, length: Option<u64>, chunks: &[&'static str]) -> (String, bool) {
-        let mut breach =
-            Breach::of(&Disturbance::Cut { at, clean: false, end_marker: false }, length).expect("acts on the reply");
+        let mut breach = Breach::from_disturbance(&Disturbance::Cut { at, clean: false, end_marker: false }, length)
+            .expect("acts on the reply");
         let mut out = String::new();
         for chunk in chunks {
             let mut ready = VecDeque::from([Bytes::from_static(chunk.as_bytes())]);
-            let due = breach.is_due(&mut ready, false);
+            let due = breach.is_reached(&mut ready, false);
             out.extend(ready.iter().map(|bytes| std::str::from_utf8(bytes).expect("utf-8")));
             if due {
                 return (out, true);

@@ -10,14 +10,15 @@ use super::{
     arrival::{Arrived, Kind, ModelCall},
     decided,
     delivery::Delivery,
-    due::Due,
     error::{Interrupted, ProxyError},
-    faults, fuller, headers, heavy, inject,
-    kept::retell,
+    faults, headers, heavy, inject,
     limits::Limits,
     listen::{gate::Gate, socket::Link},
+    logprobs,
     open_step::OpenStep,
+    pending_reply::PendingReply,
     runs::Runs,
+    stored::retell,
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
 use crate::{
@@ -66,7 +67,7 @@ impl Proxy {
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
         let bytes = call.unpacked.plain.len();
         let decision = heavy::apart(bytes, || decided::decide(&mut step, conversation.as_ref(), earlier));
-        let mut due = Due { step, decision, conversation };
+        let mut due = PendingReply { step, decision, conversation };
         match self.answer(&mut due, call).await {
             Ok(received) => self.hand_back(due, received).await,
             Err(interrupted) => Err(due.closed(interrupted)?),
@@ -74,8 +75,12 @@ impl Proxy {
     }
 
     /// From the open step to the upstream's reply.
-    pub(super) async fn answer(&self, due: &mut Due, call: ModelCall) -> Result<Response<ReceivedBody>, Interrupted> {
-        let Due { step, decision, conversation } = due;
+    pub(super) async fn answer(
+        &self,
+        due: &mut PendingReply,
+        call: ModelCall,
+    ) -> Result<Response<ReceivedBody>, Interrupted> {
+        let PendingReply { step, decision, conversation } = due;
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
         {
@@ -99,7 +104,7 @@ impl Proxy {
         let mut received = if let Some(more) = more {
             let more = call.packed(&more)?;
             // Boxed, so that a request of which nothing more is asked does not carry it.
-            Box::pin(self.send_fuller(step, call, body, more)).await?
+            Box::pin(self.send_with_logprobs(step, call, body, more)).await?
         } else {
             self.send(step, call, body).await?
         };
@@ -127,7 +132,7 @@ impl Proxy {
 
     /// Asks for more than the client does, and takes that out of the reply again. An upstream that refuses to be asked that is
     /// asked once more without.
-    async fn send_fuller(
+    async fn send_with_logprobs(
         &self,
         step: &mut OpenStep,
         call: ModelCall,
@@ -135,8 +140,8 @@ impl Proxy {
         more: Bytes,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let mut received = self.send(step, call.clone(), more).await?;
-        if !fuller::may_refuse(&mut received).await? {
-            return fuller::narrowed(step, received, &self.limits).await;
+        if !logprobs::may_refuse(&mut received).await? {
+            return logprobs::strip_logprobs(step, received, &self.limits).await;
         }
         let (status, asked) = (received.status(), body.clone());
         let received = self.send(step, call, body).await?;
@@ -154,12 +159,12 @@ impl Proxy {
     /// made, its step waits until it is fetched.
     pub(super) async fn hand_back(
         &self,
-        due: Due,
+        due: PendingReply,
         received: Response<ReceivedBody>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         if inject::is_held(&due.step, &due.decision, &received) {
             Ok(self.hold(due, received))
-        } else if due.step.kept.in_background {
+        } else if due.step.storage.in_background {
             Box::pin(self.postpone(due, received)).await
         } else {
             due.deliver(received, &self.limits).await
@@ -167,7 +172,7 @@ impl Proxy {
     }
 
     /// A streamed reply whose edit takes a while: its head goes out now, its frames when the edit is made.
-    fn hold(&self, due: Due, received: Response<ReceivedBody>) -> Response<Box<Delivery>> {
+    fn hold(&self, due: PendingReply, received: Response<ReceivedBody>) -> Response<Box<Delivery>> {
         let (mut head, body) = received.into_parts();
         let received = Response::from_parts(head.clone(), body);
         headers::body_changed(&mut head.headers);

@@ -11,12 +11,12 @@ use super::{
     decided::Decided,
     error::{Interrupted, ProxyError},
     headers, heavy,
-    kept::retell,
     limits::Limits,
     open_step::OpenStep,
     run::Run,
+    skipped::{SkipReason, all_failed, failed},
     speakers::{self, ReplyEdit},
-    unmade::{UnmadeEdit, all_failed, failed},
+    stored::retell,
     upstream::ReceivedBody,
 };
 use crate::{
@@ -55,7 +55,11 @@ pub(super) fn conversation(
         return refused.and_then(|()| read(run, surface, &body.plain)).map(Some);
     }
     // Another agent may go on from a reply that was edited, and a neutral change is made where it can be.
-    Ok(if run.has_kept_edits() || plan.has_neutral_changes() { door::request(surface, &body.plain).ok() } else { None })
+    Ok(if run.has_stored_edits() || plan.has_neutral_changes() {
+        door::request(surface, &body.plain).ok()
+    } else {
+        None
+    })
 }
 
 /// A request as manipulators see it: the run knows what tool a result is of whose call stands in no request.
@@ -108,7 +112,7 @@ async fn edit_each(
         let answers = step.run.answers();
         let edit =
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
-        let told = ask::told(step, hit, &injection, until, bytes, edit).await?;
+        let told = ask::edit_with_answers(step, hit, &injection, until, bytes, edit).await?;
         let write = |after: Conversation| {
             let written = door::write_request(surface, &current.0, before, &after);
             let written = bounded(written.map_err(|error| error.to_string())?, limits)?;
@@ -184,13 +188,13 @@ fn read_reply(
     surface: &dyn Surface,
     head: &response::Parts,
     raw: &Bytes,
-) -> (bool, Result<(Bytes, Reading<Reply>), UnmadeEdit>) {
+) -> (bool, Result<(Bytes, Reading<Reply>), SkipReason>) {
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
-    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(raw, encoding);
+    let UnpackedBody { plain, refused, .. } = UnpackedBody::unpack(raw, encoding);
     let streamed = door::is_stream(&plain, headers::is_event_stream(&head.headers));
     if ending(Some(surface), (CloseCause::Complete, Some(head.status.as_u16())), &plain, streamed).is_error() {
         let why = "the reply is an error, or none of this API".to_owned();
-        return (streamed, Err(UnmadeEdit { why, nothing: true }));
+        return (streamed, Err(SkipReason { why, nothing: true }));
     }
     let read = refused.map_or_else(|| door::reading(surface, &plain, streamed), Err);
     (streamed, read.map(|read| (plain, read)).map_err(|error| error.to_string().into()))
@@ -216,7 +220,7 @@ async fn edit_reply(
             injection.edit_reply(&seen, &Context { agent: reply_edit.agent(step), ..context })
         };
         let bytes = current.0.len();
-        let told = ask::told(step, &reply_edit.hit, &injection, until, bytes, edit).await?;
+        let told = ask::edit_with_answers(step, &reply_edit.hit, &injection, until, bytes, edit).await?;
         let write = |after: Reply| Ok(write(surface, streamed, &current, (&seen, &after), limits)?);
         match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) => {

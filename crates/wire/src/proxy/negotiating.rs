@@ -37,13 +37,13 @@ pub struct NegotiatingUpstream {
     upstream: Arc<dyn Upstream>,
     ledger: Option<Arc<Ledger>>,
     /// By model.
-    known: Mutex<BTreeMap<String, Vec<ParameterChange>>>,
+    changes: Mutex<BTreeMap<String, Vec<ParameterChange>>>,
 }
 
 impl NegotiatingUpstream {
     /// Nothing is known of it yet. A ledger counts the calls that refusals cost beyond the one that was asked for.
     pub fn over(upstream: Arc<dyn Upstream>, ledger: Option<Arc<Ledger>>) -> Arc<Self> {
-        Arc::new(Self { upstream, ledger, known: Mutex::default() })
+        Arc::new(Self { upstream, ledger, changes: Mutex::default() })
     }
 
     /// What a reply that came through one says of its question: what was changed because the upstream refuses it.
@@ -58,7 +58,7 @@ impl NegotiatingUpstream {
             return self.upstream.send(Request::from_parts(head, Either::Left(Full::new(question)))).await;
         };
         let model = asked.get("model").and_then(Value::as_str).unwrap_or_default();
-        let mut changes = locked(&self.known).get(model).cloned().unwrap_or_default();
+        let mut changes = locked(&self.changes).get(model).cloned().unwrap_or_default();
         loop {
             let mut sent = asked.clone();
             for change in &changes {
@@ -90,11 +90,11 @@ impl NegotiatingUpstream {
 
     /// What was changed was of use: the question was answered so.
     fn remember(&self, model: &str, changes: &[ParameterChange]) {
-        let mut known = locked(&self.known);
+        let mut known = locked(&self.changes);
         let known = known.entry(model.to_owned()).or_default();
         for change in changes {
             if known.iter().all(|known| !known.is_like(change)) {
-                let (upstream, said) = (self.upstream.name(), &change.said);
+                let (upstream, said) = (self.upstream.name(), &change.refusal);
                 tracing::warn!(
                     model,
                     upstream,

@@ -1,7 +1,7 @@
 //! A step between its first record and its last: dropped early, it still closes its record.
 
-mod heard;
-mod told;
+mod reply;
+mod monitoring;
 
 use std::{
     collections::VecDeque,
@@ -17,14 +17,14 @@ use hyper::{HeaderMap, StatusCode};
 use super::{
     disturb::Breach,
     headers, heavy,
-    kept::StepKept,
     listen::socket::Link,
-    narrowed::FullerTape,
     remembered::Numbers,
     run::Run,
+    stored::StepStorage,
+    strip::RawTape,
     tape::Tape,
     tunnel::counts::PassedBytes,
-    upstream::{Asker, KeptUpload},
+    upstream::{Asker, UploadPrefix},
     watched::StepWatch,
 };
 use crate::{
@@ -51,12 +51,12 @@ pub(super) struct OpenStep {
     /// Whether anything was planted in the run before the plan looked at this step.
     pub(super) planted_before: bool,
     /// What it has to do with what the upstream keeps.
-    pub(super) kept: StepKept,
+    pub(super) storage: StepStorage,
     pub(super) delivered: Option<Bytes>,
     /// The reply as the upstream sends it, where it was asked for more than the client asked for.
-    pub(super) fuller: Option<FullerTape>,
+    pub(super) raw_tape: Option<RawTape>,
     /// What is kept of a request that streams through.
-    pub(super) upload: Option<Arc<KeptUpload>>,
+    pub(super) upload: Option<Arc<UploadPrefix>>,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<PassedBytes>>,
     /// How lineage hears of it, where that told its run.
@@ -71,7 +71,7 @@ pub(super) struct OpenStep {
     /// A record of the step that may still wait to be written.
     queued: Option<Queued>,
     /// The request body, where somebody is told of it at the end.
-    told: Option<Bytes>,
+    request_body: Option<Bytes>,
     /// What is to be looked at once its record is written, where the run is watched.
     watch: StepWatch,
 }
@@ -107,9 +107,9 @@ impl OpenStep {
             awaited: ReplyWait { received, patience },
             names_speakers: false,
             planted_before: false,
-            kept: StepKept::default(),
+            storage: StepStorage::default(),
             delivered: None,
-            fuller: None,
+            raw_tape: None,
             upload: None,
             tunnel: None,
             track: None,
@@ -119,7 +119,7 @@ impl OpenStep {
             tape: Tape::default(),
             closed: false,
             queued: None,
-            told: None,
+            request_body: None,
             watch: StepWatch::default(),
         })
     }
@@ -140,7 +140,7 @@ impl OpenStep {
             call: self.numbers.call,
             attempt: self.numbers.attempt,
             attribution: self.attribution.clone(),
-            asked: asked.clone(),
+            client_body: asked.clone(),
             planted: self.planted_before,
         }
     }
@@ -156,7 +156,7 @@ impl OpenStep {
         if let Some(surface) = self.surface {
             self.watch.asks(self.run.watched.is_some(), surface, got);
             let retells = self.run.plan.as_ref().is_some_and(|plan| plan.retells());
-            self.kept.asks(surface, (own, got), retells, alters);
+            self.storage.asks(surface, (own, got), retells, alters);
         }
     }
 
@@ -249,7 +249,7 @@ impl OpenStep {
     pub(super) fn abandon(&mut self) {
         self.closed = true;
         self.link.leave();
-        self.run.heard(&self.attribution, self.number, None, true);
+        self.run.note_reply(&self.attribution, self.number, None, true);
         if let Some(track) = &self.track {
             track.ended(None, true);
         }
@@ -290,7 +290,7 @@ impl OpenStep {
     /// Writes the records of the step so far.
     fn write(&mut self) -> Result<(), RecordingError> {
         self.queued.take().map_or(Ok(()), |queued| self.run.recorder.write_queued(queued))?;
-        if let Some((length, heard)) = self.watch.heard() {
+        if let Some((length, heard)) = self.watch.take_exchange() {
             heavy::apart(length, || self.run.watch(self.numbers.step, &self.attribution, &heard));
         }
         Ok(())
@@ -335,7 +335,7 @@ impl OpenStep {
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let all: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
-        let fuller = self.fuller.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
+        let fuller = self.raw_tape.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
         let upload = self.upload.take().map(|upload| upload.so_far());
         let close = Close {
             step: self.numbers.step,
@@ -353,7 +353,7 @@ impl OpenStep {
             },
             truncated: self.tape.is_cut(),
             delivered: self.delivered.as_ref(),
-            fuller: fuller.as_ref(),
+            reply_with_logprobs: fuller.as_ref(),
             usage,
             finish_reason: None,
             first_byte_us,

@@ -47,7 +47,7 @@ struct Belongs {
 }
 
 impl<'a> Outlined<'a> {
-    fn of(call: &'a ModelCall) -> Self {
+    fn from_call(call: &'a ModelCall) -> Self {
         Self { surface: call.kind.surface(), body: &call.unpacked.plain, read: OnceCell::new() }
     }
 
@@ -63,10 +63,10 @@ impl Proxy {
         let declared = self.identity.declared(&call.hinted.envelope())?;
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
-        let outline = Outlined::of(call);
+        let outline = Outlined::from_call(call);
         let (body_hash, asked, belongs) = heavy::apart(bytes, || {
             let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
-            let asked = asked_hash(call, body_hash);
+            let asked = request_hash(call, body_hash);
             (body_hash, asked, self.run_of(&call.hinted, &outline, asked))
         });
         let Belongs { run, source, track, displaced } = belongs?;
@@ -81,7 +81,7 @@ impl Proxy {
         let _turn = heavy::turn(bytes).await;
         heavy::apart(bytes, || {
             let outline = if declared.is_none() { outline.read() } else { None };
-            let asker = IdentifiedCall { run, source, track, declared, asked, body_hash };
+            let asker = IdentifiedCall { run, source, track, declared, request_hash: asked, body_hash };
             self.identified(call, asker, outline, link)
         })
     }
@@ -94,7 +94,7 @@ impl Proxy {
         outline: Option<&Outline<'_>>,
         link: &Arc<Link>,
     ) -> Result<Opened, Interrupted> {
-        let IdentifiedCall { run, source, track, declared, asked, body_hash } = identified;
+        let IdentifiedCall { run, source, track, declared, request_hash: asked, body_hash } = identified;
         let request = LedgerRequest {
             body: asked,
             bytes: Some(&call.unpacked.plain).filter(|_| !call.streams),
@@ -107,7 +107,7 @@ impl Proxy {
         let attribution = if let Kind::Unread(row) = call.kind { beside(attribution, row) } else { attribution };
         let recalled = run.upstream.as_ref().and_then(|own| {
             let parts = &call.parts;
-            let surface = surface::asked_of(call.kind.name(), parts.method.as_str(), parts.uri.path());
+            let surface = surface::request_key(call.kind.name(), parts.method.as_str(), parts.uri.path());
             own.recall(&surface, &call.body, &attribution)
         });
         let attribution = recalled.unwrap_or(attribution);
@@ -152,7 +152,7 @@ struct IdentifiedCall {
     track: Option<Track>,
     declared: Option<Attribution>,
     /// What tells that a request asks the same.
-    asked: u128,
+    request_hash: u128,
     body_hash: u128,
 }
 
@@ -178,7 +178,7 @@ fn beside(attribution: Attribution, row: &UnreadCall) -> Attribution {
 
 /// What tells that a request asks the same as another: its body where that is read, method and path too where it is not. What
 /// streams through equals nothing.
-fn asked_hash(call: &ModelCall, body_hash: u128) -> u128 {
+fn request_hash(call: &ModelCall, body_hash: u128) -> u128 {
     static STREAMED: AtomicU64 = AtomicU64::new(0);
     if call.streams {
         return u128::from(STREAMED.fetch_add(1, Ordering::Relaxed)) ^ (u128::MAX >> 1);

@@ -19,7 +19,7 @@ pub struct RecordedAnswers(Mutex<HashMap<Bytes, VecDeque<Bytes>>>);
 
 impl RecordedAnswers {
     /// The answers of a recorded run.
-    pub fn of(recording: &Recording) -> Self {
+    pub fn from_recording(recording: &Recording) -> Self {
         let mut answers: HashMap<Bytes, VecDeque<Bytes>> = HashMap::new();
         for asked in recording.manipulator_questions.iter().filter(|asked| !asked.answer.is_empty()) {
             answers.entry(asked.question.clone()).or_default().push_back(asked.answer.clone());

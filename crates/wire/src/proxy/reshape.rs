@@ -9,12 +9,11 @@ use hyper::{
 use super::{
     decided::{Decided, Planned},
     error::Interrupted,
-    faults,
-    gather::{gather, joined},
-    headers, heavy, inject,
-    kept::retell,
+    faults, headers, heavy, inject,
     limits::Limits,
     open_step::OpenStep,
+    read_whole::{joined, read_whole},
+    stored::retell,
     upstream::{Paced, ReceivedBody},
 };
 use crate::{
@@ -76,7 +75,7 @@ async fn change(
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
     let (changed, streamed) = heavy::in_turn(raw.len(), || {
-        let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
+        let UnpackedBody { plain, refused, .. } = UnpackedBody::unpack(&raw, encoding.as_deref());
         let streamed = door::is_stream(&plain, streamed);
         let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
         let changed = plain.and_then(|plain| {
@@ -119,7 +118,7 @@ async fn collect(
     body: ReceivedBody,
     limits: &Limits,
 ) -> Result<Result<Bytes, ReceivedBody>, Interrupted> {
-    let chunks = match gather(body, limits).await? {
+    let chunks = match read_whole(body, limits).await? {
         Ok(chunks) => chunks,
         Err(rest) => return Ok(Err(rest)),
     };

@@ -13,13 +13,13 @@ use foldhash::{HashMap, HashSet};
 
 use super::{
     asking::Asking,
-    kept::RetoldRun,
     lock::locked,
     remembered::{AnotherTry, Numbers, Remembered},
     setup::{RunSetup, RunTemplate},
     spoken_steps::SpokenSteps,
+    stored::RetoldRun,
     upstream::Upstream,
-    watched::{HeardExchange, WatchedRun},
+    watched::{WatchedExchange, WatchedRun},
 };
 use crate::{
     fault::{Level, Window},
@@ -54,7 +54,7 @@ pub struct Run {
     last_seen_us: AtomicU64,
     state: Mutex<RunState>,
     speakers: Mutex<Speakers>,
-    pub(super) told: Mutex<RetoldRun>,
+    pub(super) retold: Mutex<RetoldRun>,
     opening: Mutex<()>,
     uninspected: AtomicU32,
     fetches: AtomicU32,
@@ -124,7 +124,7 @@ impl Run {
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
-            told: Mutex::new(told),
+            retold: Mutex::new(told),
             opening: Mutex::default(),
             uninspected: AtomicU32::new(0),
             fetches: AtomicU32::new(0),
@@ -150,9 +150,9 @@ impl Run {
     }
 
     /// The record of an exchange is written: the rules that watch the run look at it.
-    pub(super) fn watch(&self, step: StepIndex, who: &Attribution, heard: &HeardExchange) {
+    pub(super) fn watch(&self, step: StepIndex, who: &Attribution, heard: &WatchedExchange) {
         if let Some(watched) = &self.watched {
-            watched.hear((&self.id, &self.recorder), step, who, heard);
+            watched.observe((&self.id, &self.recorder), step, who, heard);
         }
     }
 
@@ -193,7 +193,7 @@ impl Run {
     }
 
     /// What an exchange said, for who may quote it or go on from it.
-    pub fn heard(&self, attribution: &Attribution, number: LedgerNumber, reply: Option<&Reply>, failed: bool) {
+    pub fn note_reply(&self, attribution: &Attribution, number: LedgerNumber, reply: Option<&Reply>, failed: bool) {
         let ended = EndedCall { number, reply, failed, at_us: self.elapsed_us() };
         locked(&self.speakers).ended(attribution, &ended);
     }
@@ -214,7 +214,7 @@ impl Run {
                     return ArrivedCall { numbers, relates, decision };
                 }
             }
-            CallRelation::CannotBeTold { of } => relates.may_repeat = state.requests.step(of),
+            CallRelation::Undecided { of } => relates.may_repeat = state.requests.step(of),
             CallRelation::First | CallRelation::Again => {}
         }
         let numbers =
@@ -281,8 +281,8 @@ impl Run {
     }
 
     /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
-    pub fn has_kept_edits(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.retells()) || locked(&self.told).has_any_diverged()
+    pub fn has_stored_edits(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.retells()) || locked(&self.retold).has_any_diverged()
     }
 
     /// Takes a request out of an injection's window; says how many are left.

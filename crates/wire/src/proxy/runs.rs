@@ -22,11 +22,11 @@ use self::place::{RunCell, RunPlace};
 use super::{
     asking::Asking,
     error::ProxyError,
-    fuller::LogprobQuestions,
-    kept::background::Background,
     lock::locked,
+    logprobs::LogprobRequests,
     run::Run,
     setup::{RunSetup, RunTemplate},
+    stored::background::Background,
     watched::LiveWatch,
 };
 use crate::{
@@ -59,7 +59,7 @@ pub struct Runs {
     asking: Option<Arc<Asking>>,
     /// Who is told of calls and runs.
     monitor: OnceLock<Arc<Monitor>>,
-    logprobs: Option<LogprobQuestions>,
+    logprobs: Option<LogprobRequests>,
     watch: Option<Arc<LiveWatch>>,
     /// Each run is looked up, opened and retired under the lock of its own shard: no lock is over all of them, and none is
     /// held while anything waits for the disk.
@@ -126,11 +126,11 @@ impl Runs {
     /// With the upstream asked for the log-probabilities of its tokens, which the records keep and no client sees.
     #[must_use]
     pub fn asking_logprobs(self) -> Self {
-        Self { logprobs: Some(LogprobQuestions::default()), ..self }
+        Self { logprobs: Some(LogprobRequests::default()), ..self }
     }
 
     /// How the upstream is asked for log-probabilities, where it is.
-    pub(super) fn logprobs(&self) -> Option<&LogprobQuestions> {
+    pub(super) fn logprobs(&self) -> Option<&LogprobRequests> {
         self.logprobs.as_ref()
     }
 

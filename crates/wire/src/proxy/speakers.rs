@@ -7,7 +7,7 @@ use super::{
     error::Interrupted,
     open_step::OpenStep,
     run::Run,
-    unmade::{UnmadeEdit, failed},
+    skipped::{SkipReason, failed},
 };
 use crate::{
     plan::{self, Facts, Hit, Plan, Settled},
@@ -95,7 +95,7 @@ pub(super) fn reply_edits(
         let why = format!("the agent that asks says nothing in the reply: the upstream names {agents}");
         for hit in asked {
             if let Some(injection) = step.injection(hit.injection) {
-                failed(step, hit, injection, &UnmadeEdit { why: why.clone(), nothing: true })?;
+                failed(step, hit, injection, &SkipReason { why: why.clone(), nothing: true })?;
             }
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn reply_edits(
 }
 
 /// Writes down that none of the edits that are due to a reply could be made.
-pub(super) fn all_failed(step: &OpenStep, edits: &[ReplyEdit], unmade: &UnmadeEdit) -> Result<(), Interrupted> {
+pub(super) fn all_failed(step: &OpenStep, edits: &[ReplyEdit], unmade: &SkipReason) -> Result<(), Interrupted> {
     for ReplyEdit { hit, .. } in edits {
         if let Some(injection) = step.injection(hit.injection) {
             failed(step, hit, injection, unmade)?;

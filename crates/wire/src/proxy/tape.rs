@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::gather;
+use super::read_whole;
 use crate::surface::sse;
 
 /// Bytes of a reply that are kept; what comes after passes and is marked as cut.
@@ -33,7 +33,7 @@ impl Tape {
             return;
         }
         self.length += chunk.len();
-        let kept = gather::kept(chunk, !streamed && self.chunks.is_empty());
+        let kept = read_whole::owned_chunk(chunk, !streamed && self.chunks.is_empty());
         self.chunks.push((kept, at_us()));
     }
 

@@ -17,14 +17,13 @@ use super::{
     arrival::{Arrived, ModelCall},
     decided,
     delivery::Delivery,
-    due::Due,
     error::{Interrupted, ProxyError},
     exchange::Proxy,
-    faults,
-    gather::joined,
-    headers,
+    faults, headers,
     listen::socket::Link,
-    upstream::{KeptUpload, ReceivedBody, SentBody, Stall, Upload},
+    pending_reply::PendingReply,
+    read_whole::joined,
+    upstream::{ReceivedBody, SentBody, Stall, Upload, UploadPrefix},
 };
 use crate::surface::{UnreadCall, door::UnpackedBody};
 
@@ -41,7 +40,7 @@ struct BegunBody {
 
 impl BegunBody {
     /// Takes in what comes of a body until it is whole, or longer than `most`, or not there after `wait`.
-    async fn of(body: &mut Incoming, most: usize, wait: Duration) -> Result<Self, ProxyError> {
+    async fn read(body: &mut Incoming, most: usize, wait: Duration) -> Result<Self, ProxyError> {
         let (mut frames, mut length, mut has_trailers) = (VecDeque::new(), 0, false);
         let until = Instant::now() + wait;
         let is_short = body.size_hint().lower() <= most as u64;
@@ -81,7 +80,7 @@ impl Proxy {
         let (most, wait) =
             if has_own { (self.limits.max_body_bytes, self.limits.body_timeout) } else { (HELD, HELD_FOR) };
         let Arrived { kind, parts, mut body, hinted, received } = arrived;
-        let BegunBody { frames, is_whole } = BegunBody::of(&mut body, most, wait).await?;
+        let BegunBody { frames, is_whole } = BegunBody::read(&mut body, most, wait).await?;
         if is_whole {
             let body = joined(frames.into_iter().filter_map(|frame| frame.into_data().ok()).collect());
             let unpacked = UnpackedBody::unread(&body);
@@ -89,7 +88,7 @@ impl Proxy {
                 ModelCall { kind, parts, body, memory: Arc::default(), unpacked, streams: false, hinted, received };
             return self.call(call, link).await;
         }
-        let kept = KeptUpload::new(HELD);
+        let kept = UploadPrefix::new(HELD);
         let (upload, stall) = Upload::new(body, self.limits.body_timeout);
         let upload = upload.begun(frames, Arc::clone(&kept));
         let unpacked = UnpackedBody::default();
@@ -111,13 +110,13 @@ impl Proxy {
         &self,
         call: ModelCall,
         upload: (Upload, Stall),
-        kept: Arc<KeptUpload>,
+        kept: Arc<UploadPrefix>,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let (mut step, _, earlier) = self.open(&call, link).await?;
         step.upload = Some(kept);
         let decision = decided::decide(&mut step, None, earlier);
-        let mut due = Due { step, decision, conversation: None };
+        let mut due = PendingReply { step, decision, conversation: None };
         match self.answer_streamed(&mut due, call, upload).await {
             Ok(received) => self.hand_back(due, received).await,
             Err(interrupted) => Err(due.closed(interrupted)?),
@@ -126,11 +125,11 @@ impl Proxy {
 
     async fn answer_streamed(
         &self,
-        due: &mut Due,
+        due: &mut PendingReply,
         call: ModelCall,
         (upload, stall): (Upload, Stall),
     ) -> Result<Response<ReceivedBody>, Interrupted> {
-        let Due { step, decision, .. } = due;
+        let PendingReply { step, decision, .. } = due;
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
         {

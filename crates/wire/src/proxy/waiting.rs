@@ -70,7 +70,7 @@ impl Patience {
     }
 
     /// The upstream has sent something.
-    pub(super) fn heard(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.since = None;
     }
 

@@ -52,7 +52,7 @@ impl LiveWatch {
             .map(move |(rule, seen)| (rule.name, count(seen)))
     }
 
-    fn told(&self, run: &RunId, sign: &WatchSign) {
+    fn report(&self, run: &RunId, sign: &WatchSign) {
         if let Some(at) = RULES.iter().position(|rule| rule.name == sign.rule)
             && let Some(count) = self.counts.get(at)
         {
@@ -72,19 +72,19 @@ pub(super) struct WatchedRun {
 
 /// What is kept of a step until its record is written; nothing where its run is not watched.
 #[derive(Debug, Default)]
-pub(super) struct StepWatch(Option<(&'static dyn Surface, Bytes, Option<HeardAnswer>)>);
+pub(super) struct StepWatch(Option<(&'static dyn Surface, Bytes, Option<WatchedAnswer>)>);
 
 /// An exchange that is to be looked at.
 #[derive(Debug)]
-pub(super) struct HeardExchange {
+pub(super) struct WatchedExchange {
     surface: &'static dyn Surface,
-    asked: Bytes,
-    answered: HeardAnswer,
+    request: Bytes,
+    answered: WatchedAnswer,
 }
 
 /// What came of it.
 #[derive(Debug)]
-enum HeardAnswer {
+enum WatchedAnswer {
     Reply(Box<Reply>),
     Refused(Bytes),
 }
@@ -103,21 +103,21 @@ impl StepWatch {
     /// What the client got.
     pub(super) fn replied(&mut self, reply: &Reply) {
         if let Some((.., answered)) = &mut self.0 {
-            *answered = Some(HeardAnswer::Reply(Box::new(reply.clone())));
+            *answered = Some(WatchedAnswer::Reply(Box::new(reply.clone())));
         }
     }
 
     /// What the upstream said instead of an answer.
     pub(super) fn refused(&mut self, body: Bytes) {
         if let Some((.., answered)) = &mut self.0 {
-            *answered = Some(HeardAnswer::Refused(body));
+            *answered = Some(WatchedAnswer::Refused(body));
         }
     }
 
     /// The exchange, once it has ended, with the length of what was asked.
-    pub(super) fn heard(&mut self) -> Option<(usize, HeardExchange)> {
+    pub(super) fn take_exchange(&mut self) -> Option<(usize, WatchedExchange)> {
         let (surface, asked, answered) = self.0.take_if(|(.., answered)| answered.is_some())?;
-        Some((asked.len(), HeardExchange { surface, asked, answered: answered? }))
+        Some((asked.len(), WatchedExchange { surface, request: asked, answered: answered? }))
     }
 }
 
@@ -133,25 +133,25 @@ impl WatchedRun {
     }
 
     /// Looks at an exchange; to be called when its record is written.
-    pub(super) fn hear(
+    pub(super) fn observe(
         &self,
         (run, recorder): (&RunId, &Recorder),
         step: StepIndex,
         who: &Attribution,
-        heard: &HeardExchange,
+        heard: &WatchedExchange,
     ) {
         let exchange = WireExchange {
             step,
             agent: who.agent.as_str(),
             instance: who.instance,
             surface: heard.surface,
-            asked: &heard.asked,
+            request: &heard.request,
             answered: match &heard.answered {
-                HeardAnswer::Reply(reply) => WireAnswer::Reply(reply),
-                HeardAnswer::Refused(body) => WireAnswer::Refused(body),
+                WatchedAnswer::Reply(reply) => WireAnswer::Reply(reply),
+                WatchedAnswer::Refused(body) => WireAnswer::Refused(body),
             },
         };
-        let signs = locked(&self.watching).hear(&exchange);
+        let signs = locked(&self.watching).observe(&exchange);
         self.tell((run, recorder), signs);
     }
 
@@ -167,7 +167,7 @@ impl WatchedRun {
     fn tell(&self, (run, recorder): (&RunId, &Recorder), signs: Vec<WatchSign>) {
         for sign in signs {
             let sign = recorder.watch(&sign);
-            self.live.told(run, &sign);
+            self.live.report(run, &sign);
             if sign.stops {
                 let _ = self.stopped.set(sign);
             }

@@ -18,7 +18,7 @@ pub(super) struct Alike {
 
 impl Alike {
     /// All of these, each with its position, whose it is and its call.
-    pub(super) fn of<'a>(records: impl Iterator<Item = (usize, &'a Attribution, Call)>) -> Self {
+    pub(super) fn group<'a>(records: impl Iterator<Item = (usize, &'a Attribution, Call)>) -> Self {
         let mut alike = Self::default();
         for (position, whose, call) in records {
             let who = (whose.agent.clone(), whose.instance);

@@ -69,7 +69,7 @@ impl Cassette {
             return Err(RecordingError::Imported { path, format });
         }
         let steps = bare.trajectory.steps.iter().enumerate();
-        let exact = positions(steps.map(|(at, step)| key(&asked_of(step), &step.attribution, &requests.get(at))));
+        let exact = positions(steps.map(|(at, step)| key(&request_key(step), &step.attribution, &requests.get(at))));
         let exchanges = bare.exchanges.iter().enumerate();
         let details = exchanges.map(|(index, detail)| ((detail.step, detail.attempt), index)).collect();
         let clean_cuts = clean_cuts(&bare);
@@ -130,7 +130,7 @@ impl Cassette {
 
     /// The body of a request of an API shape in the form in which it is compared.
     pub fn canonical_form(&self, surface: &str, body: &[u8]) -> String {
-        Form::of(surface, body, &self.rules).text()
+        Form::from_body(surface, body, &self.rules).text()
     }
 
     /// What was recorded, without the requests of its steps.
@@ -175,12 +175,12 @@ impl Cassette {
 
     /// Equal questions that were asked at the same time.
     pub(super) fn twins(&self) -> &RecordedTwins {
-        self.twins.get_or_init(|| RecordedTwins::of(self, self.exact.values().map(Vec::as_slice)))
+        self.twins.get_or_init(|| RecordedTwins::find(self, self.exact.values().map(Vec::as_slice)))
     }
 
     /// The order in which branches finished that are joined so.
     pub(super) fn finish_order(&self) -> &FinishOrder {
-        self.finish_order.get_or_init(|| FinishOrder::of(self))
+        self.finish_order.get_or_init(|| FinishOrder::from_cassette(self))
     }
 
     /// The steps whose request has the same bytes.
@@ -191,18 +191,18 @@ impl Cassette {
     /// The steps whose request has the same canonical form.
     pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
         let form = |surface: &str, asker: &Attribution, body: &[u8]| {
-            key(surface, asker, Form::of(surface, body, &self.rules).text().as_bytes())
+            key(surface, asker, Form::from_body(surface, body, &self.rules).text().as_bytes())
         };
         let index = self.canonical.get_or_init(|| {
             let steps = self.bare_steps().iter().enumerate();
-            positions(steps.map(|(at, step)| form(&asked_of(step), &step.attribution, &self.request(at))))
+            positions(steps.map(|(at, step)| form(&request_key(step), &step.attribution, &self.request(at))))
         });
         found(index, form(surface, asker, body))
     }
 
     /// Positions of the steps that have the same bytes but for secrets that the record masks.
     pub(super) fn same_but_secrets(&self, surface: &str, body: &[u8]) -> Vec<usize> {
-        let masked = |step: &Step| asked_of(step) == surface && step.attempts.iter().any(|attempt| !attempt.exact);
+        let masked = |step: &Step| request_key(step) == surface && step.attempts.iter().any(|attempt| !attempt.exact);
         let steps = self.bare_steps().iter().enumerate().filter(|(_, step)| masked(step));
         steps.map(|(at, _)| at).filter(|at| fits_masked(&self.request(*at), body)).collect()
     }
@@ -236,8 +236,8 @@ impl Cassette {
 }
 
 /// What a recorded step asks for (see [`surface::asked_of`]).
-pub(super) fn asked_of(step: &Step) -> Cow<'_, str> {
-    surface::asked_of(&step.surface, &step.method, &step.path)
+pub(super) fn request_key(step: &Step) -> Cow<'_, str> {
+    surface::request_key(&step.surface, &step.method, &step.path)
 }
 
 /// The attempts that the recorded plan's faults cut short in good order.

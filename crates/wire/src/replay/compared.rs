@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::reading::{answered_text, asked_text};
+use super::reading::{answered_text, step_request_text};
 use crate::{
     equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults},
     recording::{ExchangeDetail, Recording},
@@ -18,7 +18,7 @@ pub fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
         let known = compared_run(first, &rules);
         let parts = |other: &Recording| {
             let parting = equality::parting(&known, &compared_run(other, &rules));
-            matches!(parting, Some(Parting::Asked(_) | Parting::Missing(_)))
+            matches!(parting, Some(Parting::Request(_) | Parting::Missing(_)))
         };
         !others.iter().any(parts)
     };
@@ -29,7 +29,7 @@ pub fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
 pub fn compared_run(recording: &Recording, rules: &Rules) -> ComparedRun {
     let steps = &recording.trajectory.steps;
     let calls = steps.iter().map(|step| ComparedCall::of_step(step, rules)).collect();
-    let asked = |position: usize| steps.get(position).map(asked_text).unwrap_or_default();
+    let asked = |position: usize| steps.get(position).map(step_request_text).unwrap_or_default();
     ComparedRun::new(calls, &ordered_calls(steps, &recording.exchanges), asked)
 }
 

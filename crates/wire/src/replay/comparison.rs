@@ -84,13 +84,13 @@ pub struct Changed {
 }
 
 /// One side of a pair.
-type ToldSide<'a> = (&'a Step, StepReading);
+type ComparedStep<'a> = (&'a Step, StepReading);
 
 impl Comparison {
     /// Compares two runs. Volatile parts that the rules name are no difference.
-    pub fn of(a: &Trajectory, b: &Trajectory, rules: &Rules) -> Self {
+    pub fn compare(a: &Trajectory, b: &Trajectory, rules: &Rules) -> Self {
         let told = |run: &'_ Trajectory| -> Vec<(usize, StepReading)> {
-            run.steps.iter().map(|step| StepReading::of(step, rules)).enumerate().collect()
+            run.steps.iter().map(|step| StepReading::read(step, rules)).enumerate().collect()
         };
         let (read_a, read_b) = (told(a), told(b));
         let (told_a, told_b) = (lanes(a, read_a), lanes(b, read_b));
@@ -99,7 +99,7 @@ impl Comparison {
         for key in agents {
             let none = Vec::new();
             let (left, right) = (told_a.get(key).unwrap_or(&none), told_b.get(key).unwrap_or(&none));
-            pairs.extend(aligned(left, right).into_iter().map(|(a, b)| Pair::of(key, a, b)));
+            pairs.extend(aligned(left, right).into_iter().map(|(a, b)| Pair::compare(key, a, b)));
         }
         pairs.sort_by_key(|pair| {
             let step = |place: Option<CallPlace>| place.map(|place| place.step);
@@ -121,7 +121,7 @@ impl Comparison {
     }
 }
 
-type Lanes<'a> = BTreeMap<(String, u32), Vec<ToldSide<'a>>>;
+type Lanes<'a> = BTreeMap<(String, u32), Vec<ComparedStep<'a>>>;
 
 /// The steps of each agent instance, in order.
 fn lanes(run: &Trajectory, readings: Vec<(usize, StepReading)>) -> Lanes<'_> {
@@ -135,9 +135,9 @@ fn lanes(run: &Trajectory, readings: Vec<(usize, StepReading)>) -> Lanes<'_> {
 
 /// Pairs the calls of one agent so that most of their text is alike (Needleman and Wunsch, 1970).
 fn aligned<'a, 'b>(
-    left: &'b [ToldSide<'a>],
-    right: &'b [ToldSide<'a>],
-) -> Vec<(Option<&'b ToldSide<'a>>, Option<&'b ToldSide<'a>>)> {
+    left: &'b [ComparedStep<'a>],
+    right: &'b [ComparedStep<'a>],
+) -> Vec<(Option<&'b ComparedStep<'a>>, Option<&'b ComparedStep<'a>>)> {
     let rows = left.len();
     let columns = right.len();
     if (rows + 1) * (columns + 1) > PAIRS_MAX {
@@ -186,12 +186,13 @@ fn likeness(a: &StepReading, b: &StepReading) -> u32 {
         let end = a.bytes().rev().zip(b.bytes().rev()).take(a.len().min(b.len()) - start);
         u32::try_from((start + end.take_while(|(a, b)| a == b).count()) * 60 / longer).unwrap_or(60)
     };
-    1 + 2 * same(&a.asked, &b.asked) + same(&a.answered, &b.answered)
+    1 + 2 * same(&a.request_key, &b.request_key) + same(&a.answered, &b.answered)
 }
 
 impl Pair {
-    fn of(key: &(String, u32), a: Option<&ToldSide<'_>>, b: Option<&ToldSide<'_>>) -> Self {
-        let place = |told: Option<&ToldSide<'_>>| told.map(|(step, _)| CallPlace { step: step.step, call: step.call });
+    fn compare(key: &(String, u32), a: Option<&ComparedStep<'_>>, b: Option<&ComparedStep<'_>>) -> Self {
+        let place =
+            |told: Option<&ComparedStep<'_>>| told.map(|(step, _)| CallPlace { step: step.step, call: step.call });
         let agent = a.or(b).map(|(step, _)| step.attribution.agent.clone());
         let mut sent = Vec::new();
         let (change, blocks) = match (a, b) {
@@ -200,14 +201,14 @@ impl Pair {
                     let [of_a, of_b] = [a, b].map(|read| read.sent.as_ref().unwrap_or(&read.request));
                     changed("request as delivered ", of_a, of_b, &mut sent);
                 }
-                let change = match (a.asked == b.asked, a.answered == b.answered) {
+                let change = match (a.request_key == b.request_key, a.answered == b.answered) {
                     (true, true) => CallChange::Same,
                     (false, true) => CallChange::Request,
                     (true, false) => CallChange::Reply,
                     (false, false) => CallChange::Both,
                 };
                 let mut blocks = Vec::new();
-                if a.asked != b.asked {
+                if a.request_key != b.request_key {
                     changed("request ", &a.request, &b.request, &mut blocks);
                 }
                 if a.answered != b.answered {
@@ -255,7 +256,7 @@ fn spread(pair: &Pair, told: &Lanes<'_>) -> Vec<StepIndex> {
     let words = QuotedWords::new_in(&source.answered_text(), old);
     let mut steps: Vec<StepIndex> = all
         .filter(|(step, _)| step.step > origin.step)
-        .filter(|(_, reading)| words.quoted_in(&reading.asked_text()) > 0)
+        .filter(|(_, reading)| words.quoted_in(&reading.request_text()) > 0)
         .map(|(step, _)| step.step)
         .collect();
     steps.sort_unstable();

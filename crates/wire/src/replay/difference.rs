@@ -34,7 +34,7 @@ impl std::fmt::Display for Difference {
 
 /// The first difference of two bodies of one API shape under the rules; `None` when they are the same request.
 pub(super) fn first(surface: &str, recorded: &[u8], asked: &[u8], rules: &Rules) -> Option<Difference> {
-    match (Form::of(surface, recorded, rules), Form::of(surface, asked, rules)) {
+    match (Form::from_body(surface, recorded, rules), Form::from_body(surface, asked, rules)) {
         (Form::Json(recorded), Form::Json(asked)) => in_values(&recorded, &asked, &mut String::new()),
         (recorded, asked) => in_texts(&recorded.text(), &asked.text(), "the body"),
     }
@@ -42,7 +42,7 @@ pub(super) fn first(surface: &str, recorded: &[u8], asked: &[u8], rules: &Rules)
 
 /// How much of two bodies differs, in bytes.
 pub(super) fn size(surface: &str, recorded: &[u8], asked: &[u8], rules: &Rules) -> usize {
-    match (Form::of(surface, recorded, rules), Form::of(surface, asked, rules)) {
+    match (Form::from_body(surface, recorded, rules), Form::from_body(surface, asked, rules)) {
         (Form::Json(recorded), Form::Json(asked)) => size_of(Some(&recorded), Some(&asked)),
         (recorded, asked) => middle(recorded.text().as_bytes(), asked.text().as_bytes()),
     }

@@ -29,7 +29,7 @@ struct FinishedBefore {
 
 impl FinishOrder {
     /// The order that the requests of a recording show.
-    pub(super) fn of(cassette: &Cassette) -> Self {
+    pub(super) fn from_cassette(cassette: &Cassette) -> Self {
         let steps = cassette.bare_steps();
         let spans = steps.iter().map(|step| cassette.span(step));
         let joins = joins(spans.map(|(opened, closed)| (opened, Some(closed))));

@@ -31,7 +31,7 @@ pub enum AtFork {
     /// This body, with the recorded reply's head.
     Instead(Bytes),
     /// A live reply to this request instead of the client's: an edited one, sent again as it was.
-    Asked(Bytes),
+    LiveRequest(Bytes),
 }
 
 impl ForkPoint {

@@ -36,7 +36,7 @@ pub use fork::{AtFork, ForkPoint};
 pub use other_value::OtherValue;
 pub use prefixed::{NoSuchStep, Prefixed};
 pub use quoted::QuotedWords;
-pub use reading::{asked_text, same_answer};
+pub use reading::{same_answer, step_request_text};
 pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, RefusedRequest, ReplayReport, ServedReply};

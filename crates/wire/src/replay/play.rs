@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     Cassette, Departure, Fit, Nearest, ReplayReport, ServedReply, Timing, advice,
     alike::Alike,
-    cassette::{Same, asked_of},
+    cassette::{Same, request_key},
     difference,
     other_value::other_value,
     question::CassetteQuestion,
@@ -178,7 +178,7 @@ impl Play {
         allowed: &impl Fn(usize) -> bool,
     ) -> Option<(usize, Fit)> {
         let CassetteQuestion { asker, surface } = question;
-        let (who, asked, cassette) = (&asker.attribution, &asker.asked, &self.cassette);
+        let (who, asked, cassette) = (&asker.attribution, &asker.client_body, &self.cassette);
         let steps = cassette.bare_steps();
         let PlayState { used, fresh, begun: resumed, .. } = state;
         let known = if begun { resumed } else { fresh };
@@ -193,7 +193,7 @@ impl Play {
             // In the place of a twin stands the record that is given there, at that place's turn.
             let record =
                 |place: &usize| Some((*place, &steps.get(twins.given(*place))?.attribution, steps.get(*place)?.call));
-            let of = || Alike::of(positions.iter().filter_map(record));
+            let of = || Alike::group(positions.iter().filter_map(record));
             let alike = known.entry((fit, key)).or_insert_with(of);
             alike.best(who, asker.call, left).map(|place| (twins.given(place), fit))
         };
@@ -224,7 +224,7 @@ impl Play {
             let (asked, recorded) = (question.asker.step, step.step);
             if fit == Fit::Canonical {
                 let was = self.cassette.request(position);
-                let other = other_value(asked, step, &was, &question.asker.asked, self.cassette.rules());
+                let other = other_value(asked, step, &was, &question.asker.client_body, self.cassette.rules());
                 state.report.other_values.extend(other);
             }
             state.report.served.push(ServedReply {
@@ -267,7 +267,8 @@ impl Play {
         let steps = self.cassette.bare_steps();
         let Some(step) = steps.get(position) else { return };
         let Some(closed) = self.cassette.detail(step, failed).and_then(|detail| detail.closed) else { return };
-        let (_, equal) = self.cassette.same_bytes(&asked_of(step), &step.attribution, &self.cassette.request(position));
+        let (_, equal) =
+            self.cassette.same_bytes(&request_key(step), &step.attribution, &self.cassette.request(position));
         let then =
             |at: &&usize| **at != position && steps.get(**at).is_some_and(|other| self.cassette.span(other).0 < closed);
         let then: Vec<usize> = equal.iter().filter(then).copied().collect();
@@ -289,15 +290,15 @@ impl Play {
         let CassetteQuestion { asker, surface } = question;
         let who = &asker.attribution;
         let steps = self.cassette.bare_steps();
-        let same = self.cassette.same_form(surface, who, &asker.asked).1.len();
+        let same = self.cassette.same_form(surface, who, &asker.client_body).1.len();
         let unused = |position: &usize| !state.used.contains_key(position);
-        let mut resultless = self.cassette.same_but_results(surface, &asker.asked).1.to_vec();
+        let mut resultless = self.cassette.same_but_results(surface, &asker.client_body).1.to_vec();
         resultless.retain(unused);
         let tool_results_only = same == 0 && !resultless.is_empty();
-        let candidates = if tool_results_only { resultless } else { self.likely(surface, &asker.asked, unused) };
+        let candidates = if tool_results_only { resultless } else { self.likely(surface, &asker.client_body, unused) };
         let differs = |position: &usize| {
             let request = self.cassette.request(*position);
-            difference::size(surface, &request, &asker.asked, self.cassette.rules())
+            difference::size(surface, &request, &asker.client_body, self.cassette.rules())
         };
         let other_agent =
             |position: &usize| steps.get(*position).is_none_or(|step| step.attribution.agent != who.agent);
@@ -309,7 +310,7 @@ impl Play {
                 step: step.step,
                 agent: step.attribution.agent.clone(),
                 call: step.call,
-                difference: difference::first(surface, &request, &asker.asked, self.cassette.rules()),
+                difference: difference::first(surface, &request, &asker.client_body, self.cassette.rules()),
             })
         });
         let difference = nearest.as_ref().and_then(|nearest| nearest.difference.as_ref());
@@ -320,7 +321,7 @@ impl Play {
         let joined_otherwise = reordered && met.is_some_and(|at| self.cassette.finish_order().is_joined_in(at));
         let rule = difference.filter(|_| !tool_results_only).and_then(advice::rule);
         let agent = who.agent.clone();
-        let form = self.cassette.canonical_form(surface, &asker.asked);
+        let form = self.cassette.canonical_form(surface, &asker.client_body);
         let unread = surface.split_once(' ').map(|(_, asked)| asked.to_owned());
         Departure {
             step: asker.step,
@@ -339,7 +340,7 @@ impl Play {
 
     /// Records that may be the nearest: looking at all of them in full would take as long as the record is large.
     fn likely(&self, surface: &str, asked: &Bytes, unused: impl Fn(&usize) -> bool) -> Vec<usize> {
-        let steps = self.cassette.bare_steps().iter().enumerate().filter(|(_, step)| asked_of(step) == surface);
+        let steps = self.cassette.bare_steps().iter().enumerate().filter(|(_, step)| request_key(step) == surface);
         let rank = |at: usize| (!unused(&at), std::cmp::Reverse(likeness(&self.cassette.request(at), asked)), at);
         let mut ranked: Vec<_> = steps.map(|(at, _)| rank(at)).collect();
         ranked.sort_unstable();

@@ -51,7 +51,7 @@ enum Course {
     Recorded(Box<Taken>, Given),
     Live,
     /// Live, with this request instead.
-    Asked(Bytes),
+    LiveRequest(Bytes),
     Refused(UpstreamError),
 }
 
@@ -163,7 +163,7 @@ impl Prefixed {
     /// A live call; at the fork point with the request that is set there.
     fn live_at(&self, forked: bool) -> Course {
         match &self.fork.at {
-            AtFork::Asked(body) if forked => Course::Asked(body.clone()),
+            AtFork::LiveRequest(body) if forked => Course::LiveRequest(body.clone()),
             _ => Course::Live,
         }
     }
@@ -184,7 +184,7 @@ fn given(taken: Taken, at: &AtFork) -> Option<Course> {
         AtFork::Recorded => Given::Upstream,
         AtFork::Delivered => Given::Delivered,
         AtFork::Instead(body) => Given::Instead(body.clone()),
-        AtFork::Live | AtFork::Asked(_) => return None,
+        AtFork::Live | AtFork::LiveRequest(_) => return None,
     };
     Some(Course::Recorded(Box::new(taken), given))
 }
@@ -207,7 +207,7 @@ impl Upstream for Prefixed {
             match self.course(&question, edited) {
                 Course::Recorded(taken, given) => self.play.give(&question, *taken, given).await,
                 Course::Live => self.live.send(request).await,
-                Course::Asked(body) => self.live.send(asking(request, body)).await,
+                Course::LiveRequest(body) => self.live.send(asking(request, body)).await,
                 Course::Refused(error) => Err(error),
             }
         })
@@ -227,7 +227,7 @@ fn asking(request: Request<SentBody>, body: Bytes) -> Request<SentBody> {
 async fn is_edited(request: &Request<SentBody>, asker: &Asker) -> bool {
     let Either::Left(whole) = request.body() else { return false };
     match whole.clone().collect().await {
-        Ok(sent) => sent.to_bytes() != asker.asked,
+        Ok(sent) => sent.to_bytes() != asker.client_body,
         Err(never) => match never {},
     }
 }

@@ -27,6 +27,6 @@ impl CassetteQuestion {
             return Some(Self { asker, surface: surface.name().into() });
         }
         let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;
-        Some(Self { asker, surface: surface::asked_of(&row.name, method, path) })
+        Some(Self { asker, surface: surface::request_key(&row.name, method, path) })
     }
 }

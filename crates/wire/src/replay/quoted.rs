@@ -11,7 +11,7 @@ pub struct QuotedWords(Vec<String>);
 
 impl QuotedWords {
     /// Those of a text.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self(quotations(text))
     }
 
@@ -68,12 +68,12 @@ mod tests {
             ("ANSWER: 94", 0),
             ("", 0),
         ] {
-            assert_eq!(QuotedWords::of(said).quoted_in(asked), found, "{asked}");
+            assert_eq!(QuotedWords::from_text(said).quoted_in(asked), found, "{asked}");
         }
         let edited = QuotedWords::new_in(said, ["Step 2: 96 - 12 = 84 (pencils left)."]);
         assert_eq!((edited.quoted_in("Step 2: 96 - 12 = 84"), edited.quoted_in(said)), (0, edited.count()));
-        assert_eq!(QuotedWords::of(&"a b c d e f ".repeat(100)).at_most(16).count(), 16);
-        assert_eq!(QuotedWords::of("").quoted_in("anything"), 0);
-        assert_eq!(QuotedWords::of("ANSWER: 9").quoted_in("the ANSWER: 9"), 1);
+        assert_eq!(QuotedWords::from_text(&"a b c d e f ".repeat(100)).at_most(16).count(), 16);
+        assert_eq!(QuotedWords::from_text("").quoted_in("anything"), 0);
+        assert_eq!(QuotedWords::from_text("ANSWER: 9").quoted_in("the ANSWER: 9"), 1);
     }
 }

@@ -24,13 +24,13 @@ pub(super) struct StepReading {
     /// The request as an injection edited it and the upstream got it; `None` where it got what the agent asked.
     pub(super) sent: Option<Vec<NamedBlock>>,
     /// Equal requests have equal texts here; parameters and tools count, volatile parts do not.
-    pub(super) asked: String,
+    pub(super) request_key: String,
     /// The same of the reply: of a readable one the words, with what is volatile in its request too aside.
     pub(super) answered: String,
 }
 
 impl StepReading {
-    pub(super) fn of(step: &Step, rules: &Rules) -> Self {
+    pub(super) fn read(step: &Step, rules: &Rules) -> Self {
         let request = request_blocks(step, &step.request);
         let sent = step.request_sent.as_ref().map(|sent| request_blocks(step, sent));
         let (reply, answered) = if let Some(read) = reply_of(step) {
@@ -43,15 +43,21 @@ impl StepReading {
             (blocks, answered)
         } else {
             let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
-            (raw(&body), Form::of("", &body, rules).text())
+            (raw(&body), Form::from_body("", &body, rules).text())
         };
         let status = step.last_attempt().and_then(|attempt| attempt.status);
         let answered = format!("{status:?} {answered}");
-        Self { request, reply, sent, asked: Form::of(&step.surface, &step.request, rules).text(), answered }
+        Self {
+            request,
+            reply,
+            sent,
+            request_key: Form::from_body(&step.surface, &step.request, rules).text(),
+            answered,
+        }
     }
 
     /// All that was asked, as one text.
-    pub(super) fn asked_text(&self) -> String {
+    pub(super) fn request_text(&self) -> String {
         joined(&self.request)
     }
 
@@ -62,7 +68,7 @@ impl StepReading {
 }
 
 /// What a step was asked, as one text.
-pub fn asked_text(step: &Step) -> String {
+pub fn step_request_text(step: &Step) -> String {
     request_text(step, &step.request)
 }
 
@@ -135,5 +141,5 @@ fn text_of(message: &Message) -> String {
 
 /// Whether two steps were answered the same: ids of replies and token counts aside, and what is volatile in their requests too.
 pub fn same_answer(a: &Step, b: &Step, rules: &Rules) -> bool {
-    StepReading::of(a, rules).answered == StepReading::of(b, rules).answered
+    StepReading::read(a, rules).answered == StepReading::read(b, rules).answered
 }

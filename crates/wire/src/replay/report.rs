@@ -64,7 +64,7 @@ pub struct RefusedRequest {
 }
 
 impl RefusedRequest {
-    pub(super) fn of(request: &Request<SentBody>) -> Self {
+    pub(super) fn from_request(request: &Request<SentBody>) -> Self {
         let (method, path) = (request.method().as_str(), request.uri().path());
         let why = if surface::unread_call(method, path).is_none() {
             "it asks no model anything, and a record holds calls only"

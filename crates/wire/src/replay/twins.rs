@@ -27,7 +27,7 @@ struct TwinAnswer {
 
 impl RecordedTwins {
     /// Looks through groups of equal requests, each in recorded order.
-    pub(super) fn of<'a>(cassette: &Cassette, groups: impl Iterator<Item = &'a [usize]>) -> Self {
+    pub(super) fn find<'a>(cassette: &Cassette, groups: impl Iterator<Item = &'a [usize]>) -> Self {
         let mut twins = Self::default();
         for group in groups.filter(|group| group.len() > 1) {
             let steps = cassette.bare_steps();

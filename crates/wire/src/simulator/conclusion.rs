@@ -76,11 +76,11 @@ impl ReadConversation<'_> {
             .map(|s| self.without_task(&s.text))
             .collect();
         if self.orders.alone {
-            return Some(kept(&own));
+            return Some(unchanged(&own));
         }
         if let Some(objection) = since.iter().rev().find(|text| stated::objects(text)) {
             match stated::correction(objection) {
-                Some(same) if same == own => return Some(kept(&own)),
+                Some(same) if same == own => return Some(unchanged(&own)),
                 Some(other) => {
                     let line = format!("I accept the objection: {} instead of {}.", called(&other), called(&own));
                     return Some(Conclusion::new(other, vec![line]));
@@ -224,13 +224,13 @@ fn among_peers(own: &str, peers: &[String]) -> Conclusion {
             winner.clone(),
             vec![format!("{count} of {} answers say {}: I follow them.", votes.len(), called(&winner))],
         ),
-        Some(_) if peers.len() < 2 || peers.iter().any(|peer| peer == own) => kept(own),
+        Some(_) if peers.len() < 2 || peers.iter().any(|peer| peer == own) => unchanged(own),
         _ => match peers.first() {
             Some(first) => {
                 let line = format!("Nobody shares my {}: I take {}.", called(own), called(first));
                 Conclusion::new(first.clone(), vec![line])
             }
-            None => kept(own),
+            None => unchanged(own),
         },
     }
 }
@@ -249,7 +249,7 @@ fn called(answer: &str) -> &str {
     if function::is_code(answer) { "this code" } else { answer }
 }
 
-fn kept(own: &str) -> Conclusion {
+fn unchanged(own: &str) -> Conclusion {
     Conclusion::new(own, vec![format!("I keep my answer: {}.", called(own))])
 }
 

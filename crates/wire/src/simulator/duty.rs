@@ -25,8 +25,12 @@ pub(super) enum Duty {
 
 /// The duty: first from what the prompt says that the agent is or does (`You are the critic`, `You check …`,
 /// `Your role: …`), then from any telling word of the prompt, then from the last message.
-pub(super) fn of(prompt: &str, last: &str) -> Duty {
-    said(prompt).or_else(|| any(prompt)).or_else(|| said(last)).or_else(|| asked(last)).unwrap_or(Duty::Open)
+pub(super) fn read_duty(prompt: &str, last: &str) -> Duty {
+    stated_duty(prompt)
+        .or_else(|| any(prompt))
+        .or_else(|| stated_duty(last))
+        .or_else(|| requested_duty(last))
+        .unwrap_or(Duty::Open)
 }
 
 const STEMS: &[(Duty, &[&str])] = &[
@@ -116,7 +120,7 @@ fn duty_of(word: &str) -> Option<Duty> {
 }
 
 /// After `you`, `role`, `as a`: the first telling word of the next few.
-fn said(text: &str) -> Option<Duty> {
+fn stated_duty(text: &str) -> Option<Duty> {
     let words = words(text);
     for (at, word) in words.iter().enumerate() {
         if !matches!(word.as_str(), "you" | "role" | "as") {
@@ -139,7 +143,7 @@ fn any(prompt: &str) -> Option<Duty> {
 }
 
 /// Where there is no prompt: what the last message asks for.
-fn asked(last: &str) -> Option<Duty> {
+fn requested_duty(last: &str) -> Option<Duty> {
     let words = words(last);
     if super::stated::opinions(last).len() > 1
         && words.iter().any(|w| matches!(w.as_str(), "given" | "aggregate" | "majority" | "final"))
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn duties_are_read_from_prompts() {
-        let check = |prompt: &str, expected: Duty| assert_eq!(of(prompt, ""), expected, "{prompt}");
+        let check = |prompt: &str, expected: Duty| assert_eq!(read_duty(prompt, ""), expected, "{prompt}");
         check("You plan. Break the word problem into short numbered steps. Do not compute anything.", Duty::Plan);
         check(
             "You solve. Follow the plan, compute with the calculator, and end with a line `ANSWER: <number>`.",
@@ -179,8 +183,8 @@ mod tests {
     #[test]
     fn without_a_prompt_the_message_tells() {
         let merged = "Task:\nx\n\nSolution 1:\nANSWER: 3\n\nSolution 2:\nANSWER: 4\n\nGiven all the above solutions, reason and give a final answer.";
-        assert_eq!(of("", merged), Duty::Judge);
-        assert_eq!(of("", "Summarize the conversation above."), Duty::Summarise);
-        assert_eq!(of("", "There are 4 boxes with 3 pens each. How many pens?"), Duty::Open);
+        assert_eq!(read_duty("", merged), Duty::Judge);
+        assert_eq!(read_duty("", "Summarize the conversation above."), Duty::Summarise);
+        assert_eq!(read_duty("", "There are 4 boxes with 3 pens each. How many pens?"), Duty::Open);
     }
 }

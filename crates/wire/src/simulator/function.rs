@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// A function that a text asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AskedFunction<'t> {
+pub(super) struct FunctionTask<'t> {
     /// The task: from its first word to the end of its line.
     pub(super) task: &'t str,
     name: &'t str,
@@ -17,7 +17,7 @@ pub(super) struct AskedFunction<'t> {
 
 /// A function that is known by heart.
 #[derive(Debug, Deserialize)]
-struct KnownFunction {
+struct FunctionTemplate {
     /// Words that its description has, each of them.
     words: Vec<String>,
     /// Its text; `{name}`, `{0}` and `{1}` stand for its name and parameters.
@@ -27,7 +27,7 @@ struct KnownFunction {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Repertoire {
-    function: Vec<KnownFunction>,
+    function: Vec<FunctionTemplate>,
 }
 
 static REPERTOIRE: LazyLock<Repertoire> = LazyLock::new(|| match toml::from_str(include_str!("repertoire.toml")) {
@@ -36,7 +36,7 @@ static REPERTOIRE: LazyLock<Repertoire> = LazyLock::new(|| match toml::from_str(
 });
 
 /// The first function that a text asks for: ``Write a function `name(a, b)` that …``, to the end of the line.
-pub(super) fn asked(text: &str) -> Option<AskedFunction<'_>> {
+pub(super) fn find_task(text: &str) -> Option<FunctionTask<'_>> {
     const CUE: &str = "function `";
     text.match_indices(CUE).find_map(|(at, _)| {
         let line_start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
@@ -47,7 +47,7 @@ pub(super) fn asked(text: &str) -> Option<AskedFunction<'_>> {
         let (name, rest) = signature.split_once('(')?;
         let parameters: Vec<&str> = rest.strip_suffix(')')?.split(',').map(str::trim).collect();
         let named = |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
-        (named(&name) && parameters.iter().all(named)).then(|| AskedFunction {
+        (named(&name) && parameters.iter().all(named)).then(|| FunctionTask {
             task: line.get(start..).unwrap_or(line).trim(),
             name,
             parameters,
@@ -56,12 +56,12 @@ pub(super) fn asked(text: &str) -> Option<AskedFunction<'_>> {
     })
 }
 
-impl AskedFunction<'_> {
+impl FunctionTask<'_> {
     /// The function as a block of code; `None` for one that is not in the repertoire.
     pub(super) fn written(&self) -> Option<String> {
         let lower = self.description.to_lowercase();
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-        let fits = |known: &&KnownFunction| known.words.iter().all(|word| words.contains(&word.as_str()));
+        let fits = |known: &&FunctionTemplate| known.words.iter().all(|word| words.contains(&word.as_str()));
         let known = REPERTOIRE.function.iter().filter(fits).max_by_key(|known| known.words.len())?;
         let mut code = known.code.trim().replace("{name}", self.name);
         for (place, parameter) in self.parameters.iter().enumerate() {
@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn functions_are_asked_for_in_words() {
         let text = "Solve this problem: Write a function `f(a, b)` that adds.\n\nBe brief.";
-        let asked = asked(text).expect("a function");
+        let asked = find_task(text).expect("a function");
         assert_eq!((asked.task, asked.name), ("Write a function `f(a, b)` that adds.", "f"));
         assert_eq!(asked.parameters, ["a", "b"]);
         assert_eq!(asked.written(), None, "it knows a few functions only");
         for text in ["What is 3 + 4?", "Call the function `f`.", "Write a function `f(a b)` that adds."] {
-            assert_eq!(super::asked(text), None, "{text}");
+            assert_eq!(super::find_task(text), None, "{text}");
         }
     }
 
@@ -143,7 +143,7 @@ mod tests {
     fn a_function_is_found_by_its_description_alone() {
         assert_eq!(REPERTOIRE.function.len(), 12, "the repertoire is read");
         let text = "Write a function `under(top)` that returns the prime numbers below the top.";
-        let code = asked(text).and_then(|asked| asked.written()).expect("a known one");
+        let code = find_task(text).and_then(|asked| asked.written()).expect("a known one");
         assert!(code.starts_with("```python\ndef under(top):\n") && code.contains("range(2, top)"), "{code}");
     }
 

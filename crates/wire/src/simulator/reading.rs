@@ -53,7 +53,7 @@ impl StatedTask {
 
     /// How to go about it, as a numbered plan.
     pub(super) fn plan(&self) -> String {
-        let function = if self.wants_code() { function::asked(&self.text) } else { None };
+        let function = if self.wants_code() { function::find_task(&self.text) } else { None };
         function.map_or_else(|| plan::write(&self.solution), |asked| asked.plan())
     }
 }
@@ -79,12 +79,12 @@ pub(super) struct ReadConversation<'a> {
 
 impl<'a> ReadConversation<'a> {
     /// Reads a conversation.
-    pub(super) fn of(conversation: &'a Conversation, seed: u64) -> Self {
+    pub(super) fn read(conversation: &'a Conversation, seed: u64) -> Self {
         let prompt = conversation.prompt();
         let spoken = spoken(&conversation.messages);
         let last = spoken.iter().rev().find(|s| s.who == SpokenBy::Caller).map(|s| s.text.clone()).unwrap_or_default();
         let orders = Orders::read(&format!("{prompt}\n{last}\n{}", returned(&spoken)));
-        let duty = duty::of(&prompt, &last);
+        let duty = duty::read_duty(&prompt, &last);
         let task = task(&spoken, &prompt, &orders);
         Self { conversation, seed, prompt, spoken, duty, task, orders }
     }
@@ -101,7 +101,7 @@ impl<'a> ReadConversation<'a> {
     }
 
     /// Whether the instructions hold a phrase, whatever its case.
-    pub(super) fn told(&self, phrase: &str) -> bool {
+    pub(super) fn is_instructed(&self, phrase: &str) -> bool {
         self.instructions().to_lowercase().contains(&phrase.to_lowercase())
     }
 
@@ -192,7 +192,7 @@ fn task(spoken: &[SpokenMessage], prompt: &str, orders: &Orders) -> Option<State
     let callers = spoken.iter().filter(|s| s.who == SpokenBy::Caller).map(|s| s.text.as_str());
     let texts = || callers.clone().chain(std::iter::once(prompt));
     let code = texts().find_map(|text| {
-        let asked = function::asked(text)?;
+        let asked = function::find_task(text)?;
         let solution = Solution { steps: Vec::new(), answer: 0.0, unit: String::new() };
         Some(StatedTask { text: asked.task.to_owned(), solution, answer: asked.written()? })
     });

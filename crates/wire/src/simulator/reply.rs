@@ -15,7 +15,7 @@ pub(super) fn give(conversation: &Conversation, seed: u64) -> (Reply, Option<&'s
     if let Some(asked) = conversation.vectors {
         return (embedded(conversation, asked), Some("vectors"));
     }
-    let reading = ReadConversation::of(conversation, seed);
+    let reading = ReadConversation::read(conversation, seed);
     let found = ability::ALL.iter().find_map(|ability| Some((ability.name, (ability.run)(&reading)?)));
     let (name, said) = match found {
         Some((name, said)) => (Some(name), said),
@@ -42,7 +42,7 @@ fn embedded(conversation: &Conversation, asked: Vectors) -> Reply {
     Reply {
         model: conversation.model.clone(),
         usage: Some(usage),
-        vectors: vectors::of(conversation, asked),
+        vectors: vectors::embed(conversation, asked),
         base64: asked.base64,
         ..Reply::default()
     }

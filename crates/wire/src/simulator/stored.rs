@@ -16,7 +16,7 @@ const THREADS: usize = 4096;
 /// The replies that can be gone on from.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    replies: HashMap<String, KeptReply>,
+    replies: HashMap<String, StoredReply>,
     /// What an item said, by its id.
     items: HashMap<String, Message>,
     order: VecDeque<(String, Vec<String>)>,
@@ -26,11 +26,11 @@ pub(super) struct Stored {
 
 /// A reply that is kept.
 #[derive(Debug)]
-struct KeptReply {
+struct StoredReply {
     surface: &'static dyn Surface,
     reply: Reply,
     /// What was said up to and with it.
-    said: Vec<Message>,
+    messages: Vec<Message>,
     /// What it is while it is made in the background: one state further each time that somebody looks.
     unmade: &'static [&'static str],
 }
@@ -54,7 +54,7 @@ impl Stored {
     pub(super) fn complete(&self, conversation: Conversation) -> Result<Conversation, String> {
         let earlier = match (&conversation.continues, &conversation.thread) {
             (Some(id), _) => match self.replies.get(id) {
-                Some(kept) => kept.said.clone(),
+                Some(kept) => kept.messages.clone(),
                 None => return Err(format!("Previous response with id '{id}' not found.")),
             },
             (None, Some(id)) => match self.threads.get(id) {
@@ -103,7 +103,7 @@ impl Stored {
         let reply = answered.reply.clone();
         let in_background = surface.in_background(body) && !conversation.stream;
         let unmade = if in_background { &["queued", "in_progress"][..] } else { &[] };
-        self.replies.insert(read.id.clone(), KeptReply { surface, reply, said, unmade });
+        self.replies.insert(read.id.clone(), StoredReply { surface, reply, messages: said, unmade });
         self.order.push_back((read.id.clone(), read.items.clone()));
         if self.order.len() > KEPT
             && let Some((oldest, items)) = self.order.pop_front()
@@ -133,7 +133,7 @@ impl Stored {
             return Some(kept.surface.compose(&kept.reply, created));
         };
         kept.unmade = next;
-        kept.surface.compose_unmade(&kept.reply, created, status)
+        kept.surface.compose_unfinished(&kept.reply, created, status)
     }
 }
 

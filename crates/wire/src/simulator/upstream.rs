@@ -53,7 +53,7 @@ impl Simulator {
     }
 
     /// A kept reply at a path, or a new conversation; `None` where there is nothing of the kind.
-    fn kept(&self, method: &hyper::Method, path: &str) -> Option<Bytes> {
+    fn stored_reply(&self, method: &hyper::Method, path: &str) -> Option<Bytes> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         match (method.as_str(), segments.as_slice()) {
             ("POST", [.., "conversations"]) => Some(Bytes::from(self.stored().new_thread(CREATED)?.to_string())),
@@ -69,7 +69,7 @@ impl Simulator {
             return made(StatusCode::OK, JSON, [models()]);
         }
         let Some(surface) = surface::for_path(head.method.as_str(), path) else {
-            if let Some(kept) = self.kept(&head.method, path) {
+            if let Some(kept) = self.stored_reply(&head.method, path) {
                 return made(StatusCode::OK, JSON, [kept]);
             }
             let message = format!("The simulator does not serve {} {path}.", head.method);
@@ -78,7 +78,7 @@ impl Simulator {
         let read = http_body_util::Limited::new(body, LONGEST_BODY).collect().await;
         let body = match read {
             Ok(body) => {
-                UnpackedBody::of(
+                UnpackedBody::unpack(
                     &body.to_bytes(),
                     head.headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok()),
                 )

@@ -3,7 +3,7 @@
 use crate::surface::{Conversation, Vectors};
 
 /// One vector for each message, of length 1 (all 0 for a text without words).
-pub(super) fn of(conversation: &Conversation, asked: Vectors) -> Vec<Vec<f32>> {
+pub(super) fn embed(conversation: &Conversation, asked: Vectors) -> Vec<Vec<f32>> {
     conversation.messages.iter().map(|message| vector(&message.text(), asked.dimensions)).collect()
 }
 

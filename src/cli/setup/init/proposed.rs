@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write};
 use crate::{
     campaign::MAX_CALLS,
     cli::agents::{LateRun, roster_of},
-    identity::Heard,
+    identity::ObservedStep,
     mode,
     recording::{Launched, Recording},
     trajectory::{FailureMode, Side, Source, StepIndex, Verdict},
@@ -33,27 +33,27 @@ pub(super) struct Proposed<'a> {
     /// Calls with words, in the order of the run.
     answered: Vec<AnsweredCall>,
     /// What the first call was asked.
-    asked: String,
+    first_request: String,
 }
 
 impl<'a> Proposed<'a> {
     /// Of a run; `None` where no call of a known agent has an answer in words.
-    pub(super) fn of(recording: &'a Recording) -> Option<Self> {
-        let late = LateRun::of(recording);
+    pub(super) fn from_recording(recording: &'a Recording) -> Option<Self> {
+        let late = LateRun::from_recording(recording);
         let roster = roster_of(recording);
-        let words = |heard: &Heard<'_>| {
+        let words = |heard: &ObservedStep<'_>| {
             let reply = heard.reply.as_ref()?;
             reply.answers.first().map(|answer| answer.message.text()).filter(|text| !text.trim().is_empty())
         };
-        let answered = recording.trajectory.steps.iter().zip(&late.heard.steps).filter_map(|(step, heard)| {
+        let answered = recording.trajectory.steps.iter().zip(&late.steps.steps).filter_map(|(step, heard)| {
             let agent = step.attribution.agent.as_str().to_owned();
             // Known by its looks is enough here: the roster that is written beside names it.
             let known = !step.attribution.ambiguous && step.attribution.source != Source::Fallback;
             known.then_some(AnsweredCall { step: step.step, agent, call: step.call, text: words(heard)? })
         });
         let answered: Vec<AnsweredCall> = answered.collect();
-        let asked = late.heard.steps.first().and_then(|heard| heard.outline.first_user()).unwrap_or_default();
-        (!answered.is_empty()).then(|| Self { recording, roster, answered, asked: asked.into_owned() })
+        let asked = late.steps.steps.first().and_then(|heard| heard.outline.first_user()).unwrap_or_default();
+        (!answered.is_empty()).then(|| Self { recording, roster, answered, first_request: asked.into_owned() })
     }
 
     /// Names and texts.
@@ -169,10 +169,10 @@ impl<'a> Proposed<'a> {
         let launched = self.recording.manifest.launched.as_ref();
         let arguments = launched.map(|launched| launched.command.as_slice()).unwrap_or_default();
         let repeated =
-            |argument: &&String| argument.chars().count() >= TASK_MIN && self.asked.contains(argument.as_str());
+            |argument: &&String| argument.chars().count() >= TASK_MIN && self.first_request.contains(argument.as_str());
         match arguments.iter().skip(1).filter(repeated).max_by_key(|argument| argument.len()) {
             Some(argument) => argument.clone(),
-            None => self.asked.clone(),
+            None => self.first_request.clone(),
         }
     }
 

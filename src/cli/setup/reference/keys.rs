@@ -9,7 +9,7 @@ use super::{MADE, line};
 /// What a page of keys says beside them.
 pub(super) struct KeyPage {
     pub(super) title: &'static str,
-    pub(super) about: &'static str,
+    pub(super) description: &'static str,
     /// Keys that another page describes.
     pub(super) elsewhere: &'static [(&'static str, &'static str)],
     /// What keys are where they are left out and the schema does not say it, by their paths.
@@ -22,7 +22,7 @@ type Ahead<'a> = (String, &'a Value);
 impl KeyPage {
     /// The page: the file's own keys, then a section for each table in it.
     pub(super) fn text(&self, root: &Value) -> String {
-        let mut text = format!("{MADE}# {}\n\n{}\n", self.title, self.about);
+        let mut text = format!("{MADE}# {}\n\n{}\n", self.title, self.description);
         let mut ahead: Vec<Ahead<'_>> = vec![(String::new(), root)];
         let mut done = BTreeSet::new();
         while !ahead.is_empty() {

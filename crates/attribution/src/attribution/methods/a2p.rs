@@ -22,7 +22,7 @@ impl Method for A2p {
         "a2p"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "one question: abduct the cause, act on it, predict what follows (A2P)"
     }
 

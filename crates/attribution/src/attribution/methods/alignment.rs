@@ -17,7 +17,7 @@ impl Method for Alignment {
         "alignment"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "the first reply that a passed run of the same task gave otherwise"
     }
 

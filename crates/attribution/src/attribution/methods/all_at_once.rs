@@ -15,7 +15,7 @@ impl Method for AllAtOnce {
         "all-at-once"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "one question about the whole log (Who&When)"
     }
 

@@ -13,7 +13,7 @@ impl Method for BinarySearch {
         "binary-search"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "which half holds the error, until one step is left (Who&When)"
     }
 

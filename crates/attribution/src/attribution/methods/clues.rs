@@ -69,7 +69,7 @@ struct RunClues<'a> {
 
 /// Each step of a run in numbers, in the order of [`CLUES`]. `others`: other runs of its task.
 pub fn clues(run: &LoggedRun, others: &[LoggedRun]) -> Vec<Vec<f64>> {
-    let of = RunClues::of(run, others);
+    let of = RunClues::from_run(run, others);
     let mut known = numbers(&run.problem);
     let seats = seats(run);
     seats
@@ -77,8 +77,8 @@ pub fn clues(run: &LoggedRun, others: &[LoggedRun]) -> Vec<Vec<f64>> {
         .enumerate()
         .map(|(place, (seat, turn))| {
             known.extend(numbers(&turn.given));
-            let new = numbers(&turn.said).difference(&known).count();
-            known.extend(numbers(&turn.said));
+            let new = numbers(&turn.reply).difference(&known).count();
+            known.extend(numbers(&turn.reply));
             let mut clues = of.place(place, *seat, turn, new);
             clues.extend(of.use_of(place, turn));
             clues.extend(of.beside_passed(*seat, turn));
@@ -90,7 +90,7 @@ pub fn clues(run: &LoggedRun, others: &[LoggedRun]) -> Vec<Vec<f64>> {
 }
 
 impl<'a> RunClues<'a> {
-    fn of(run: &'a LoggedRun, others: &'a [LoggedRun]) -> Self {
+    fn from_run(run: &'a LoggedRun, others: &'a [LoggedRun]) -> Self {
         let passed = others.iter().filter(|other| other.passed == Some(true) && other.id != run.id);
         let mut rules = BTreeMap::new();
         for (sign, weighs) in weighed_signs(run) {
@@ -138,7 +138,7 @@ impl<'a> RunClues<'a> {
     /// Who uses its words.
     fn use_of(&self, place: usize, turn: &LoggedTurn) -> [f64; 3] {
         let later = self.run.turns.get(place + 1..).unwrap_or_default();
-        let hear = later.iter().filter(|later| later.heard.contains(&turn.step)).count();
+        let hear = later.iter().filter(|later| later.quoted.contains(&turn.step)).count();
         let hops = self.hops.get(&turn.step);
         [
             real(hear) / real(later.len().max(1)),
@@ -202,7 +202,7 @@ fn hops(run: &LoggedRun) -> BTreeMap<u32, usize> {
             continue;
         }
         hops.insert(step, far);
-        next.extend(run.turn(step).into_iter().flat_map(|turn| turn.heard.iter().map(|heard| (*heard, far + 1))));
+        next.extend(run.turn(step).into_iter().flat_map(|turn| turn.quoted.iter().map(|heard| (*heard, far + 1))));
     }
     hops
 }
@@ -266,7 +266,7 @@ mod tests {
         let mut failed = run(&["start with 12", "so 12 * 8 = 97", "ANSWER: 97"]);
         let passed =
             LoggedRun { id: "p".into(), passed: Some(true), ..run(&["start with 12", "so 12 * 8 = 96", "ANSWER: 96"]) };
-        failed.turns[1].doubt = TokenDoubt::of(&[-2.0]);
+        failed.turns[1].doubt = TokenDoubt::from_logprobs(&[-2.0]);
         failed.turns[2].attempts = 3;
         let found = clues(&failed, &[passed]);
         assert_eq!(at(&found, "position"), [0.0, 0.5, 1.0]);

@@ -16,7 +16,7 @@ impl Method for Confidence {
         "confidence"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "the reply of whose tokens the model was least sure; the run must be recorded with --ask-logprobs"
     }
 
@@ -70,7 +70,7 @@ mod tests {
             "{none:?}"
         );
         for (step, logprobs) in [(0, [-0.1, -0.3]), (2, [-0.5, -2.5])] {
-            run.turns[step].doubt = TokenDoubt::of(&logprobs);
+            run.turns[step].doubt = TokenDoubt::from_logprobs(&logprobs);
         }
         let found = driven(&Confidence, &run, VIEW, &[]).0.expect("a ranking");
         assert_eq!(found.iter().map(|found| found.step).collect::<Vec<_>>(), [Some(2), Some(0)]);

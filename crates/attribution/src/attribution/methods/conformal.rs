@@ -46,7 +46,7 @@ pub struct StepInterval {
 
 impl Calibrated {
     /// Holds rows against their truth. `None` without any.
-    pub fn of(rows: &[CalibrationRow], alpha: f64) -> Option<Self> {
+    pub fn calibrate(rows: &[CalibrationRow], alpha: f64) -> Option<Self> {
         if rows.is_empty() {
             return None;
         }
@@ -121,7 +121,7 @@ mod tests {
     fn by_hand() {
         // Of nine rows the true step has a score of 0.9 in eight, 0.2 in one: at α = 0.2 the eighth of nine counts.
         let rows: Vec<CalibrationRow> = (0..9).map(|at| row(if at == 0 { 0.2 } else { 0.9 })).collect();
-        let calibrated = Calibrated::of(&rows, 0.2).expect("rows");
+        let calibrated = Calibrated::calibrate(&rows, 0.2).expect("rows");
         let of = |scores: &[(u32, f64)]| {
             let StepInterval { first, last, rows, .. } = calibrated.interval(&scores.to_vec(), 10);
             (first, last, rows)
@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(of(&[(4, 0.9), (6, 0.9)]), (4, 6, 9));
         assert_eq!(of(&[(4, 0.5)]), (0, 9, 9), "where nothing is certain enough, the whole run");
         assert_eq!(calibrated.covered, 9, "the odd one is covered by the whole run: its own scores say little");
-        assert!(Calibrated::of(&[], 0.2).is_none());
+        assert!(Calibrated::calibrate(&[], 0.2).is_none());
         // One row says nothing at that level.
-        let one = Calibrated::of(&rows[..1], 0.2).expect("a row");
+        let one = Calibrated::calibrate(&rows[..1], 0.2).expect("a row");
         assert_eq!((one.interval(&vec![(4, 1.0)], 10).last, one.width), (9, 10.0));
     }
 
@@ -145,7 +145,7 @@ mod tests {
         };
         let rows: Vec<CalibrationRow> = (0..400).map(|at| row(draw(at))).collect();
         for alpha in [0.1, 0.2, 0.4] {
-            let calibrated = Calibrated::of(&rows, alpha).expect("rows");
+            let calibrated = Calibrated::calibrate(&rows, alpha).expect("rows");
             let share = f64::from(u32::try_from(calibrated.covered).expect("few")) / 400.0;
             assert!(share >= 1.0 - alpha - 0.05, "{alpha}: {share}");
         }

@@ -23,7 +23,7 @@ pub struct JudgeQuestion {
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JudgeSaid {
+pub enum JudgeReply {
     /// These words.
     Words(String),
     /// None, and why.
@@ -65,7 +65,7 @@ impl Abstention {
     }
 
     /// What was said.
-    pub fn said(&self) -> &str {
+    pub fn reason(&self) -> &str {
         match self {
             Self::Unreadable(said)
             | Self::Refused(said)
@@ -90,13 +90,13 @@ pub enum Pause {
 /// The answers so far, and how far a method has come in them.
 #[derive(Debug)]
 pub struct Dialogue<'a> {
-    answers: &'a [JudgeSaid],
+    answers: &'a [JudgeReply],
     at: usize,
 }
 
 impl<'a> Dialogue<'a> {
     /// A dialogue that has these answers.
-    pub fn new(answers: &'a [JudgeSaid]) -> Self {
+    pub fn new(answers: &'a [JudgeReply]) -> Self {
         Self { answers, at: 0 }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Dialogue<'a> {
     ///
     /// # Errors
     /// [`Pause::Ask`] where it is not there yet.
-    pub fn hear(&mut self, question: impl FnOnce() -> JudgeQuestion) -> Result<&'a JudgeSaid, Pause> {
+    pub fn next_reply(&mut self, question: impl FnOnce() -> JudgeQuestion) -> Result<&'a JudgeReply, Pause> {
         let Some(said) = self.answers.get(self.at) else { return Err(Pause::Ask(Box::new(question()))) };
         self.at += 1;
         Ok(said)
@@ -119,11 +119,11 @@ impl<'a> Dialogue<'a> {
         question: impl Fn() -> JudgeQuestion,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, Pause> {
-        let words = |said: &'a JudgeSaid| match said {
-            JudgeSaid::Words(words) => Ok(words.as_str()),
-            JudgeSaid::Nothing(why) => Err(Pause::Abstain(why.clone())),
+        let words = |said: &'a JudgeReply| match said {
+            JudgeReply::Words(words) => Ok(words.as_str()),
+            JudgeReply::Nothing(why) => Err(Pause::Abstain(why.clone())),
         };
-        let first = words(self.hear(&question)?)?;
+        let first = words(self.next_reply(&question)?)?;
         let why = match read(first) {
             Ok(found) => return Ok(found),
             Err(why) => why,
@@ -137,7 +137,7 @@ impl<'a> Dialogue<'a> {
             );
             JudgeQuestion { user, ..question }
         };
-        let second = words(self.hear(again)?)?;
+        let second = words(self.next_reply(again)?)?;
         read(second).map_err(|why| {
             let said: String = second.chars().take(200).collect();
             Pause::Abstain(Abstention::Unreadable(format!("{why}: {said}")))

@@ -29,7 +29,7 @@ impl Method for Graph {
         "graph"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "walks back from the end along the words that were handed on; each hop must quote (CHIEF, AIG)"
     }
 
@@ -63,7 +63,7 @@ impl Method for Graph {
 /// The steps whose words a step was given, the latest few. They are all earlier, so a walk ends.
 fn sources<'a>(run: &'a LoggedRun, here: &LoggedTurn) -> Vec<&'a LoggedTurn> {
     let heard: Vec<&LoggedTurn> =
-        here.heard.iter().filter(|step| **step < here.step).filter_map(|step| run.turn(*step)).collect();
+        here.quoted.iter().filter(|step| **step < here.step).filter_map(|step| run.turn(*step)).collect();
     heard.get(heard.len().saturating_sub(SOURCES)..).unwrap_or_default().to_vec()
 }
 

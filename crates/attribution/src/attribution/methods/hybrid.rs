@@ -11,7 +11,7 @@ impl Method for Hybrid {
         "hybrid"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "the agent all at once, then its steps one by one (Who&When)"
     }
 

@@ -27,7 +27,7 @@ impl Method for JudgeCritics {
         "judge-critics"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "a judge names a step, three critics doubt it, the judge revises (RAFFLES)"
     }
 

@@ -189,7 +189,7 @@ impl Method for Learned {
         "learned"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "ranks steps as executed effects taught it; --prior names the file that `aegis learn` wrote"
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    dataset::{Said, Sample, SampleStep},
+    dataset::{Sample, SampleMessage, SampleStep},
     score::agent_key,
     trajectory::TokenDoubt,
 };
@@ -38,11 +38,11 @@ pub struct LoggedTurn {
     /// What is new in its request since the agent's last one; empty where requests are not known.
     pub given: String,
     /// What it said.
-    pub said: String,
+    pub reply: String,
     /// The tools that it called.
     pub calls: Vec<LoggedCall>,
     /// Earlier steps whose replies stand in its request; of a log without requests, every earlier step.
-    pub heard: Vec<u32>,
+    pub quoted: Vec<u32>,
     /// Why the model stopped, in the API's word.
     pub finish: Option<String>,
     /// The HTTP status, where it was not 200, or 0 where no answer came.
@@ -65,7 +65,7 @@ pub struct LoggedCall {
 impl LoggedRun {
     /// The run of a sample: of one of ours, or of a foreign file that was read into one. The gold answer is left out unless it
     /// is asked for.
-    pub fn of(sample: &Sample, gold: bool) -> Self {
+    pub fn from_sample(sample: &Sample, gold: bool) -> Self {
         let wired = sample.steps.iter().any(|step| step.input.is_some());
         let turns: Vec<LoggedTurn> = sample.steps.iter().map(|step| turn(sample, step, wired)).collect();
         let problem = sample.task.question.clone();
@@ -109,7 +109,7 @@ impl LoggedRun {
 impl LoggedTurn {
     /// Its words and its tool calls.
     pub fn whole(&self) -> String {
-        let mut whole = self.said.clone();
+        let mut whole = self.reply.clone();
         for call in &self.calls {
             if !whole.is_empty() {
                 whole.push('\n');
@@ -128,12 +128,12 @@ fn turn(sample: &Sample, step: &SampleStep, wired: bool) -> LoggedTurn {
         agent: step.agent.as_str().to_owned(),
         speaker: step.raw_agent.clone().unwrap_or_else(|| step.agent.as_str().to_owned()),
         given: given(step),
-        said: output.map(|output| output.text.clone()).unwrap_or_default(),
+        reply: output.map(|output| output.text.clone()).unwrap_or_default(),
         calls: calls
             .iter()
             .map(|call| LoggedCall { tool: call.name.clone(), arguments: call.arguments.clone() })
             .collect(),
-        heard: if wired { heard(sample, step) } else { (0..step.step).collect() },
+        quoted: if wired { quoted_steps(sample, step) } else { (0..step.step).collect() },
         finish: step.finish_reason.clone(),
         status: step.status.or_else(|| (wired && output.is_none()).then_some(0)),
         attempts: step.attempts.unwrap_or(1),
@@ -144,7 +144,7 @@ fn turn(sample: &Sample, step: &SampleStep, wired: bool) -> LoggedTurn {
 /// What is new in a step's request. The instruction that makes the agent what it is, is new once.
 fn given(step: &SampleStep) -> String {
     let messages = step.input.iter().flat_map(|input| &input.messages);
-    let told = |said: &Said| {
+    let told = |said: &SampleMessage| {
         let name = said.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
         let calls = said.calls.iter().map(|call| format!("\n[calls {}({})]", call.name, call.arguments));
         format!("[{}{name}] {}{}", said.role, said.text, calls.collect::<String>())
@@ -153,12 +153,12 @@ fn given(step: &SampleStep) -> String {
 }
 
 /// Earlier steps of which a word-for-word reply stands in the request of this one.
-fn heard(sample: &Sample, step: &SampleStep) -> Vec<u32> {
+fn quoted_steps(sample: &Sample, step: &SampleStep) -> Vec<u32> {
     let Some(input) = sample.input(step.step) else { return Vec::new() };
-    let stands = |said: &Said| {
+    let stands = |said: &SampleMessage| {
         let text = said.text.trim();
-        let whole = |message: &&Said| message.text.trim() == text;
-        let inside = |message: &&Said| text.chars().count() >= QUOTED_MIN && message.text.contains(text);
+        let whole = |message: &&SampleMessage| message.text.trim() == text;
+        let inside = |message: &&SampleMessage| text.chars().count() >= QUOTED_MIN && message.text.contains(text);
         let by_text = !text.is_empty() && input.iter().any(|message| whole(message) || inside(message));
         by_text || (!said.calls.is_empty() && input.iter().any(|message| message.calls == said.calls))
     };

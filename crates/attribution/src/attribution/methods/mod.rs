@@ -27,7 +27,7 @@ mod prompt;
 mod rules;
 mod spectrum;
 mod step_by_step;
-mod told;
+mod log_text;
 mod whowhen;
 
 #[cfg(test)]
@@ -37,13 +37,13 @@ mod tests;
 
 pub use clues::{CLUES, clues};
 pub use conformal::{Calibrated, CalibrationRow, StepInterval, StepScores};
-pub use dialogue::{Abstention, Dialogue, JudgeQuestion, JudgeSaid, Pause};
+pub use dialogue::{Abstention, Dialogue, JudgeQuestion, JudgeReply, Pause};
 pub use fused::{COMBINED, combined, voted};
 pub use learned::{LearnedError, LearnedFrom, LearnedRanker};
+pub use log_text::Cuts;
 pub use logged::{LoggedCall, LoggedRun, LoggedTurn};
 pub(super) use predicted::object as answer_object;
 pub use predicted::{PredictedStep, QuotedEvidence};
-pub use told::Cuts;
 
 /// What a method may look at beside the run.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +77,7 @@ pub trait Method: Sync + std::fmt::Debug {
     fn name(&self) -> &'static str;
 
     /// What it does, in one line.
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
 
     /// What it cannot do without.
     fn needs(&self) -> Needs {

@@ -26,7 +26,7 @@ impl Method for Panel {
         "panel"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "five analysts vote with their confidence, and once more where they disagree (ECHO)"
     }
 

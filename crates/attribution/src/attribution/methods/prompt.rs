@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{JudgeQuestion, LoggedRun, LoggedTurn, View, predicted, told};
+use super::{JudgeQuestion, LoggedRun, LoggedTurn, View, log_text, predicted};
 use crate::trajectory::FailureMode;
 
 /// Longest answer of a judge, in tokens: the public script's bound.
@@ -28,7 +28,7 @@ pub(super) struct LogPrompt<'a> {
     /// What this judge is in particular.
     pub(super) particular: &'a str,
     /// What is asked, after the log.
-    pub(super) asked: String,
+    pub(super) question: String,
     /// Schema of the answer.
     pub(super) schema: Option<Value>,
     /// An answer that makes the dialogue as long as it can get.
@@ -43,7 +43,7 @@ impl<'a> LogPrompt<'a> {
             turns: run.turns.iter().collect(),
             pivot: None,
             particular: "",
-            asked: asked.into(),
+            question: asked.into(),
             schema: Some(predicted::schema()),
             longest_way: culprit_of(run, 0),
         }
@@ -51,14 +51,14 @@ impl<'a> LogPrompt<'a> {
 
     /// The question.
     pub(super) fn question(self, view: View<'_>) -> JudgeQuestion {
-        let log = told::told(&self.turns, view.longest_log, self.pivot);
+        let log = log_text::render_log(&self.turns, view.longest_log, self.pivot);
         let gold = self.run.gold.as_deref().map(|gold| format!("The right answer: {gold}\n")).unwrap_or_default();
         let user = format!(
             "The task of the run: {}\n{gold}The agents: {}\n\n{}\n\n{}",
             self.run.problem,
             self.run.agents().join(", "),
-            told::fenced(self.run, &log.text),
-            self.asked
+            log_text::fenced(self.run, &log.text),
+            self.question
         );
         JudgeQuestion {
             system: system(self.particular),

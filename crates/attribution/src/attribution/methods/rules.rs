@@ -22,7 +22,7 @@ impl Method for LogRules {
         "rules"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "signs in the log: no answer, cut, refused, repeated, a wrong calculation, a number from nowhere"
     }
 
@@ -87,7 +87,7 @@ fn watched(turn: &LoggedTurn) -> WatchedStep {
         step: turn.step,
         agent: turn.agent.clone(),
         given: turn.given.clone(),
-        said: turn.said.clone(),
+        reply: turn.reply.clone(),
         calls: turn.calls.iter().map(call).collect(),
         finish: turn.finish.clone(),
         status: turn.status,

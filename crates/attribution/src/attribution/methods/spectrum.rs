@@ -37,7 +37,7 @@ impl Method for Spectrum {
         "spectrum"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "what stands in failed runs of the task and not in passed ones (FAMAS, Ochiai and four more formulas)"
     }
 
@@ -67,10 +67,10 @@ impl Method for Spectrum {
 /// Every act of a run where it first stands, with its score, its Ochiai score and words about both; `None` where no other run of
 /// the task passed.
 pub(super) fn scored(run: &LoggedRun, others: &[LoggedRun]) -> Option<Vec<(f64, f64, PredictedStep)>> {
-    let own = ActCoverage::of(run, false);
+    let own = ActCoverage::from_run(run, false);
     let beside = others.iter().filter(|other| other.id != run.id);
     let all: Vec<ActCoverage> =
-        beside.filter_map(|other| other.passed.map(|passed| ActCoverage::of(other, passed))).collect();
+        beside.filter_map(|other| other.passed.map(|passed| ActCoverage::from_run(other, passed))).collect();
     if !all.iter().any(|coverage| coverage.passed) {
         return None;
     }
@@ -104,7 +104,7 @@ pub(super) fn scored(run: &LoggedRun, others: &[LoggedRun]) -> Option<Vec<(f64, 
 }
 
 impl ActCoverage {
-    fn of(run: &LoggedRun, passed: bool) -> Self {
+    fn from_run(run: &LoggedRun, passed: bool) -> Self {
         let (mut acts, mut turns) = (BTreeMap::new(), BTreeMap::new());
         for turn in &run.turns {
             *acts.entry((turn.agent.clone(), bare(&turn.whole()))).or_default() += 1;

@@ -21,7 +21,7 @@ impl Method for StepByStep {
         "step-by-step"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "a question a step until one is an error (Who&When)"
     }
 

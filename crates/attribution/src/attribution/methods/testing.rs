@@ -1,6 +1,6 @@
 //! Runs of a few words for tests, and judges that say what a test wants.
 
-use super::{Dialogue, JudgeQuestion, JudgeSaid, LoggedRun, LoggedTurn, Method, Pause, PredictedStep, View};
+use super::{Dialogue, JudgeQuestion, JudgeReply, LoggedRun, LoggedTurn, Method, Pause, PredictedStep, View};
 
 /// A run whose turns say these words: by A, B, A, B, … in which each hears the one before.
 pub(in crate::attribution) fn run(said: &[&str]) -> LoggedRun {
@@ -8,8 +8,8 @@ pub(in crate::attribution) fn run(said: &[&str]) -> LoggedRun {
         step,
         agent: if step % 2 == 0 { "A" } else { "B" }.to_owned(),
         speaker: if step % 2 == 0 { "A (thought)" } else { "B" }.to_owned(),
-        said: (*said).to_owned(),
-        heard: step.checked_sub(1).into_iter().collect(),
+        reply: (*said).to_owned(),
+        quoted: step.checked_sub(1).into_iter().collect(),
         ..LoggedTurn::default()
     };
     LoggedRun {
@@ -39,7 +39,7 @@ pub(super) fn driven(
             Err(Pause::Ask(question)) => {
                 asked.push((*question).clone());
                 match answers.next() {
-                    Some(answer) => said.push(JudgeSaid::Words((*answer).to_owned())),
+                    Some(answer) => said.push(JudgeReply::Words((*answer).to_owned())),
                     None => return (Err(Pause::Ask(question)), asked),
                 }
             }

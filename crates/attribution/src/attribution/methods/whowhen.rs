@@ -7,13 +7,13 @@
 
 use std::fmt::Write;
 
-use super::{Abstention, Dialogue, JudgeQuestion, JudgeSaid, LoggedRun, LoggedTurn, Pause, PredictedStep};
+use super::{Abstention, Dialogue, JudgeQuestion, JudgeReply, LoggedRun, LoggedTurn, Pause, PredictedStep};
 use crate::score::public::whowhen_answer;
 
 /// The script's `max_tokens`.
 const LONGEST_ANSWER: u64 = 1024;
 
-fn asked(system: &str, user: String, longest_way: &str) -> JudgeQuestion {
+fn question(system: &str, user: String, longest_way: &str) -> JudgeQuestion {
     JudgeQuestion {
         system: system.to_owned(),
         user,
@@ -31,15 +31,15 @@ fn gold(run: &LoggedRun, start: &str) -> String {
 
 /// The log as the script shows it: no numbers.
 fn conversation(turns: &[LoggedTurn]) -> String {
-    turns.iter().map(|turn| format!("{}: {}", turn.speaker, turn.said)).collect::<Vec<_>>().join("\n")
+    turns.iter().map(|turn| format!("{}: {}", turn.speaker, turn.reply)).collect::<Vec<_>>().join("\n")
 }
 
 /// The script's answers are stripped; nothing, and no answer at all, end the file.
-fn words<'a>(said: &'a JudgeSaid, what: &str) -> Result<&'a str, Pause> {
+fn words<'a>(said: &'a JudgeReply, what: &str) -> Result<&'a str, Pause> {
     match said {
-        JudgeSaid::Words(words) if !words.trim().is_empty() => Ok(words.trim()),
-        JudgeSaid::Words(_) => Err(Pause::Abstain(Abstention::Unanswered(what.to_owned()))),
-        JudgeSaid::Nothing(why) => Err(Pause::Abstain(why.clone())),
+        JudgeReply::Words(words) if !words.trim().is_empty() => Ok(words.trim()),
+        JudgeReply::Words(_) => Err(Pause::Abstain(Abstention::Unanswered(what.to_owned()))),
+        JudgeReply::Nothing(why) => Err(Pause::Abstain(why.clone())),
     }
 }
 
@@ -62,7 +62,7 @@ fn scored(run: &LoggedRun, block: &str, reason: String) -> Result<PredictedStep,
 
 /// `all_at_once`.
 pub(super) fn all_at_once(run: &LoggedRun, dialogue: &mut Dialogue<'_>) -> Result<PredictedStep, Pause> {
-    let said = dialogue.hear(|| {
+    let said = dialogue.next_reply(|| {
         let user = format!(
             "You are an AI assistant tasked with analyzing a multi-agent conversation history when solving a real world \
              problem. The problem is:  {problem}\n{gold}Identify which agent made an error, at which step, and explain the \
@@ -75,7 +75,7 @@ pub(super) fn all_at_once(run: &LoggedRun, dialogue: &mut Dialogue<'_>) -> Resul
             run.turns.iter().filter(|turn| turn.speaker == *speaker).count()
         });
         let longest = format!("Agent Name: {}\n Step Number: 0\n", longest.unwrap_or_default());
-        asked("You are a helpful assistant skilled in analyzing conversations.", user, &longest)
+        question("You are a helpful assistant skilled in analyzing conversations.", user, &longest)
     })?;
     let said = words(said, "Failed to get prediction.")?;
     let reason = said.split_once("Reason for Mistake:").map(|(_, reason)| reason.trim().to_owned()).unwrap_or_default();
@@ -106,11 +106,11 @@ pub(super) fn step_by_step(
 ) -> Result<PredictedStep, Pause> {
     let mut history = String::new();
     for (idx, turn) in run.turns.iter().enumerate() {
-        let _ = writeln!(history, "Step {idx} - {}: {}", turn.speaker, turn.said);
+        let _ = writeln!(history, "Step {idx} - {}: {}", turn.speaker, turn.reply);
         if !which(turn) {
             continue;
         }
-        let said = dialogue.hear(|| {
+        let said = dialogue.next_reply(|| {
             let user = format!(
                 "You are an AI assistant tasked with evaluating the correctness of each step in an ongoing multi-agent \
                  conversation aimed at solving a real-world problem. The problem being addressed is: {problem}. {gold}Here \
@@ -124,7 +124,7 @@ pub(super) fn step_by_step(
                 gold = gold(run, "The Answer for the problem is: "),
                 speaker = turn.speaker,
             );
-            asked("You are a precise step-by-step conversation evaluator.", user, "1. No")
+            question("You are a precise step-by-step conversation evaluator.", user, "1. No")
         })?;
         let said = words(said, "Failed to get evaluation for this step.")?;
         // Anything else is a no.
@@ -142,9 +142,9 @@ pub(super) fn binary_search(run: &LoggedRun, dialogue: &mut Dialogue<'_>) -> Res
     let (mut start, mut end) = (0, run.turns.len().saturating_sub(1));
     while start < end {
         let middle = start + (end - start) / 2;
-        let said = dialogue.hear(|| {
+        let said = dialogue.next_reply(|| {
             let system = "You are an AI assistant specializing in localizing errors in conversation segments.";
-            asked(system, segment(run, (start, middle, end)), "upper half")
+            question(system, segment(run, (start, middle, end)), "upper half")
         })?;
         let said = words(said, "API call failed for the segment.")?.to_lowercase();
         let upper = if said.contains("upper half") {

@@ -52,7 +52,7 @@ pub(super) struct PlayDraws<'a> {
 }
 
 impl<'a> PlayDraws<'a> {
-    pub(super) fn of(random: &'a mut ChaCha8Rng) -> Self {
+    pub(super) fn new(random: &'a mut ChaCha8Rng) -> Self {
         let mut drawn = |range: Range| range.at(random.random());
         let (flips, made, noise, own) = (drawn(FLIPS), drawn(MADE), drawn(NOISE), drawn(OWN));
         let (pursued, narrowed, left_out, longer) = (drawn(PURSUED), drawn(NARROWED), drawn(LEFT_OUT), drawn(LONGER));

@@ -66,7 +66,7 @@ pub struct ForetoldSystem {
 }
 
 impl ForetoldSystem {
-    fn of(system: &str, runs: &SystemRuns, judged: f64) -> Self {
+    fn from_runs(system: &str, runs: &SystemRuns, judged: f64) -> Self {
         let chains = || runs.chains.iter();
         let each: Vec<f64> = chains().filter_map(|chain| chain.clean_calls(judged)).collect();
         let some = |value: f64| (!each.is_empty()).then_some(value);
@@ -140,7 +140,7 @@ impl Campaign {
             low,
             high,
             made,
-            systems: systems.map(|(system, runs)| ForetoldSystem::of(&system.name, runs, judged)).collect(),
+            systems: systems.map(|(system, runs)| ForetoldSystem::from_runs(&system.name, runs, judged)).collect(),
             measured: clean,
             calls: runs * clean.calls,
             input_tokens,

@@ -36,7 +36,7 @@ pub(super) struct FigurePart {
 
 impl MeasuredFigure {
     /// The figure that these parts amount to; `None` where there is nothing to measure.
-    pub(super) fn of(parts: impl Iterator<Item = FigurePart>, usual: f64) -> Option<Self> {
+    pub(super) fn from_parts(parts: impl Iterator<Item = FigurePart>, usual: f64) -> Option<Self> {
         let parts: Vec<FigurePart> = parts.filter(|part| part.of > 0.0).collect();
         let mean = parts.iter().map(|part| part.came).sum::<f64>() / parts.iter().map(|part| part.of).sum::<f64>();
         let count = real(parts.len() as u64);

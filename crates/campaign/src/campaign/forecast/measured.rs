@@ -84,11 +84,11 @@ impl ChainRuns {
                 self.flipped += u64::from(ended.class().is_none());
                 self.recorded += ended.prefix.calls;
             }
-            Ran::Again { .. } | Ran::Null { .. } | Ran::Sham { .. } | Ran::Without { .. } => self.proof.add(ended),
+            Ran::Again { .. } | Ran::Control { .. } | Ran::Sham { .. } | Ran::Without { .. } => self.proof.add(ended),
         }
         match (&ended.kind, ended.says()) {
-            (Ran::Null { .. }, ProofSample::Passed) => self.controls.0 += 1,
-            (Ran::Null { .. }, ProofSample::Failed) => self.controls.1 += 1,
+            (Ran::Control { .. }, ProofSample::Passed) => self.controls.0 += 1,
+            (Ran::Control { .. }, ProofSample::Failed) => self.controls.1 += 1,
             _ => {}
         }
     }

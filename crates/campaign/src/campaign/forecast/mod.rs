@@ -95,7 +95,7 @@ struct SystemFigures {
 }
 
 impl SystemFigures {
-    fn of(runs: &SystemRuns, campaign: &Campaign, planned: f64, judged: f64) -> Self {
+    fn from_runs(runs: &SystemRuns, campaign: &Campaign, planned: f64, judged: f64) -> Self {
         let clean = campaign.clean;
         let usual = if campaign.repeats_itself { USUAL_CHAIN } else { USUAL_PAIRED_CHAIN };
         let part = |came: f64, of: f64| FigurePart { came, of };
@@ -109,13 +109,16 @@ impl SystemFigures {
         let of_run = chains().map(|chain| part(chain.injected.calls(judged), real(chain.injected.runs) * each(chain)));
         let token = |tokens: fn(&Cost) -> u64| {
             let spent = chains().map(ChainRuns::spent);
-            MeasuredFigure::of(spent.map(|sum| part(real(tokens(&sum.cost)), real(sum.cost.calls))), USUAL_TOKENS)
+            MeasuredFigure::from_parts(
+                spent.map(|sum| part(real(tokens(&sum.cost)), real(sum.cost.calls))),
+                USUAL_TOKENS,
+            )
         };
         let clean_runs = chains().filter_map(|chain| Some(part(chain.clean_calls(judged)?, 1.0)));
         Self {
-            clean: MeasuredFigure::of(clean_runs, USUAL_CALLS),
-            chain: MeasuredFigure::of(of_chain, usual),
-            injected: MeasuredFigure::of(of_run, USUAL_RUN),
+            clean: MeasuredFigure::from_parts(clean_runs, USUAL_CALLS),
+            chain: MeasuredFigure::from_parts(of_chain, usual),
+            injected: MeasuredFigure::from_parts(of_run, USUAL_RUN),
             input: token(|cost| cost.input),
             output: token(|cost| cost.output),
             pico: token(|cost| cost.pico),
@@ -268,14 +271,14 @@ impl Campaign {
                 label,
                 judged,
                 elsewhere: measured.clean.calls + judged,
-                figures: SystemFigures::of(runs, self, planned, judged),
+                figures: SystemFigures::from_runs(runs, self, planned, judged),
             }
         });
         let systems: Vec<SystemForecast<'_>> = systems.collect();
         let made = measured.made(judged);
         let mut random = ChaCha8Rng::from_seed(blake3::derive_key("aegis forecast 1", &[]));
         let played = (0..PLAYED).map(|_| {
-            let mut draws = PlayDraws::of(&mut random);
+            let mut draws = PlayDraws::new(&mut random);
             systems.iter().fold(made, |sum, system| sum.plus(system.play(&mut draws)))
         });
         let played: Vec<PlayedCost> = played.collect();

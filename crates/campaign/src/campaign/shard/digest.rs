@@ -15,7 +15,7 @@ pub(in crate::campaign) struct CampaignDigest(BTreeMap<String, String>);
 impl CampaignDigest {
     /// The digest of a campaign before this upstream, with what its start says beside the file: the model that manipulators ask,
     /// and what is equal.
-    pub(in crate::campaign) fn of(
+    pub(in crate::campaign) fn compute(
         campaign: &Campaign,
         backend: &str,
         rewriting: &str,

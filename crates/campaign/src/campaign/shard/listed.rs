@@ -59,7 +59,7 @@ pub(super) struct HeldChain {
 
 impl<'a> ChainNames<'a> {
     /// The chains of a campaign with this digest.
-    pub(super) fn of(campaign: &'a Campaign, digest: &'a str) -> Self {
+    pub(super) fn new(campaign: &'a Campaign, digest: &'a str) -> Self {
         let chains = campaign.chains(&[]);
         let by_file = chains.iter().map(|chain| (conclusion::place(campaign, *chain), *chain)).collect();
         Self { campaign, digest, chains, by_file, by_clean_run: OnceCell::new() }
@@ -80,7 +80,7 @@ impl<'a> ChainNames<'a> {
             let Some(chain) = self.by_file.get(&format!("{CHAINS}/{file}.{ENDING}")) else { continue };
             let of_it = held.entry(*chain).or_default();
             of_it.named = true;
-            let Ok(head) = ConclusionHead::of(shard, self.campaign, self.digest, *chain) else { continue };
+            let Ok(head) = ConclusionHead::read_settled(shard, self.campaign, self.digest, *chain) else { continue };
             of_it.concluded = head.evidence.iter().all(|(run, _)| cells.contains(run));
             for (run, _) in head.evidence {
                 if cells.remove(&run) && !of_it.concluded {
@@ -111,7 +111,7 @@ impl<'a> ChainNames<'a> {
             run = match listed.get(run)? {
                 Ran::Clean { .. } => return None,
                 Ran::Injected { reference: of, .. }
-                | Ran::Null { reference: of, .. }
+                | Ran::Control { reference: of, .. }
                 | Ran::Sham { reference: of, .. }
                 | Ran::Again { of, .. }
                 | Ran::Without { of, .. } => of,

@@ -13,19 +13,19 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    gather::{ASIDE, GatheredCells, GivenShard, gather},
-    kept::KeptCampaign,
     manifest::{ShardManifest, shard_dirs},
+    merge_cells::{ASIDE, GivenShard, MergedCells, gather},
+    snapshot::CampaignSnapshot,
 };
 use crate::{
     campaign::{
         CampaignReport, Concluded, Progress,
         bench::CellBench,
-        chain::{Chain, HeardSystems},
+        chain::{Chain, SystemSilences},
         conclusion::Unbelieved,
         error::CampaignError,
         journal,
-        report_sums::ReportTold,
+        report_sums::ReportContext,
         state::{CHAINS, CampaignState, Earlier},
     },
     recording::RunFile,
@@ -62,7 +62,7 @@ pub struct Merged {
     pub chains: usize,
     /// What was brought together.
     #[serde(flatten)]
-    pub gathered: GatheredCells,
+    pub gathered: MergedCells,
     /// Chains of which nothing was made, as SYSTEM/TASK.
     pub missing: Vec<String>,
     /// Chains that were not made to their end.
@@ -91,7 +91,7 @@ impl Merged {
     /// A line: what was put together.
     pub fn line(&self) -> String {
         let Self { shards, chains, missing, unfinished, .. } = self;
-        let GatheredCells { cells, duplicated, differing } = self.gathered;
+        let MergedCells { cells, duplicated, differing } = self.gathered;
         let left = chains - missing.len() - unfinished.len();
         let mut line = format!("merge     {shards} shards   {cells} runs   {left} of {chains} chains whole");
         if duplicated > 0 {
@@ -134,8 +134,8 @@ pub async fn merge(
     let began = Instant::now();
     let (shards, locks) = equal(shard_dirs(&options.from)?)?;
     let Some(first) = shards.first() else { return Err(CampaignError::NoShard(PathBuf::new())) };
-    let kept = KeptCampaign::read(&first.dir)?;
-    let campaign = Arc::new(kept.campaign().map_err(CampaignError::Kept)?);
+    let kept = CampaignSnapshot::read(&first.dir)?;
+    let campaign = Arc::new(kept.campaign().map_err(CampaignError::Snapshot)?);
     if options.overwrite {
         clear(&options.out)?;
     }
@@ -157,7 +157,7 @@ pub async fn merge(
     }
     let mut of_all = bench.of_all();
     of_all.missing_chains = merged.missing.len() + merged.unfinished.len();
-    let told = ReportTold { backend: &first.manifest.backend, began };
+    let told = ReportContext { backend: &first.manifest.backend, began };
     let done = bench.write_all(&chains, of_all, told, progress)?;
     if options.page {
         bench.write_page()?;
@@ -174,7 +174,7 @@ impl Merged {
         progress: &dyn Progress,
     ) -> Result<(), CampaignError> {
         let campaign = &bench.context.campaign;
-        let mut heard = HeardSystems::default();
+        let mut heard = SystemSilences::default();
         let mut open: BTreeMap<usize, NotWhole> = BTreeMap::new();
         let mut refuted: BTreeSet<usize> = BTreeSet::new();
         bench

@@ -8,7 +8,7 @@ use crate::campaign::{chain::Chain, definition::Campaign};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardPart {
     index: u64,
-    of: u64,
+    total: u64,
 }
 
 /// Why something names no part.
@@ -40,7 +40,7 @@ pub enum PartError {
 
 impl ShardPart {
     /// All of it.
-    pub const WHOLE: Self = Self { index: 0, of: 1 };
+    pub const WHOLE: Self = Self { index: 0, total: 1 };
 
     /// What engines call the number of a task of an array, in the order in which it is looked for.
     pub const VARIABLES: [&'static str; 5] =
@@ -48,7 +48,7 @@ impl ShardPart {
 
     /// The part of this number, 0-based, of so many.
     pub fn new(index: u64, of: u64) -> Option<Self> {
-        (index < of).then_some(Self { index, of })
+        (index < of).then_some(Self { index, total: of })
     }
 
     /// Its number, 0-based.
@@ -57,8 +57,8 @@ impl ShardPart {
     }
 
     /// How many parts there are.
-    pub fn of(self) -> u64 {
-        self.of
+    pub fn total(self) -> u64 {
+        self.total
     }
 
     /// The part that an engine's variables name. Nothing found is an error, never everything.
@@ -98,12 +98,12 @@ impl ShardPart {
 
     /// This part of an amount: the parts of all numbers together are the amount.
     pub fn share(self, whole: u64) -> u64 {
-        whole / self.of + u64::from(self.index < whole % self.of)
+        whole / self.total + u64::from(self.index < whole % self.total)
     }
 
     /// The directory of its state, below that of the campaign.
     pub fn directory(self) -> String {
-        format!("shard-{}-of-{}", self.index, self.of)
+        format!("shard-{}-of-{}", self.index, self.total)
     }
 
     /// The chains of this part, in the order of the data. Each is in one part; parts differ in number by one at most. Which
@@ -115,7 +115,7 @@ impl ShardPart {
         }
         let mut drawn: Vec<([u8; 32], usize)> = all.iter().map(|chain| key(campaign, *chain)).zip(0..).collect();
         drawn.sort_unstable();
-        let mine = (0..self.of).cycle().zip(drawn).filter(|(turn, _)| *turn == self.index);
+        let mine = (0..self.total).cycle().zip(drawn).filter(|(turn, _)| *turn == self.index);
         let mut places: Vec<usize> = mine.map(|(_, (_, place))| place).collect();
         places.sort_unstable();
         places.into_iter().filter_map(|place| all.get(place).copied()).collect()
@@ -147,7 +147,7 @@ impl FromStr for ShardPart {
 
 impl fmt::Display for ShardPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.index, self.of)
+        write!(formatter, "{}/{}", self.index, self.total)
     }
 }
 

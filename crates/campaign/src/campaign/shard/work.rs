@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::{
     digest::CampaignDigest,
-    kept::KeptCampaign,
     manifest::{FILE, ShardManifest},
     part::ShardPart,
+    snapshot::CampaignSnapshot,
 };
 use crate::{
     budget::Cost,
     campaign::{
         Progress,
         bench::CellBench,
-        chain::HeardSystems,
+        chain::SystemSilences,
         conclusion::ChainFacts,
         definition::Campaign,
         error::CampaignError,
@@ -30,7 +30,7 @@ pub struct ShardOptions {
     /// Its part.
     pub part: ShardPart,
     /// The campaign as text, to be kept beside what is made of it.
-    pub kept: KeptCampaign,
+    pub snapshot: CampaignSnapshot,
 }
 
 /// What came of a part.
@@ -97,7 +97,7 @@ pub async fn run_shard(
     shard: ShardOptions,
     progress: &dyn Progress,
 ) -> Result<ShardEnd, CampaignError> {
-    let ShardOptions { part, kept } = shard;
+    let ShardOptions { part, snapshot: kept } = shard;
     let backend = backend(&proxies);
     let state = CampaignState::open(&options.out, options.earlier)?;
     let chains = part.chains(&campaign);
@@ -107,9 +107,9 @@ pub async fn run_shard(
     let manifest = ShardManifest {
         format: ShardManifest::FORMAT,
         index: part.index(),
-        of: part.of(),
+        of: part.total(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        digest: CampaignDigest::of(&campaign, &backend, &options.rewriting, &options.equality),
+        digest: CampaignDigest::compute(&campaign, &backend, &options.rewriting, &options.equality),
         backend,
         chains: chains.len(),
     };
@@ -119,7 +119,7 @@ pub async fn run_shard(
     campaign.forget_tasks_but(&chains.iter().map(|chain| chain.task).collect());
     let campaign = Arc::new(campaign);
     let bench = CellBench::served(&campaign, proxies, options, state, (part, manifest.digest.hash())).await?;
-    let mut heard = HeardSystems::default();
+    let mut heard = SystemSilences::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
             if let Some(chain) = chains.get(number) {
@@ -131,7 +131,7 @@ pub async fn run_shard(
     heard.refuse_silence(&campaign)?;
     let mut ended = ShardEnd { chains: chains.len(), ..ShardEnd::default() };
     for chain in &chains {
-        ended.add(&bench.kept(*chain)?);
+        ended.add(&bench.read_facts(*chain)?);
     }
     ended.spent = bench.context.meter.spent();
     ended.exhausted = bench.context.meter.is_exhausted();

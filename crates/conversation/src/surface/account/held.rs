@@ -36,7 +36,7 @@ struct HeldText<'v> {
 
 impl<'v> HeldTexts<'v> {
     /// Those of a reply. In a stream pieces name an answer by its index, in a whole reply by its place.
-    pub(super) fn of(view: &'v Reply, is_stream: bool) -> Self {
+    pub(super) fn from_reply(view: &'v Reply, is_stream: bool) -> Self {
         let mut answers = HashMap::with_capacity(view.answers.len());
         for (place, answer) in (0..).zip(&view.answers) {
             answers.entry(if is_stream { answer.index } else { place }).or_insert(answer);
@@ -47,7 +47,7 @@ impl<'v> HeldTexts<'v> {
     /// Whether the view holds what a piece says.
     pub(super) fn hold(&mut self, of: &PieceOf, said: &str) -> bool {
         let Some(answer) = self.answers.get(&of.answer) else { return false };
-        let held = self.texts.entry(of.answer).or_insert_with(|| HeldAnswer::of(answer));
+        let held = self.texts.entry(of.answer).or_insert_with(|| HeldAnswer::from_answer(answer));
         match of.kind {
             ReadKind::Text => held.lines.holds(said) || held.parts.holds(said),
             ReadKind::Id => held.ids.contains(said),
@@ -58,7 +58,7 @@ impl<'v> HeldTexts<'v> {
 }
 
 impl<'v> HeldAnswer<'v> {
-    fn of(answer: &'v Answer) -> Self {
+    fn from_answer(answer: &'v Answer) -> Self {
         let parts = || answer.message.parts.iter().filter_map(Part::as_text);
         let calls = &answer.message.tool_calls;
         let in_calls = |text: fn(&ToolCall) -> &str| HeldText::joined(calls.iter().map(text), "");

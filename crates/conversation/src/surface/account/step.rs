@@ -162,7 +162,7 @@ fn is_none(count: &u64) -> bool {
 
 impl RunAccount {
     /// The account of steps.
-    pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
+    pub fn from_steps<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
         let mut account = Self::default();
         steps.into_iter().for_each(|step| account.add(&of_step(step)));
         account

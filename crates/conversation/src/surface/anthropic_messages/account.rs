@@ -169,21 +169,21 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
         }
     }
     if let Some((path, system)) = inner("", root, "system") {
-        account.within(&system, |account| asked_blocks(&path, &system, account));
+        account.within(&system, |account| request_blocks(&path, &system, account));
     }
     let Some((path, messages)) = inner("", root, "messages") else { return };
     for (path, message) in elements(&path, &messages) {
         account.within(&message, |account| {
             account.strict(&path, &message, MESSAGE);
             if let Some((path, content)) = inner(&path, &message, "content") {
-                asked_blocks(&path, &content, account);
+                request_blocks(&path, &content, account);
             }
         });
     }
 }
 
 /// The content of a message of a request.
-fn asked_blocks(path: &str, content: &Node<'_>, account: &mut ReadAccount) {
+fn request_blocks(path: &str, content: &Node<'_>, account: &mut ReadAccount) {
     if !content.is_array() && content.string().is_none() {
         account.unless_silent(path, UnplacedKind::Value, content);
     }
@@ -194,7 +194,7 @@ fn asked_blocks(path: &str, content: &Node<'_>, account: &mut ReadAccount) {
             "tool_result" => {
                 account.strict(&path, &block, RESULT_BLOCK);
                 if let Some((path, content)) = inner(&path, &block, "content") {
-                    asked_blocks(&path, &content, account);
+                    request_blocks(&path, &content, account);
                 }
             }
             known if SILENT_BLOCKS.contains(&known) => {}

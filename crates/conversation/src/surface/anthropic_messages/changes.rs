@@ -39,7 +39,7 @@ pub(super) struct MessageChanges {
 }
 
 /// Compares two views of the answer that these blocks make.
-pub(super) fn of(blocks: &[Block], old: &Answer, new: &Answer) -> MessageChanges {
+pub(super) fn compare(blocks: &[Block], old: &Answer, new: &Answer) -> MessageChanges {
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
     let (mut calls, placed) = (0, fields::by_origin(&new.message.tool_calls));
     let mut changes = MessageChanges::default();
@@ -58,7 +58,7 @@ pub(super) fn of(blocks: &[Block], old: &Answer, new: &Answer) -> MessageChanges
     }
     let text: String = new.message.parts.iter().filter_map(Part::as_text).collect();
     if !text.is_empty() && !old.message.parts.iter().any(|part| part.as_text().is_some()) {
-        changes.added.push(compose::said(&text));
+        changes.added.push(compose::text_block(&text));
     }
     let fresh = new.message.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
     changes.added.extend(fresh.map(compose::called));
@@ -76,7 +76,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
         return Err(no_place("the message has no answer"));
     };
-    let changes = of(&block::blocks(&content), old, new);
+    let changes = compare(&block::blocks(&content), old, new);
     let (mut splices, mut elements) = (Splices::default(), Vec::new());
     if content.string().is_some() {
         // Blocks have no place in a text.
@@ -99,7 +99,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
             BlockChange::Call(call) => edit_call(node, call, &mut inside)?,
             BlockChange::Drop => continue,
         }
-        elements.push(Element::kept(at, inside));
+        elements.push(Element::retained(at, inside));
     }
     elements.extend(changes.added.iter().map(|block| Element::made(block.to_string())));
     elements::write(source, &content, &elements, &mut splices);

@@ -82,12 +82,12 @@ fn stop_reason(answer: Option<&Answer>) -> Option<&str> {
 /// The blocks of an answer: its text, then its calls.
 fn blocks(answer: &Answer) -> Vec<Value> {
     let text = answer.message.text();
-    let said = (!text.is_empty()).then(|| said(&text));
+    let said = (!text.is_empty()).then(|| text_block(&text));
     said.into_iter().chain(answer.message.tool_calls.iter().map(called)).collect()
 }
 
 /// A text block.
-pub(super) fn said(text: &str) -> Value {
+pub(super) fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 

@@ -211,11 +211,11 @@ fn edited(range: Range<usize>, nodes: &[Node<'_>], old: &Message, new: &Message)
                 None => {}
             },
         }
-        elements.push(Element::kept(at, splices));
+        elements.push(Element::retained(at, splices));
     }
     let said = new.text();
     if !said.is_empty() && !old.parts.iter().any(|part| part.as_text().is_some()) && old.answers_call.is_none() {
-        elements.push(Element::made(compose::said(&said).to_string()));
+        elements.push(Element::made(compose::text_block(&said).to_string()));
     }
     let fresh = new.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
     elements.extend(fresh.map(|call| Element::made(compose::called(call).to_string())));
@@ -240,7 +240,7 @@ fn make(message: &Message) -> Vec<Value> {
     }
     let opaque = !message.parts.is_empty() && !message.parts.iter().any(|part| matches!(part, Part::Text(_)));
     let said = !opaque && (!text.is_empty() || message.tool_calls.is_empty());
-    said.then(|| compose::said(&text)).into_iter().chain(message.tool_calls.iter().map(compose::called)).collect()
+    said.then(|| compose::text_block(&text)).into_iter().chain(message.tool_calls.iter().map(compose::called)).collect()
 }
 
 impl EditedEntry {
@@ -266,7 +266,7 @@ impl EditedEntry {
             }
             _ => {}
         }
-        Element::kept(origin, splices)
+        Element::retained(origin, splices)
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
         return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
     };
-    let changes = changes::of(&events.blocks(), old, new);
+    let changes = changes::compare(&events.blocks(), old, new);
     let mut rewrite = MessageRewrite { events: &events, splices: Splices::default() };
     rewrite.blocks(&changes);
     rewrite.end(&changes);

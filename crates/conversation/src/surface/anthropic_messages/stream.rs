@@ -54,7 +54,7 @@ pub(super) struct MessageEvents<'a> {
     /// The block that each index stands for: some gateways give every block the same.
     open: BTreeMap<u64, u64>,
     /// The numbers of the events that name each index.
-    about: HashMap<u64, Vec<usize>>,
+    by_index: HashMap<u64, Vec<usize>>,
     reply: Reply,
     stop_reason: Option<Piece>,
     usage: Option<Usage>,
@@ -80,7 +80,7 @@ pub(super) fn take_apart(source: &str) -> Result<MessageEvents<'_>, SurfaceError
         seen |= events.take(&kind, &members);
         let index = member(&members, "index").and_then(|node| Some((node.value()?, node)));
         if let Some((index, _)) = index {
-            events.about.entry(index).or_default().push(events.frames.len());
+            events.by_index.entry(index).or_default().push(events.frames.len());
         }
         events.frames.push(MessageFrame { span: event.span, kind, index, delta: member(&members, "delta") });
     }
@@ -130,7 +130,7 @@ impl<'a> MessageEvents<'a> {
 
     /// The events that name an index.
     pub(super) fn frames_of(&self, index: u64) -> impl Iterator<Item = &MessageFrame<'a>> {
-        let numbers = self.about.get(&index).map(Vec::as_slice).unwrap_or_default();
+        let numbers = self.by_index.get(&index).map(Vec::as_slice).unwrap_or_default();
         numbers.iter().filter_map(|number| self.frames.get(*number))
     }
 

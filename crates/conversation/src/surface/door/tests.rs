@@ -24,7 +24,7 @@ fn what_is_packed_is_unpacked_and_packed_again() {
         let packed = packed(&text, encoding);
         assert_eq!(&*plain(&packed), &text[..], "{encoding:?}");
         for stated in [encoding, None, Some("x-unknown")] {
-            let unpacked = UnpackedBody::of(&packed, stated);
+            let unpacked = UnpackedBody::unpack(&packed, stated);
             assert_eq!((&unpacked.plain, &unpacked.refused), (&text, &None), "{encoding:?} stated as {stated:?}");
             assert_eq!(unpacked.packed(&text).as_ref(), Ok(&packed), "{encoding:?} stated as {stated:?}");
         }
@@ -32,12 +32,12 @@ fn what_is_packed_is_unpacked_and_packed_again() {
     let mut raw = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     raw.write_all(&text).expect("in memory");
     let raw = Bytes::from(raw.finish().expect("in memory"));
-    assert_eq!(UnpackedBody::of(&raw, Some("deflate")).plain, text, "without the frame of zlib");
+    assert_eq!(UnpackedBody::unpack(&raw, Some("deflate")).plain, text, "without the frame of zlib");
     assert_eq!(&*plain(&raw), &text[..], "without the frame of zlib");
-    assert_eq!(UnpackedBody::of(&text, Some("gzip")).plain, text, "taken off before");
+    assert_eq!(UnpackedBody::unpack(&text, Some("gzip")).plain, text, "taken off before");
     let damaged = Bytes::from_static(b"\x1f\x8bx");
     for encoding in [None, Some("gzip"), Some("rot13")] {
-        let unpacked = UnpackedBody::of(&damaged, encoding);
+        let unpacked = UnpackedBody::unpack(&damaged, encoding);
         assert!(unpacked.refused.is_some() && unpacked.plain == damaged, "{encoding:?}");
     }
 }
@@ -48,7 +48,7 @@ fn a_bomb_is_not_unpacked() {
     // A file of many members is one body.
     let bomb = Bytes::from(member.repeat(3));
     assert!(bomb.len() < 1 << 20, "a small body");
-    assert!(UnpackedBody::of(&bomb, Some("gzip")).refused.is_some());
+    assert!(UnpackedBody::unpack(&bomb, Some("gzip")).refused.is_some());
     assert_eq!(&*plain(&bomb), &bomb[..], "given back as it is");
 }
 

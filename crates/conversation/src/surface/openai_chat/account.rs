@@ -123,7 +123,7 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     }
     let Some((path, messages)) = inner("", root, "messages") else { return };
     for (path, said) in elements(&path, &messages) {
-        account.within(&said, |account| asked(&path, &said, account));
+        account.within(&said, |account| request_message(&path, &said, account));
     }
 }
 
@@ -198,7 +198,7 @@ fn parts(path: &str, of: impl Fn(&str) -> PieceOf, content: &Node<'_>, account: 
 }
 
 /// A message of a request.
-fn asked(path: &str, said: &Node<'_>, account: &mut ReadAccount) {
+fn request_message(path: &str, said: &Node<'_>, account: &mut ReadAccount) {
     account.strict(path, said, MESSAGE);
     if let Some((path, content)) = inner(path, said, "content") {
         if !content.is_array() && content.string().is_none() {

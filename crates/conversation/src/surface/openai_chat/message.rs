@@ -11,7 +11,7 @@ use crate::surface::{
 
 /// Reads the message that the text begins with; what is none has no words. Gives what follows it.
 pub(super) fn read(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
-    hear(text, origin).or_else(|| Some((silent(origin), scan::skip(text)?.1)))
+    read_next(text, origin).or_else(|| Some((silent(origin), scan::skip(text)?.1)))
 }
 
 fn silent(origin: usize) -> Message {
@@ -19,7 +19,7 @@ fn silent(origin: usize) -> Message {
 }
 
 /// Reads the message that the text begins with, in one pass; gives what follows it. The last of equal keys counts.
-pub(super) fn hear(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
+pub(super) fn read_next(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
     let mut message = silent(origin);
     let owned = |value| scan::string(value).map(Cow::into_owned);
     let after = scan::object(text, |key, rest| {
@@ -27,7 +27,7 @@ pub(super) fn hear(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
         match key.as_ref() {
             b"role" => message.role = role(scan::string(value).as_deref()),
             b"name" => message.name = owned(value),
-            b"content" => message.parts = said(value),
+            b"content" => message.parts = content_parts(value),
             b"tool_calls" => {
                 message.tool_calls = Node::parse(value).map(|calls| tool_calls(&calls)).unwrap_or_default();
             }
@@ -40,7 +40,7 @@ pub(super) fn hear(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
 }
 
 /// The parts of a `content`.
-fn said(content: &[u8]) -> Vec<Part> {
+fn content_parts(content: &[u8]) -> Vec<Part> {
     match scan::string(content) {
         Some(text) => vec![Part::Text(text.into_owned())],
         None => Node::parse(content).map(|content| parts(&content)).unwrap_or_default(),

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use super::{
     Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    fields, finish, logprobs, said_error,
+    fields, finish, logprobs, provider_error,
     splice::Node,
 };
 use crate::trajectory::Usage;
@@ -132,8 +132,8 @@ impl Surface for OpenaiChat {
         &["choices"]
     }
 
-    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
-        said_error::of(json, self.answer_members()).or_else(|| said_error::of_choices(json))
+    fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        provider_error::find(json, self.answer_members()).or_else(|| provider_error::find_in_choices(json))
     }
 
     fn is_plainly_finished(&self, body: &[u8], _streamed: bool) -> bool {
@@ -145,7 +145,7 @@ impl Surface for OpenaiChat {
     }
 
     fn ask_logprobs(&self, body: &[u8]) -> Option<Bytes> {
-        logprobs::asked(body, &[("logprobs", "true")], &["logprobs", "top_logprobs"])
+        logprobs::add_request(body, &[("logprobs", "true")], &["logprobs", "top_logprobs"])
     }
 
     fn drop_logprobs(&self, json: &[u8]) -> Option<Bytes> {

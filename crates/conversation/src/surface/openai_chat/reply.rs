@@ -149,7 +149,7 @@ fn answer<'a>(text: &'a [u8], answers: &mut Vec<Answer>) -> Option<&'a [u8]> {
     };
     let member = |key: scan::Key<'a>, rest: &'a [u8]| {
         if *key == *b"message" && rest.starts_with(b"{") {
-            let (message, after) = message::hear(rest, 0)?;
+            let (message, after) = message::read_next(rest, 0)?;
             answer.message = message;
             return Some(after);
         }

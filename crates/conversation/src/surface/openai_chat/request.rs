@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::message;
 use crate::surface::{
-    Conversation, Message, Outline, RequiredFormat, Role, SaidMessage, Sampling, SurfaceError, Tool, ToolChoice,
+    Conversation, LazyMessage, Message, Outline, RequiredFormat, Role, Sampling, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, owned, unreadable},
-    said::text_of,
+    message::text_of,
     scan,
     splice::{Listed, Member, Node, Splices, encode_string, member},
 };
@@ -21,8 +21,8 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
     let mut heard = None;
     scan::object(body, |key, rest| {
         if *key == *b"messages" && rest.starts_with(b"[") {
-            let mut messages = Outline { said: Vec::with_capacity(16), ..Outline::default() };
-            let after = scan::array(rest, |message| hear(message, &mut messages));
+            let mut messages = Outline { messages: Vec::with_capacity(16), ..Outline::default() };
+            let after = scan::array(rest, |message| outline_next(message, &mut messages));
             heard = after.map(|_| messages);
             return after;
         }
@@ -45,12 +45,12 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
         return Err(unreadable(EXPECTED, "the object does not end"));
     }
     let heard = heard.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
-    let Outline { prompts, names, said, quotes, .. } = heard;
-    Ok(Outline { prompts, names, said, quotes, ..outline })
+    let Outline { prompts, names, messages: said, quotes, .. } = heard;
+    Ok(Outline { prompts, names, messages: said, quotes, ..outline })
 }
 
 /// Takes the message that the text begins with into the outline; gives what follows it.
-fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
+fn outline_next<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
     let (mut role, mut name, mut answers, mut content, mut calls) = (Role::Other, None, None, None, None);
     let member = |key: scan::Key<'a>, rest: &'a [u8]| {
         let (value, after) = scan::skip(rest)?;
@@ -72,7 +72,7 @@ fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
         outline.prompts.push(content.map(text_of).unwrap_or_default());
         outline.names.extend(name.clone());
     }
-    outline.said.push(SaidMessage::raw(role, name, answers, content, calls));
+    outline.messages.push(LazyMessage::raw(role, name, answers, content, calls));
     after
 }
 

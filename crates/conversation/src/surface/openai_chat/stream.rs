@@ -142,7 +142,7 @@ impl<'a> ChoiceTrack<'a> {
         let Some(delta) = member(&members, "delta") else { return };
         let inside = delta.members();
         if let Some(content) = member(&inside, "content") {
-            self.content.extend(said(&content));
+            self.content.extend(delta_text(&content));
         }
         let elements = member(&inside, "tool_calls").map(|c| c.elements()).unwrap_or_default();
         let mut calls = Vec::with_capacity(elements.len());
@@ -286,7 +286,7 @@ impl<'a> ChoiceTrack<'a> {
             for (position, call) in elements.iter().enumerate() {
                 let Some(origin) = delta.calls.get(position).copied() else { continue };
                 let Some(place) = place_of(origin) else { continue };
-                kept.push(KeptCall { position, origin, place, node: *call });
+                kept.push(RetainedCall { position, origin, place, node: *call });
             }
             let mut origins: Vec<_> = kept.iter().map(|call| Some(call.position)).collect();
             let tail: &[_] = if Some(frame) == last { &added } else { &[] };
@@ -336,7 +336,7 @@ impl CallTrack {
 }
 
 /// An element of a frame's `tool_calls` that stays.
-struct KeptCall<'a> {
+struct RetainedCall<'a> {
     /// Its place in the frame.
     position: usize,
     /// The number of its call before the edit.
@@ -347,7 +347,7 @@ struct KeptCall<'a> {
 }
 
 /// The text of a delta's content: a string, or the text parts of a list. Thinking in such a list is no answer.
-fn said(content: &Node<'_>) -> Vec<Piece> {
+fn delta_text(content: &Node<'_>) -> Vec<Piece> {
     if let Some(text) = piece(content) {
         return vec![text];
     }

@@ -30,18 +30,18 @@ struct TextTrack<'a> {
 
 /// A reply, taken apart.
 #[derive(Debug, Default)]
-struct SaidReply<'a> {
+struct ParsedReply<'a> {
     reply: Reply,
     tracks: BTreeMap<u32, TextTrack<'a>>,
     seen: bool,
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    take_whole(fields::source(body, EXPECTED)?).map(SaidReply::reply)
+    take_whole(fields::source(body, EXPECTED)?).map(ParsedReply::reply)
 }
 
 pub(super) fn read_stream(body: &[u8]) -> Result<Reply, SurfaceError> {
-    take_frames(&sse::single_lines(fields::source(body, EXPECTED_STREAM)?)).map(SaidReply::reply)
+    take_frames(&sse::single_lines(fields::source(body, EXPECTED_STREAM)?)).map(ParsedReply::reply)
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
@@ -55,21 +55,21 @@ pub(super) fn write_stream(body: &[u8], before: &Reply, after: &Reply) -> Result
     said.write(before, after).map(|splices| splices.apply(body))
 }
 
-fn take_whole(source: &str) -> Result<SaidReply<'_>, SurfaceError> {
-    let mut said = SaidReply::default();
+fn take_whole(source: &str) -> Result<ParsedReply<'_>, SurfaceError> {
+    let mut said = ParsedReply::default();
     said.take(&Node::parse_at(source, 0..source.len()).map_err(|detail| unreadable(EXPECTED, detail))?);
     if said.seen { Ok(said) } else { Err(unreadable(EXPECTED, "`choices` is missing or is no list")) }
 }
 
-fn take_frames(source: &str) -> Result<SaidReply<'_>, SurfaceError> {
-    let mut said = SaidReply::default();
+fn take_frames(source: &str) -> Result<ParsedReply<'_>, SurfaceError> {
+    let mut said = ParsedReply::default();
     for (_, span) in sse::objects(source) {
         said.take(&Node::parse_at(source, span).map_err(|detail| unreadable(EXPECTED_STREAM, detail))?);
     }
     if said.seen { Ok(said) } else { Err(unreadable(EXPECTED_STREAM, "no frame has `choices`")) }
 }
 
-impl<'a> SaidReply<'a> {
+impl<'a> ParsedReply<'a> {
     fn take(&mut self, root: &Node<'a>) {
         let members = root.members();
         let Some(choices) = member(&members, "choices").filter(Node::is_array) else { return };

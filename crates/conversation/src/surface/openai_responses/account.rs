@@ -72,7 +72,7 @@ pub(super) fn whole(path: &str, root: &Node<'_>, account: &mut ReadAccount) {
     }
     let Some((path, output)) = inner(path, root, "output") else { return };
     for (path, item) in elements(&path, &output) {
-        said_item(&path, &item, account);
+        reply_item(&path, &item, account);
     }
 }
 
@@ -103,13 +103,13 @@ pub(super) fn event(root: &Node<'_>, account: &mut ReadAccount) {
         }
         "response.output_item.added" | "response.output_item.done" => {
             if let Some((path, item)) = inner(&kind, root, "item") {
-                said_item(&path, &item, account);
+                reply_item(&path, &item, account);
             }
             &["item"]
         }
         "response.content_part.added" | "response.content_part.done" => {
             if let Some((path, part)) = inner(&kind, root, "part") {
-                said_part(&path, &part, account);
+                reply_part(&path, &part, account);
             }
             &["part"]
         }
@@ -140,7 +140,7 @@ pub(super) fn event(root: &Node<'_>, account: &mut ReadAccount) {
 }
 
 /// An item of a reply.
-fn said_item(path: &str, node: &Node<'_>, account: &mut ReadAccount) {
+fn reply_item(path: &str, node: &Node<'_>, account: &mut ReadAccount) {
     let members = node.members();
     let kind = fields::string(&members, "type");
     match kind.as_deref() {
@@ -152,7 +152,7 @@ fn said_item(path: &str, node: &Node<'_>, account: &mut ReadAccount) {
                 return account.reads(&path, of, &content);
             }
             for (path, part) in elements(&path, &content) {
-                said_part(&path, &part, account);
+                reply_part(&path, &part, account);
             }
         }
         Some(kind) if item::is_call(kind) => {
@@ -173,7 +173,7 @@ fn said_item(path: &str, node: &Node<'_>, account: &mut ReadAccount) {
 }
 
 /// A content part of a reply.
-fn said_part(path: &str, part: &Node<'_>, account: &mut ReadAccount) {
+fn reply_part(path: &str, part: &Node<'_>, account: &mut ReadAccount) {
     match part.get("type").and_then(|kind| kind.string()).as_deref() {
         None | Some("output_text" | "text" | "input_text") => {
             account.strict(path, part, TEXT_PART);
@@ -199,29 +199,29 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     }
     let Some((path, input)) = inner("", root, "input") else { return };
     for (path, item) in elements(&path, &input) {
-        account.within(&item, |account| asked(&path, &item, account));
+        account.within(&item, |account| request_item(&path, &item, account));
     }
 }
 
 /// An item of a request.
-fn asked(path: &str, node: &Node<'_>, account: &mut ReadAccount) {
+fn request_item(path: &str, node: &Node<'_>, account: &mut ReadAccount) {
     let kind = node.get("type").and_then(|kind| kind.string());
     match kind.as_deref() {
         None | Some("message") => {
             account.strict(path, node, MESSAGE);
-            asked_parts(path, node, "content", account);
+            request_parts(path, node, "content", account);
         }
         Some(kind) if item::is_call(kind) => account.strict(path, node, CALL),
         Some("function_call_output" | "custom_tool_call_output") => {
             account.strict(path, node, RESULT);
-            asked_parts(path, node, "output", account);
+            request_parts(path, node, "output", account);
         }
         Some(kind) if SILENT_ITEMS.contains(&kind) => {}
         Some(_) => account.unless_silent(path, UnplacedKind::Part, node),
     }
 }
 
-fn asked_parts(path: &str, node: &Node<'_>, key: &str, account: &mut ReadAccount) {
+fn request_parts(path: &str, node: &Node<'_>, key: &str, account: &mut ReadAccount) {
     let Some((path, content)) = inner(path, node, key) else { return };
     if !content.is_array() && content.string().is_none() {
         account.unless_silent(&path, UnplacedKind::Value, &content);

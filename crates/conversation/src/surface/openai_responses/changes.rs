@@ -38,7 +38,7 @@ pub(super) enum ResponseEnd {
 }
 
 impl ResponseEnd {
-    fn of(finish: Option<&str>) -> Self {
+    fn from_finish(finish: Option<&str>) -> Self {
         match finish {
             Some(Answer::CUT) => ResponseEnd::Incomplete("max_output_tokens".to_owned()),
             Some(reason @ "content_filter") => ResponseEnd::Incomplete(reason.to_owned()),
@@ -57,7 +57,7 @@ impl ResponseEnd {
 
 /// Compares two views of the answer that these items make. `reply` is the old view: new ids are made from its id, and where it is
 /// narrowed to one agent of a team, the items of the others stay.
-pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, reply: &Reply) -> ResponseChanges {
+pub(super) fn compare(items: &[Item], old: &Answer, new: &Answer, reply: &Reply) -> ResponseChanges {
     let speaker = reply.speaker.as_deref();
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
     let (mut calls, placed) = (0, fields::by_origin(&new.message.tool_calls));
@@ -86,7 +86,7 @@ pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, reply: &Reply) -> R
     }
     let speechless = !old.message.parts.iter().any(|part| part.as_text().is_some());
     if speechless && !changes.text.is_empty() {
-        changes.added.push(compose::said(&made_id(&reply.id), &changes.text, "completed"));
+        changes.added.push(compose::message_item(&made_id(&reply.id), &changes.text, "completed"));
     }
     let fresh = new.message.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
     changes.added.extend(fresh.map(compose::called));
@@ -113,8 +113,8 @@ fn made_id(response: &str) -> String {
 
 impl ResponseChanges {
     fn end_as(&mut self, items: &[Item], old: &Answer, new: &Answer, speaker: Option<&str>) {
-        let end = ResponseEnd::of(new.finish_reason.as_deref());
-        if new.finish_reason.is_none() || end == ResponseEnd::of(old.finish_reason.as_deref()) {
+        let end = ResponseEnd::from_finish(new.finish_reason.as_deref());
+        if new.finish_reason.is_none() || end == ResponseEnd::from_finish(old.finish_reason.as_deref()) {
             return;
         }
         let is_own = |item: &Item| speaker.is_none_or(|speaker| item.is_of(speaker));
@@ -174,7 +174,7 @@ impl ResponseChanges {
         let kept = nodes.iter().zip(&self.items).enumerate().filter_map(|(at, (node, edit))| {
             let mut splices = Splices::default();
             item::edit(node, edit.as_ref()?, &mut splices);
-            Some(Element::kept(at, splices))
+            Some(Element::retained(at, splices))
         });
         kept.chain(self.added.iter().map(|item| Element::made(item.to_string()))).collect()
     }

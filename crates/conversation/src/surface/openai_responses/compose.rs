@@ -10,7 +10,7 @@ pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
 }
 
 /// A response that is being made in the background: without what it says.
-pub(super) fn unmade(reply: &Reply, created: u64, status: &str) -> Bytes {
+pub(super) fn unfinished(reply: &Reply, created: u64, status: &str) -> Bytes {
     let mut object = response(reply, created, None);
     if let Some(object) = object.as_object_mut() {
         object.insert("status".to_owned(), status.into());
@@ -140,14 +140,14 @@ fn output(reply: &Reply) -> Vec<Value> {
     let mut items = Vec::new();
     if calls.is_empty() || !answer.message.parts.is_empty() {
         let status = if answer.finish_reason.as_deref() == Some(Answer::CUT) { "incomplete" } else { "completed" };
-        items.push(said(&format!("msg_{}", serial(reply)), &answer.message.text(), status));
+        items.push(message_item(&format!("msg_{}", serial(reply)), &answer.message.text(), status));
     }
     items.extend(calls.iter().map(called));
     items
 }
 
 /// A message item.
-pub(super) fn said(id: &str, text: &str, status: &str) -> Value {
+pub(super) fn message_item(id: &str, text: &str, status: &str) -> Value {
     let part = json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
     json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": [part]})
 }

@@ -134,13 +134,13 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
                 words = true;
             }
             ItemKind::Message { .. } | ItemKind::Result { .. } => {
-                edit_said(node, item, old, new, &mut splices);
+                edit_speaker(node, item, old, new, &mut splices);
                 (said, words) = (true, true);
             }
             ItemKind::Reasoning => {}
             ItemKind::Other(_) => words = true,
         }
-        elements.push(Element::kept(at, splices));
+        elements.push(Element::retained(at, splices));
     }
     // Reasoning is bound to what follows it: it goes with it.
     if !words && calls > 0 {
@@ -167,7 +167,7 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
 }
 
 /// Edits who says what in a message or result item.
-fn edit_said(node: &Node<'_>, item: &Item, old: &Message, new: &Message, splices: &mut Splices) {
+fn edit_speaker(node: &Node<'_>, item: &Item, old: &Message, new: &Message, splices: &mut Splices) {
     let members = node.members();
     let key = if matches!(item.kind, ItemKind::Result { .. }) { "output" } else { "content" };
     // Reasoning before it is part of the message, not of this item.

@@ -9,7 +9,7 @@ mod changes;
 mod compose;
 mod edit;
 mod item;
-mod kept;
+mod stored_items;
 mod reply;
 mod request;
 mod rewrite;
@@ -20,9 +20,9 @@ mod tests;
 use bytes::Bytes;
 
 use super::{
-    Conversation, ErrorBody, Kept, Outline, Reply, Surface, SurfaceError,
+    Conversation, ErrorBody, Outline, Reply, StoredItems, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    fields, logprobs, openai_chat, said_error,
+    fields, logprobs, openai_chat, provider_error,
     splice::Node,
 };
 use crate::trajectory::Usage;
@@ -91,8 +91,8 @@ impl Surface for OpenaiResponses {
         reply::in_the_making(reply)
     }
 
-    fn compose_unmade(&self, reply: &Reply, created: u64, status: &str) -> Option<Bytes> {
-        Some(compose::unmade(reply, created, status))
+    fn compose_unfinished(&self, reply: &Reply, created: u64, status: &str) -> Option<Bytes> {
+        Some(compose::unfinished(reply, created, status))
     }
 
     fn fetches(&self, method: &str, path: &str) -> bool {
@@ -102,12 +102,12 @@ impl Surface for OpenaiResponses {
         cancels || method == "GET" && (path.contains("/responses/") || path.contains("/conversations/"))
     }
 
-    fn kept(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {
-        kept::of(asked, replied, streamed)
+    fn stored_items(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<StoredItems, SurfaceError> {
+        stored_items::stored_items(asked, replied, streamed)
     }
 
     fn retell(&self, body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {
-        kept::retell(body, told)
+        stored_items::retell(body, told)
     }
 
     fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {
@@ -150,11 +150,11 @@ impl Surface for OpenaiResponses {
         &["output", "response", "type"]
     }
 
-    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
-        said_error::of(json, self.answer_members()).or_else(|| {
+    fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        provider_error::find(json, self.answer_members()).or_else(|| {
             let response = json.get("response").filter(Node::is_object).unwrap_or(*json);
             let failed = response.get("status").is_some_and(|status| status.raw() == "\"failed\"");
-            let error = response.get("error").filter(said_error::is_said);
+            let error = response.get("error").filter(provider_error::is_error_value);
             error.or_else(|| (failed || json.get("type")?.raw() == "\"response.failed\"").then_some(response))
         })
     }

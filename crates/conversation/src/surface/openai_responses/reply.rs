@@ -17,11 +17,11 @@ const EXPECTED: &str = "a response";
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
-    of(&root).ok_or_else(|| unreadable(EXPECTED, "`output` is missing or is no list"))
+    read_response(&root).ok_or_else(|| unreadable(EXPECTED, "`output` is missing or is no list"))
 }
 
 /// Reads a response object.
-pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
+pub(super) fn read_response(root: &Node<'_>) -> Option<Reply> {
     let members = root.members();
     let output = member(&members, "output").filter(Node::is_array)?;
     let items: Vec<_> = output.elements().iter().map(item::read).collect();
@@ -57,7 +57,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         return Err(SurfaceError::NoPlace("the response has no answer".to_owned()));
     };
     let mut splices = Splices::default();
-    changes::of(&items, old, new, before).write(source, &root, &items, &mut splices);
+    changes::compare(&items, old, new, before).write(source, &root, &items, &mut splices);
     Ok(splices.apply(body))
 }
 

@@ -35,7 +35,7 @@ pub(super) fn ask_logprobs(body: &[u8]) -> Option<Bytes> {
     let wanted = encode_string(LOGPROBS);
     let root = Node::parse(body).ok()?;
     let Some(included) = root.get("include").filter(|include| !include.is_null()) else {
-        return logprobs::asked(body, &[("include", &format!("[{wanted}]"))], &["include", "top_logprobs"]);
+        return logprobs::add_request(body, &[("include", &format!("[{wanted}]"))], &["include", "top_logprobs"]);
     };
     let names = included.elements();
     let own = names.iter().any(|name| name.string().as_deref() == Some(LOGPROBS));

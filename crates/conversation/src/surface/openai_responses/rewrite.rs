@@ -32,7 +32,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
     };
     let items = events.items();
-    let changes = changes::of(&items, old, new, before);
+    let changes = changes::compare(&items, old, new, before);
     let mut rewrite =
         ResponseRewrite { source, splices: Splices::default(), dropped: HashSet::new(), inserted: BTreeMap::new() };
     rewrite.items(&events, &changes);

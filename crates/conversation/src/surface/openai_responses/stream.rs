@@ -74,7 +74,7 @@ pub(super) struct ResponseEvents<'a> {
     /// Items by `output_index`.
     pub(super) tracks: BTreeMap<u64, ItemTrack<'a>>,
     /// The numbers of the events about each item.
-    about: HashMap<u64, Vec<usize>>,
+    by_item: HashMap<u64, Vec<usize>>,
     /// The items of each id.
     ids: HashMap<String, BTreeSet<u64>>,
     began: Option<Node<'a>>,
@@ -88,7 +88,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let events = take_apart(&source)?;
     let ended = events.ended.as_ref().map(|(_, response)| response);
     let finish = ended.and_then(item::finish).or_else(|| events.failed.then(|| "error".into()));
-    let head = ended.and_then(reply::of).or_else(|| events.began.as_ref().and_then(reply::of));
+    let head = ended.and_then(reply::read_response).or_else(|| events.began.as_ref().and_then(reply::read_response));
     let items = events.items();
     Ok(Reply {
         items: items.iter().filter_map(|item| item.id.clone()).collect(),
@@ -112,7 +112,7 @@ pub(super) fn take_apart(source: &str) -> Result<ResponseEvents<'_>, SurfaceErro
         let sequence = member(&members, "sequence_number");
         events.take(&kind, index, &members);
         if let Some(index) = index {
-            events.about.entry(index).or_default().push(events.frames.len());
+            events.by_item.entry(index).or_default().push(events.frames.len());
         }
         events.frames.push(ResponseFrame { span: event.span, root, kind, index, index_place, sequence });
     }
@@ -189,7 +189,7 @@ impl<'a> ResponseEvents<'a> {
 
     /// The numbers of the events about an item.
     pub(super) fn frames_of(&self, index: u64) -> &[usize] {
-        self.about.get(&index).map(Vec::as_slice).unwrap_or_default()
+        self.by_item.get(&index).map(Vec::as_slice).unwrap_or_default()
     }
 }
 

@@ -58,7 +58,7 @@ struct UnreadTable {
 struct Segments<'a>(Vec<&'a str>);
 
 impl<'a> Segments<'a> {
-    fn of(path: &'a str) -> Self {
+    fn split(path: &'a str) -> Self {
         Self(path.split('/').filter(|segment| !segment.is_empty()).collect())
     }
 
@@ -68,7 +68,7 @@ impl<'a> Segments<'a> {
             Some(pattern) => (pattern, true),
             None => (pattern, false),
         };
-        let wanted = Segments::of(pattern).0;
+        let wanted = Segments::split(pattern).0;
         let last = self.0.len().checked_sub(wanted.len())?;
         let fits = |start: &usize| {
             let here = self.0.iter().skip(*start);
@@ -94,7 +94,7 @@ impl UnreadTable {
         if !matches!(method, "POST" | "PUT" | "PATCH") {
             return None;
         }
-        let segments = Segments::of(path);
+        let segments = Segments::split(path);
         if self.is_not_counted(&segments) {
             return None;
         }
@@ -105,7 +105,7 @@ impl UnreadTable {
     }
 
     fn is_fetch(&self, method: &str, path: &str) -> bool {
-        let segments = Segments::of(path);
+        let segments = Segments::split(path);
         matches!(method, "GET" | "HEAD" | "DELETE") && !self.is_not_counted(&segments) && self.is_below_base(&segments)
     }
 
@@ -150,7 +150,7 @@ pub fn unread_what(name: &str) -> Option<String> {
 
 /// What makes two requests askings of the same: the surface, and for calls that no surface reads the method and the path too,
 /// which name what they are about. The query is left out: keys stand in it.
-pub fn asked_of<'a>(name: &'a str, method: &str, target: &str) -> Cow<'a, str> {
+pub fn request_key<'a>(name: &'a str, method: &str, target: &str) -> Cow<'a, str> {
     if !is_unread(name) {
         return Cow::Borrowed(name);
     }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_told_by_path_where_nothing_is_read() {
-        assert_eq!(asked_of("openai_chat", "POST", "/v1/chat/completions"), "openai_chat");
-        assert_eq!(asked_of("batches", "POST", "/v1/batches/b/cancel?key=k"), "batches POST /v1/batches/b/cancel");
+        assert_eq!(request_key("openai_chat", "POST", "/v1/chat/completions"), "openai_chat");
+        assert_eq!(request_key("batches", "POST", "/v1/batches/b/cancel?key=k"), "batches POST /v1/batches/b/cancel");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit,
-    kept::{DECLARED, FORMER},
+    DefinitionChoice, ExportError, ExportOptions, Format, Lint, SelectedClaims, Unfit,
+    selected_claims::{DECLARED, FORMER},
 };
 use crate::{
     dataset::{
@@ -71,7 +71,7 @@ pub(super) fn taken(
     sample: &Sample,
     format: &dyn Format,
     options: &ExportOptions,
-    kept: &KeptClaims,
+    kept: &SelectedClaims,
 ) -> Result<(), Unfit> {
     if options.split.is_some() && sample.split != options.split {
         return Err(Unfit("another part of the dataset"));

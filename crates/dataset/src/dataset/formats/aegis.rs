@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     foreign::{Defects, named, number, put_back, spoken_step, unknown_fields},
-    render::{Inputs, RenderedStep, told},
+    render::{Inputs, RenderedStep, render_steps},
     schema::{
         Field::{May, Needed},
         Type,
@@ -234,7 +234,7 @@ impl Format for Aegis {
     fn name(&self) -> &'static str {
         "aegis"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Aegis' unified record: a set of (agent, failure mode) a run, steps from 1; clean runs are normal samples"
     }
     fn shape(&self) -> DiskLayout {
@@ -274,7 +274,7 @@ pub(super) fn entered(sample: &Sample, inputs: Inputs) -> Result<Value, Unfit> {
 fn record(sample: &Sample, errors: &[LabelledError], own: bool, inputs: Inputs) -> Value {
     let kept = |name: &str| sample.extra.get(name).filter(|_| own).cloned();
     let faulty: Vec<Value> = errors.iter().flat_map(|error| faulty(error, own)).collect();
-    let told = told(sample, inputs);
+    let told = render_steps(sample, inputs);
     let history: Vec<Value> = sample.steps.iter().zip(&told).map(|(step, told)| entry(step, told)).collect();
     let mut input = json!({"query": sample.task.question, "conversation_history": history});
     if let Some(input) = input.as_object_mut().filter(|_| kept("no_final_output").is_none()) {
@@ -336,7 +336,7 @@ fn entry(step: &SampleStep, told: &RenderedStep) -> Value {
 fn metadata(sample: &Sample, errors: &[LabelledError]) -> Value {
     let text = |name: &str| sample.task.extra.get(name).and_then(Value::as_str).unwrap_or_default();
     let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);
-    let model = sample.model_told(model);
+    let model = sample.model_name(model);
     let injected: BTreeSet<&str> = errors.iter().map(|error| error.agent.as_str()).collect();
     json!({"framework": sample.system, "benchmark": text("benchmark"), "model": model,
         "num_agents": sample.agents().len(), "num_injected_agents": injected.len(), "task_type": text("task_type")})

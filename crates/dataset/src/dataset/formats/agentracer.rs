@@ -81,7 +81,7 @@ impl Format for Agentracer {
     fn name(&self) -> &'static str {
         LAYOUT.format
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "AgenTracer rows: history entries with their number, label agent and step from 0"
     }
     fn shape(&self) -> DiskLayout {

@@ -12,7 +12,7 @@ use super::{
         Type,
     },
 };
-use crate::dataset::{Called, Said, Sample, SampleStep};
+use crate::dataset::{Called, Sample, SampleMessage, SampleStep};
 
 /// The version whose fields are written.
 const VERSION: &str = "ATIF-v1.7";
@@ -60,7 +60,7 @@ impl Format for Atif {
     fn name(&self) -> &'static str {
         "atif"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Agent Trajectory Interchange Format v1.7: one document a run, step 1 is the task, ours follow from 2"
     }
     fn takes_recordings(&self) -> bool {
@@ -96,7 +96,7 @@ fn step(sample: &Sample, at: &SampleStep) -> Value {
     let mut fields = Map::new();
     fields.insert("step_id".to_owned(), (at.step + 2).into());
     fields.insert("source".to_owned(), "agent".into());
-    fields.extend(at.model.as_ref().map(|model| ("model_name".to_owned(), sample.model_told(model).into())));
+    fields.extend(at.model.as_ref().map(|model| ("model_name".to_owned(), sample.model_name(model).into())));
     let text = at.output.as_ref().map(|output| output.text.clone()).unwrap_or_default();
     fields.insert("message".to_owned(), text.into());
     let calls = at.output.as_ref().map(|output| output.calls.as_slice()).unwrap_or_default();
@@ -124,7 +124,8 @@ fn call(call: &Called) -> Value {
 /// What a tool answered, as the next request of the run quotes it.
 fn result(sample: &Sample, call: &Called) -> Option<Value> {
     let messages = sample.steps.iter().filter_map(|step| step.input.as_ref()).flat_map(|input| &input.messages);
-    let answers = |message: &&Said| !call.id.is_empty() && message.answers.as_deref() == Some(call.id.as_str());
+    let answers =
+        |message: &&SampleMessage| !call.id.is_empty() && message.answers.as_deref() == Some(call.id.as_str());
     let answer = messages.into_iter().find(answers)?;
     Some(json!({"source_call_id": call.id, "content": answer.text}))
 }

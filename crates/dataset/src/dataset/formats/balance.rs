@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{ExportError, ExportOptions, Format, KeptClaims, Unfit, admit::taken};
+use super::{ExportError, ExportOptions, Format, SelectedClaims, Unfit, admit::taken};
 use crate::dataset::{Dataset, SampleKind, Split};
 
 /// Why a clean run stays: there are enough.
@@ -41,11 +41,11 @@ struct SplitPart {
 
 impl Balance {
     /// Chooses for these formats; those that nobody is trained on, or that have no place for clean runs, are not looked at.
-    pub(super) fn of(
+    pub(super) fn choose(
         dataset: &Dataset,
         formats: &[&dyn Format],
         options: &ExportOptions,
-        kept: &KeptClaims,
+        kept: &SelectedClaims,
     ) -> Result<Self, ExportError> {
         let formats: Vec<&dyn Format> =
             formats.iter().copied().filter(|format| format.trains() && format.takes_clean()).collect();

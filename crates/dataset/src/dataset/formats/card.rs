@@ -6,7 +6,7 @@ use std::{
     fmt::Write as _,
 };
 
-use super::{KeptClaims, format::ExportOptions, huggingface::configs, rows::FileHash, sink::Written};
+use super::{SelectedClaims, format::ExportOptions, huggingface::configs, rows::FileHash, sink::Written};
 use crate::dataset::{Grounds, Sample, SampleKind, claims::percent, split};
 
 /// What is known of the samples that were written.
@@ -67,7 +67,7 @@ impl Card {
     pub(super) fn text(
         &self,
         options: &ExportOptions,
-        kept: &KeptClaims,
+        kept: &SelectedClaims,
         tables: &[Written],
         hashes: &BTreeMap<String, FileHash>,
     ) -> String {
@@ -148,7 +148,7 @@ impl Card {
         text.push_str("\n## Files\n\n| rows | part | file | format | blake3 |\n|---|---|---|---|---|\n");
         for table in tables {
             let format = configs(options).iter().find(|config| config.name() == table.config);
-            let about = format.map(|format| format.about()).unwrap_or_default();
+            let about = format.map(|format| format.description()).unwrap_or_default();
             let hash = hashes.get(&table.path).and_then(|hash| hash.blake3.get(..16)).unwrap_or_default();
             let _ =
                 writeln!(text, "| {} | {} | `{}` | {} | `{hash}…` |", table.rows, table.split, table.path, cell(about));
@@ -159,13 +159,13 @@ impl Card {
     }
 
     /// How sure the labels are.
-    fn claims(&self, text: &mut String, kept: &KeptClaims) {
+    fn claims(&self, text: &mut String, kept: &SelectedClaims) {
         let Grounds { e_values, repeatable, former, unclaimed } = &self.grounds;
         let (pairs, alpha) = (e_values.len(), percent(kept.alpha));
         text.push_str("\n## How sure the labels are\n\n");
         if pairs > 0 {
             let of = if kept.stated { "all claims that were begun" } else { "the claims that are known" };
-            let KeptClaims { begun, kept, .. } = kept;
+            let SelectedClaims { begun, kept, .. } = kept;
             let _ = writeln!(
                 text,
                 "- {pairs} failures are `verified` by pairs of runs: with the change, delivered again as the same bytes, \

@@ -6,7 +6,7 @@ use super::schema::{
     Field::{May, Needed},
     Type,
 };
-use crate::dataset::{Said, Sample, SampleStep};
+use crate::dataset::{Sample, SampleMessage, SampleStep};
 
 /// A message of nothing but text.
 pub(super) const PROMPT: Type = Type::Record(&[Needed("role", Type::Text), Needed("content", Type::Text)]);
@@ -44,7 +44,7 @@ pub(super) const TOOL: Type = Type::Record(&[
 
 /// A message as TRL, LLaMA-Factory and Axolotl read it: a tool call's arguments are an object there. Arguments that are
 /// no JSON object, as an injected call may have, stand under `raw`.
-pub(super) fn message(said: &Said) -> Value {
+pub(super) fn message(said: &SampleMessage) -> Value {
     let mut message = json!({"role": role(said), "content": said.text});
     if let Some(fields) = message.as_object_mut() {
         if !said.calls.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn message(said: &Said) -> Value {
 }
 
 /// The role of a message, of the four that chat datasets have.
-pub(super) fn role(said: &Said) -> &str {
+pub(super) fn role(said: &SampleMessage) -> &str {
     match said.role.as_str() {
         "developer" => "system",
         "other" => "user",

@@ -37,7 +37,7 @@ impl Format for Contrastive {
     fn name(&self) -> &'static str {
         "contrastive"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "contrastive rows: a clean run with its failures as Aegis records, and where each leaves it (from 0)"
     }
     fn shape(&self) -> DiskLayout {

@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    dataset::{DatasetError, LabelledError, Said, Sample, SampleStep, Truth, lint::shares_beginning},
+    dataset::{DatasetError, LabelledError, Sample, SampleMessage, SampleStep, Truth, lint::shares_beginning},
     recording::Recording,
     trajectory::{AgentName, Call},
 };
@@ -41,7 +41,7 @@ impl Format for Dpo {
     fn name(&self) -> &'static str {
         "dpo"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "preference pairs at the divergence of twins: `prompt`, `chosen` (clean), `rejected` (failed)"
     }
     fn shape(&self) -> DiskLayout {
@@ -87,8 +87,8 @@ impl Format for Dpo {
 fn row(
     (asked, at): (&Sample, &SampleStep),
     (sample, failed): (&Sample, &SampleStep),
-    chosen: &Said,
-    rejected: &Said,
+    chosen: &SampleMessage,
+    rejected: &SampleMessage,
 ) -> Option<Value> {
     let prompt = asked.input(at.step)?;
     let mut row = json!({

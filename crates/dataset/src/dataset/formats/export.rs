@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
 use super::{
-    ALL, KeptClaims,
+    ALL, SelectedClaims,
     admit::{refuse, taken},
     balance::{Balance, SURPLUS},
     card::Card,
@@ -58,7 +58,7 @@ pub fn json_schema(name: &str) -> Result<Vec<u8>, ExportError> {
         SAMPLE.json_schema(OWN, "a line of dataset.jsonl or benign.jsonl: one run with its ground truth")
     } else {
         let format = format(name)?;
-        format.schema().json_schema(name, format.about())
+        format.schema().json_schema(name, format.description())
     };
     Ok(pretty(&schema, b"  "))
 }
@@ -75,15 +75,15 @@ pub fn export(
 ) -> Result<ExportManifest, ExportError> {
     spare(dataset, format, out, options)?;
     refuse(dataset, options)?;
-    let kept = KeptClaims::of(dataset, options)?;
+    let kept = SelectedClaims::select(dataset, options)?;
     let formats: Vec<&dyn Format> = std::iter::once(format)
         .chain(configs_of(format, options).iter().map(|&config| config as &dyn Format))
         .collect();
-    let balance = Balance::of(dataset, &formats, options, &kept)?;
+    let balance = Balance::choose(dataset, &formats, options, &kept)?;
     let mut sink = Sink::create(format, out, options, expected(dataset, format, options, &kept)?)?;
     let mut card = (format.shape() == DiskLayout::Folder).then(Card::default);
     let relations = Relations::find(dataset, format, options, &kept)?;
-    let mut manifest = ExportManifest::of(format.name(), kept);
+    let mut manifest = ExportManifest::new(format.name(), kept);
     for placed in dataset.numbered_samples() {
         let PlacedSample { sample, file, line, .. } = placed?;
         manifest.read += 1;
@@ -162,7 +162,7 @@ fn expected(
     dataset: &Dataset,
     format: &dyn Format,
     options: &ExportOptions,
-    kept: &KeptClaims,
+    kept: &SelectedClaims,
 ) -> Result<u64, ExportError> {
     let mut count = 0;
     if matches!(format.shape(), DiskLayout::Document { open, .. } if open.contains("{samples}")) {
@@ -185,7 +185,7 @@ impl Relations {
         dataset: &Dataset,
         format: &dyn Format,
         options: &ExportOptions,
-        kept: &KeptClaims,
+        kept: &SelectedClaims,
     ) -> Result<Self, ExportError> {
         let index = format.wants_twin().then(|| dataset.index()).transpose()?;
         let mut failures = format.wants_failures().then(BTreeMap::<String, Vec<Entry>>::new);

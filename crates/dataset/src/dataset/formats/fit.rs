@@ -1,6 +1,6 @@
 //! A trace in a budget: what is cut, evenly, so that length tells nothing of the label.
 
-use super::render::{Inputs, RenderedStep, told};
+use super::render::{Inputs, RenderedStep, render_steps};
 use crate::dataset::Sample;
 
 /// How long a prompt may be.
@@ -40,7 +40,7 @@ pub struct TraceCut {
 
 impl BudgetUnit {
     /// How long a text is.
-    pub(super) fn of(self, text: &str) -> usize {
+    pub(super) fn length(self, text: &str) -> usize {
         match self {
             Self::Tokens => {
                 let ascii = text.bytes().filter(u8::is_ascii).count();
@@ -79,7 +79,7 @@ const GAP: usize = 12;
 
 /// The trace as text: each step with its number and agent, what it was given and what it said.
 pub(super) fn conversation(sample: &Sample, inputs: Inputs) -> String {
-    let all: Vec<Option<RenderedStep>> = told(sample, inputs).into_iter().map(Some).collect();
+    let all: Vec<Option<RenderedStep>> = render_steps(sample, inputs).into_iter().map(Some).collect();
     joined(sample, &all)
 }
 
@@ -111,9 +111,9 @@ fn note_gone(text: &mut String, gone: &mut usize) {
 /// reply is cut to one common length, the labelled ones like all others; only where that would leave nothing to read,
 /// unlabelled steps go, drawn by hash.
 pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (String, Option<TraceCut>) {
-    let texts = told(sample, inputs);
+    let texts = render_steps(sample, inputs);
     let whole = conversation(sample, inputs);
-    let before = budget.unit.of(&whole);
+    let before = budget.unit.length(&whole);
     if before <= budget.most {
         return (whole, None);
     }
@@ -121,7 +121,7 @@ pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (
     let (texts, fits) = inputs_cut(texts, budget, &mut cut);
     let left = if fits { texts.into_iter().map(Some).collect() } else { replies_cut(sample, texts, budget, &mut cut) };
     let text = joined(sample, &left);
-    cut.gone = before.saturating_sub(budget.unit.of(&text));
+    cut.gone = before.saturating_sub(budget.unit.length(&text));
     (text, Some(cut))
 }
 
@@ -130,8 +130,8 @@ fn inputs_cut(mut texts: Vec<RenderedStep>, budget: PromptBudget, cut: &mut Trac
     let unit = budget.unit;
     let least = LEAST * unit.scale();
     let frames = texts.len().saturating_mul((FRAME + GAP) * unit.scale());
-    let said: usize = texts.iter().map(|told| unit.of(&told.said)).sum();
-    let lengths: Vec<usize> = texts.iter().map(|told| unit.of(&told.given)).collect();
+    let said: usize = texts.iter().map(|told| unit.length(&told.reply)).sum();
+    let lengths: Vec<usize> = texts.iter().map(|told| unit.length(&told.given)).collect();
     let room = budget.most.saturating_sub(said.saturating_add(frames));
     let cap = greatest(&lengths, room);
     let fits = cap >= least;
@@ -177,9 +177,9 @@ fn replies_cut(
             cut.dropped_steps += 1;
             return None;
         }
-        let short = shortened(&told.said, cap, unit);
-        cut.shortened_steps += usize::from(short.len() < told.said.len());
-        Some(RenderedStep { said: short, ..told })
+        let short = shortened(&told.reply, cap, unit);
+        cut.shortened_steps += usize::from(short.len() < told.reply.len());
+        Some(RenderedStep { reply: short, ..told })
     };
     texts.into_iter().zip(kept).map(one).collect()
 }
@@ -188,7 +188,7 @@ fn replies_cut(
 fn common_cap(texts: &[RenderedStep], kept: &[bool], budget: PromptBudget) -> usize {
     let unit = budget.unit;
     let lengths: Vec<usize> =
-        texts.iter().zip(kept).filter(|(_, kept)| **kept).map(|(told, _)| unit.of(&told.said)).collect();
+        texts.iter().zip(kept).filter(|(_, kept)| **kept).map(|(told, _)| unit.length(&told.reply)).collect();
     let gaps = (kept.len() - lengths.len()).min(lengths.len() + 1);
     let frame = lengths.len().saturating_mul(FRAME * unit.scale()) + gaps * GAP * unit.scale();
     budget.most.checked_sub(frame).map_or(0, |room| greatest(&lengths, room))
@@ -207,7 +207,7 @@ fn greatest(lengths: &[usize], room: usize) -> usize {
 
 /// The beginning and the end of a text, with a word on what is gone.
 fn shortened(text: &str, most: usize, unit: BudgetUnit) -> String {
-    let whole = unit.of(text);
+    let whole = unit.length(text);
     if whole <= most {
         return text.to_owned();
     }

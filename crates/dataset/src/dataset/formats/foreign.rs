@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    dataset::{Said, SampleStep},
+    dataset::{SampleMessage, SampleStep},
     trajectory::AgentName,
 };
 
@@ -109,7 +109,7 @@ pub(super) fn spoken_step(agent: AgentName, raw_agent: Option<String>, role: &st
         model: None,
         input: None,
         tools: Vec::new(),
-        output: Some(said(role, text)),
+        output: Some(text_message(role, text)),
         account: None,
         finish_reason: None,
         status: None,
@@ -120,8 +120,8 @@ pub(super) fn spoken_step(agent: AgentName, raw_agent: Option<String>, role: &st
 }
 
 /// A message of nothing but text.
-pub(super) fn said(role: &str, text: String) -> Said {
-    Said { role: role.to_owned(), name: None, text, calls: Vec::new(), answers: None, opaque: 0 }
+pub(super) fn text_message(role: &str, text: String) -> SampleMessage {
+    SampleMessage { role: role.to_owned(), name: None, text, calls: Vec::new(), answers: None, opaque: 0 }
 }
 
 /// Numbers steps by place, calls by agent, turns by change of agent.

@@ -18,7 +18,7 @@ pub trait Format: std::fmt::Debug + Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
     /// One line: what it is, and the base of its steps.
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
     /// How its pieces lie on disk.
     fn shape(&self) -> DiskLayout;
     /// What a line, a file, or the whole document looks like.

@@ -31,7 +31,7 @@ impl Format for Grpo {
     fn name(&self) -> &'static str {
         "grpo"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "GRPO: `prompt` messages and `ground_truth` for a reward function, steps from 0"
     }
     fn shape(&self) -> DiskLayout {

@@ -83,7 +83,7 @@ impl Format for Har {
     fn name(&self) -> &'static str {
         "har"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "HTTP Archive 1.2: an entry a model call, remade as chat completions; entry times are step numbers in seconds"
     }
     fn takes_recordings(&self) -> bool {
@@ -113,7 +113,7 @@ impl Format for Har {
 }
 
 fn entry(sample: &Sample, step: &SampleStep) -> Value {
-    let model = sample.model_told(step.model.as_deref().unwrap_or("unknown"));
+    let model = sample.model_name(step.model.as_deref().unwrap_or("unknown"));
     let input = sample.input(step.step).unwrap_or_default();
     let mut asked = Map::new();
     asked.insert("model".to_owned(), model.as_str().into());

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     foreign::{Defects, named, number, put_back, spoken_step, text_field, unknown_fields},
-    render::{Inputs, RenderedStep, told},
+    render::{Inputs, RenderedStep, render_steps},
 };
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
@@ -273,7 +273,7 @@ impl HistoryFormat {
         fields.extend(kept("level"));
         fields.insert("ground_truth".to_owned(), sample.task.answer.clone().into());
         let first = sample.steps.first().map(|step| &step.agent);
-        let told = told(sample, inputs);
+        let told = render_steps(sample, inputs);
         let entries = sample.steps.iter().zip(&told);
         let entries = entries.map(|(step, told)| self.write_entry(step, told, first == Some(&step.agent)));
         fields.insert("history".to_owned(), entries.collect());

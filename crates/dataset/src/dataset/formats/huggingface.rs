@@ -32,7 +32,7 @@ impl Format for HuggingFace {
     fn name(&self) -> &'static str {
         "huggingface"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Hugging Face folder: card, and runs, sft, grpo, dpo, prm (or `--config`) as Parquet by part"
     }
     fn shape(&self) -> DiskLayout {

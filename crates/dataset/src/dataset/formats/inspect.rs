@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    dataset::{Said, Sample, SampleStep},
+    dataset::{Sample, SampleMessage, SampleStep},
     trajectory::Verdict,
 };
 
@@ -116,7 +116,7 @@ impl Format for Inspect {
     fn name(&self) -> &'static str {
         "inspect"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Inspect AI log (.json): one sample a run, steps in order with what was new to them, the label in the metadata"
     }
     fn takes_recordings(&self) -> bool {
@@ -145,9 +145,9 @@ impl Format for Inspect {
         let mut messages = vec![json!({"role": "user", "content": sample.task.question})];
         let inputs = context.options.inputs_or(Inputs::New);
         for (step, given) in sample.steps.iter().zip(given(sample, inputs)) {
-            messages.extend(given.into_iter().map(|(said, tool)| heard(said, tool, step)));
+            messages.extend(given.into_iter().map(|(said, tool)| input_message(said, tool, step)));
             if let Some(output) = &step.output {
-                let model = sample.model_told(step.model.as_deref().unwrap_or(&sample.backend));
+                let model = sample.model_name(step.model.as_deref().unwrap_or(&sample.backend));
                 messages.push(spoken(output, &model, step.agent.as_str(), step.step));
             }
         }
@@ -186,7 +186,7 @@ fn metadata(sample: &Sample) -> Value {
 }
 
 /// A message that a step was given, with the tool that it answers for.
-fn heard(said: &Said, tool: Option<&str>, step: &SampleStep) -> Value {
+fn input_message(said: &SampleMessage, tool: Option<&str>, step: &SampleStep) -> Value {
     let mut message = json!({"role": role(said), "content": said.text, "source": "input",
         "metadata": {"agent": step.agent, "step": step.step, "given": true}});
     if let Some(fields) = message.as_object_mut() {
@@ -197,7 +197,7 @@ fn heard(said: &Said, tool: Option<&str>, step: &SampleStep) -> Value {
     message
 }
 
-fn spoken(output: &Said, model: &str, agent: &str, step: u32) -> Value {
+fn spoken(output: &SampleMessage, model: &str, agent: &str, step: u32) -> Value {
     let mut message = json!({"role": "assistant", "content": output.text, "source": "generate", "model": model,
         "metadata": {"agent": agent, "step": step}});
     if let Some(fields) = message.as_object_mut() {
@@ -207,7 +207,7 @@ fn spoken(output: &Said, model: &str, agent: &str, step: u32) -> Value {
 }
 
 /// The tool calls of a message, if it has any.
-fn called(said: &Said) -> Option<(String, Value)> {
+fn called(said: &SampleMessage) -> Option<(String, Value)> {
     let call = |call: &crate::dataset::Called| json!({"id": call.id, "function": call.name, "arguments": arguments(&call.arguments), "type": "function"});
     (!said.calls.is_empty()).then(|| ("tool_calls".to_owned(), said.calls.iter().map(call).collect()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ExportOptions, Format, Inputs, KeptClaims, PromptBudget, Unfit, format::WrittenPiece, rows::FileHash};
+use super::{ExportOptions, Format, Inputs, PromptBudget, SelectedClaims, Unfit, format::WrittenPiece, rows::FileHash};
 use crate::{
     dataset::{Sample, task_sets},
     surface::account::{ReadState, RunAccount},
@@ -35,7 +35,7 @@ pub struct ExportManifest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub gives_itself_away: BTreeMap<String, String>,
     /// How sure the failures are, and which of them were kept for it.
-    pub claims: KeptClaims,
+    pub claims: SelectedClaims,
     /// Samples that were written with a label, by the kind of claim that it makes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub definitions: BTreeMap<String, u64>,
@@ -99,7 +99,7 @@ pub struct CutTotal {
 
 impl ExportManifest {
     /// Of nothing yet.
-    pub(super) fn of(format: &'static str, claims: KeptClaims) -> Self {
+    pub(super) fn new(format: &'static str, claims: SelectedClaims) -> Self {
         Self {
             format: MANIFEST,
             to: format,

@@ -92,7 +92,7 @@ impl Format for Mast {
     fn name(&self) -> &'static str {
         "mast"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "MAST rows: the log as text and a 0/1 vector over the 14 modes"
     }
     fn shape(&self) -> DiskLayout {
@@ -132,7 +132,7 @@ impl Format for Mast {
             })
             .collect();
         let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);
-        let model = sample.model_told(model);
+        let model = sample.model_name(model);
         let benchmark = sample.task.extra.get("benchmark").and_then(Value::as_str).unwrap_or_default();
         Ok(vec![WrittenPiece::row(json!({
             "mas_name": sample.system,

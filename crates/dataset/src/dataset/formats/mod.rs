@@ -21,7 +21,7 @@ mod history;
 mod huggingface;
 mod import;
 mod inspect;
-mod kept;
+mod selected_claims;
 mod manifest;
 mod mast;
 mod otlp;
@@ -43,11 +43,11 @@ mod whowhen;
 #[cfg(test)]
 mod formats_tests;
 #[cfg(test)]
-mod kept_tests;
+mod selected_claims_tests;
 #[cfg(test)]
 mod left_out_tests;
 #[cfg(test)]
-mod told_tests;
+mod provenance_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -65,7 +65,6 @@ pub use format::{
     Content, DefinitionChoice, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece,
 };
 pub use import::{ImportError, ImportSource, Imported, import, read_foreign};
-pub use kept::KeptClaims;
 pub use manifest::{CutTotal, ExportManifest, Prompts};
 pub use prompt::{AnswerForm, Prompt, PromptAsking, PromptTemplate, PromptTemplateError};
 pub use recorded::{export_recording, is_recording};
@@ -73,6 +72,7 @@ pub use refused::ExportError;
 pub use render::Inputs;
 pub use rows::{FileHash, RowError};
 pub use schema::{Field, Type};
+pub use selected_claims::SelectedClaims;
 pub use shred::Misfit;
 
 /// Every format that is written.

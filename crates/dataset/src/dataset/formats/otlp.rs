@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    dataset::{LabelledError, Said, Sample, SampleStep},
+    dataset::{LabelledError, Sample, SampleMessage, SampleStep},
     trajectory::{EVALUATION_EVENT, GENAI_SCHEMA_URL, Verdict},
 };
 
@@ -68,7 +68,7 @@ impl Format for Otlp {
     fn name(&self) -> &'static str {
         "otlp"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "OTLP/JSON spans with GenAI and OpenInference attributes, one run a line; times are step numbers in seconds"
     }
     fn takes_recordings(&self) -> bool {
@@ -158,7 +158,7 @@ fn labelled(sample: &Sample, step: &SampleStep) -> Vec<Value> {
 }
 
 fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
-    let model = sample.model_told(step.model.as_deref().unwrap_or("unknown"));
+    let model = sample.model_name(step.model.as_deref().unwrap_or("unknown"));
     let input = sample.input(step.step).unwrap_or_default();
     let mut list = attributes([
         ("gen_ai.operation.name", Value::from("chat")),
@@ -196,7 +196,7 @@ fn injection(error: &LabelledError) -> Vec<Value> {
 }
 
 /// Messages as the conventions have them: role and parts.
-fn parts<'a>(messages: impl Iterator<Item = &'a Said>) -> Value {
+fn parts<'a>(messages: impl Iterator<Item = &'a SampleMessage>) -> Value {
     messages
         .map(|said| {
             let spoken = match &said.answers {

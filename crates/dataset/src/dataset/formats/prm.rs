@@ -7,7 +7,7 @@ use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     admit::culprit,
     format::split_field,
-    render::{Inputs, told},
+    render::{Inputs, render_steps},
     schema::{
         Field::{May, Needed},
         SPLIT, Type,
@@ -32,7 +32,7 @@ impl Format for Prm {
     fn name(&self) -> &'static str {
         "prm"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "stepwise supervision: `prompt`, `completions` up to the one error, `labels`"
     }
     fn shape(&self) -> DiskLayout {
@@ -52,7 +52,7 @@ impl Format for Prm {
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let first = wrong_step(sample)?;
-        let told = told(sample, context.options.inputs_or(Inputs::New));
+        let told = render_steps(sample, context.options.inputs_or(Inputs::New));
         let shown = sample.steps.iter().zip(&told).take_while(|(step, _)| first.is_none_or(|first| step.step <= first));
         let one = |(step, told): (&crate::dataset::SampleStep, &super::render::RenderedStep)| {
             (format!("{}: {}", step.agent, told.whole()), Some(step.step) != first)

@@ -134,13 +134,13 @@ impl PromptTemplate {
         let frame = self.with(|name| value(name, ""));
         let (conversation, cut) = match asking.budget {
             Some(PromptBudget { most, unit }) => {
-                let most = most.saturating_sub(unit.of(&frame));
+                let most = most.saturating_sub(unit.length(&frame));
                 fitted(sample, asking.inputs, PromptBudget { most, unit })
             }
             None => (conversation(sample, asking.inputs), None),
         };
         let text = self.with(|name| value(name, &conversation));
-        Prompt { tokens: BudgetUnit::Tokens.of(&text), text, cut }
+        Prompt { tokens: BudgetUnit::Tokens.length(&text), text, cut }
     }
 
     /// The text with every place filled; what is filled in is not looked at again.

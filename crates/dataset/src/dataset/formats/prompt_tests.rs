@@ -54,7 +54,11 @@ fn cutting_keeps_every_labelled_step_and_the_budget() {
     for tokens in [20_000, 4000, 2000, 1000, 700] {
         let template = PromptTemplate::parse("{conversation}").expect("a template");
         let prompt = template.fill(&sample, within(tokens));
-        assert!(BudgetUnit::Tokens.of(&prompt.text) <= tokens, "{tokens}: {}", BudgetUnit::Tokens.of(&prompt.text));
+        assert!(
+            BudgetUnit::Tokens.length(&prompt.text) <= tokens,
+            "{tokens}: {}",
+            BudgetUnit::Tokens.length(&prompt.text)
+        );
         assert!(prompt.text.contains("Step 1 - solver:\nbegin"), "{tokens}: the labelled step is gone");
         match prompt.cut {
             None => assert_eq!(tokens, 20_000),

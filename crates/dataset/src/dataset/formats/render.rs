@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::schema::{Field::Needed, Type};
-use crate::dataset::{Called, Said, Sample, SampleStep};
+use crate::dataset::{Called, Sample, SampleMessage, SampleStep};
 
 /// How many of the latest replies are looked for inside of longer messages.
 const QUOTED: usize = 32;
@@ -30,36 +30,36 @@ pub(super) struct RenderedStep {
     /// What its agent was given, a line or more a message; empty where nothing is shown or known.
     pub(super) given: String,
     /// What it said.
-    pub(super) said: String,
+    pub(super) reply: String,
 }
 
 impl RenderedStep {
     /// Both, as they stand below the step's number and name.
     pub(super) fn whole(&self) -> String {
-        if self.given.is_empty() { self.said.clone() } else { format!("{}\n(says) {}", self.given, self.said) }
+        if self.given.is_empty() { self.reply.clone() } else { format!("{}\n(says) {}", self.given, self.reply) }
     }
 }
 
 /// The texts of every step of a run, in order.
-pub(super) fn told(sample: &Sample, inputs: Inputs) -> Vec<RenderedStep> {
-    let mut seen = SaidBefore::default();
+pub(super) fn render_steps(sample: &Sample, inputs: Inputs) -> Vec<RenderedStep> {
+    let mut seen = DialogueHistory::default();
     let step = |step| {
         let (given, said) = (seen.given(sample, step, inputs), spoken(step));
-        seen.heard(sample, step);
-        RenderedStep { given, said }
+        seen.add_input(sample, step);
+        RenderedStep { given, reply: said }
     };
     sample.steps.iter().map(step).collect()
 }
 
 /// The messages that every step of a run was given, whole, each with the tool that it answers for; in order.
-pub(super) fn given(sample: &Sample, inputs: Inputs) -> Vec<Vec<(&Said, Option<&str>)>> {
-    let mut seen = SaidBefore::default();
+pub(super) fn given(sample: &Sample, inputs: Inputs) -> Vec<Vec<(&SampleMessage, Option<&str>)>> {
+    let mut seen = DialogueHistory::default();
     let mut all = Vec::with_capacity(sample.steps.len());
     for step in &sample.steps {
         let input = sample.input(step.step).unwrap_or_default();
         let fresh = seen.fresh(&input, step, inputs).into_iter();
         all.push(fresh.map(|message| (message, answering(message, &input))).collect());
-        seen.heard(sample, step);
+        seen.add_input(sample, step);
     }
     all
 }
@@ -83,20 +83,20 @@ fn words(text: &str, calls: &[Called]) -> String {
 
 /// What was said before a step, and what each agent has seen.
 #[derive(Default)]
-struct SaidBefore<'a> {
+struct DialogueHistory<'a> {
     /// The input of each agent's latest call, its own reply included.
-    by_agent: HashMap<(&'a str, u32), Vec<&'a Said>>,
+    by_agent: HashMap<(&'a str, u32), Vec<&'a SampleMessage>>,
     /// Replies by their words, with the step that said them first.
     replies: HashMap<&'a str, u32>,
     /// The latest replies, newest last.
     latest: Vec<(u32, &'a str)>,
 }
 
-impl<'a> SaidBefore<'a> {
+impl<'a> DialogueHistory<'a> {
     /// What a step was given, as lines.
     fn given(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
         let input = sample.input(step.step).unwrap_or_default();
-        let line = |message: &Said| {
+        let line = |message: &SampleMessage| {
             let text = words(&self.quoting(&message.text), &message.calls);
             format!("(given by {}) {text}", giver(message, &input))
         };
@@ -104,18 +104,18 @@ impl<'a> SaidBefore<'a> {
     }
 
     /// The messages of an input that are to be shown.
-    fn fresh(&self, input: &[&'a Said], step: &'a SampleStep, inputs: Inputs) -> Vec<&'a Said> {
+    fn fresh(&self, input: &[&'a SampleMessage], step: &'a SampleStep, inputs: Inputs) -> Vec<&'a SampleMessage> {
         if inputs == Inputs::None {
             return Vec::new();
         }
         let before = self.by_agent.get(&(step.agent.as_str(), step.instance)).map(Vec::as_slice).unwrap_or_default();
-        let mut known: Vec<Option<&Said>> =
+        let mut known: Vec<Option<&SampleMessage>> =
             if inputs == Inputs::New { before.iter().copied().map(Some).collect() } else { Vec::new() };
         let mut fresh = Vec::new();
         for (place, message) in input.iter().copied().enumerate() {
             // As often as it was there before, and no more often: `go on` may be said twice. A conversation that grows has
             // it at the same place.
-            let is_it = |other: Option<&Said>| other.is_some_and(|other| same(other, message));
+            let is_it = |other: Option<&SampleMessage>| other.is_some_and(|other| same(other, message));
             let there = known.get(place).filter(|other| is_it(**other)).map(|_| place);
             let found = there.or_else(|| known.iter().position(|other| is_it(*other)));
             match found.and_then(|found| known.get_mut(found)) {
@@ -140,7 +140,7 @@ impl<'a> SaidBefore<'a> {
         text
     }
 
-    fn heard(&mut self, sample: &'a Sample, step: &'a SampleStep) {
+    fn add_input(&mut self, sample: &'a Sample, step: &'a SampleStep) {
         let mut known = sample.input(step.step).unwrap_or_default();
         known.extend(&step.output);
         self.by_agent.insert((step.agent.as_str(), step.instance), known);
@@ -156,7 +156,7 @@ impl<'a> SaidBefore<'a> {
 }
 
 /// Whether two messages are one: a program may give its agent's own reply back without what was no text.
-fn same(one: &Said, other: &Said) -> bool {
+fn same(one: &SampleMessage, other: &SampleMessage) -> bool {
     let called = |(one, other): (&Called, &Called)| one.name == other.name && one.arguments == other.arguments;
     one.role == other.role
         && one.text.trim() == other.text.trim()
@@ -166,7 +166,7 @@ fn same(one: &Said, other: &Said) -> bool {
 }
 
 /// Who a message is from: its role, with the name that it carries, or that of the tool that answers.
-fn giver(message: &Said, input: &[&Said]) -> String {
+fn giver(message: &SampleMessage, input: &[&SampleMessage]) -> String {
     let role = if message.role == "developer" { "system" } else { message.role.as_str() };
     match message.name.as_deref().or_else(|| answering(message, input)) {
         Some(name) => format!("{role} {name}"),
@@ -175,7 +175,7 @@ fn giver(message: &Said, input: &[&Said]) -> String {
 }
 
 /// The tool whose call a message answers.
-fn answering<'a>(message: &Said, input: &[&'a Said]) -> Option<&'a str> {
+fn answering<'a>(message: &SampleMessage, input: &[&'a SampleMessage]) -> Option<&'a str> {
     let id = message.answers.as_deref()?;
     let calls = input.iter().flat_map(|other| &other.calls);
     calls.into_iter().find(|call| call.id == id).map(|call| call.name.as_str())

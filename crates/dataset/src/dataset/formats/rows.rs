@@ -144,7 +144,7 @@ impl ParquetTable {
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .build();
-        let (columns, schema) = Columns::of(columns)?;
+        let (columns, schema) = Columns::from_type(columns)?;
         Ok(Self { file: SerializedFileWriter::new(file, schema, Arc::new(properties))?, columns })
     }
 

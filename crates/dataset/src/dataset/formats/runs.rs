@@ -77,7 +77,7 @@ impl Format for RunsFormat {
     fn name(&self) -> &'static str {
         "runs"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "our samples as a table: one row a run with steps, errors and label, steps from 0"
     }
     fn shape(&self) -> DiskLayout {
@@ -98,7 +98,7 @@ impl Format for Parquet {
     fn name(&self) -> &'static str {
         "parquet"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "`runs` as Parquet; other formats of rows become Parquet by the name of their file, `….parquet`"
     }
     fn shape(&self) -> DiskLayout {

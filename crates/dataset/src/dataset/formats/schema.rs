@@ -50,7 +50,7 @@ impl Field {
     }
 
     /// What it holds.
-    pub fn of(&self) -> &Type {
+    pub fn kind(&self) -> &Type {
         let (Self::Needed(_, of) | Self::May(_, of)) = self;
         of
     }
@@ -94,7 +94,7 @@ impl Type {
 
 fn object(fields: &[Field], open: bool) -> Value {
     let properties: Map<String, Value> =
-        fields.iter().map(|field| (field.name().to_owned(), field.of().schema())).collect();
+        fields.iter().map(|field| (field.name().to_owned(), field.kind().schema())).collect();
     let needed: Vec<&str> = fields.iter().filter(|field| field.is_needed()).map(Field::name).collect();
     let mut schema = json!({"type": "object", "properties": properties, "required": needed});
     if let Some(fields) = schema.as_object_mut().filter(|_| !open) {

@@ -53,7 +53,7 @@ fn strays(of: &Type, value: &Value, place: &str) -> Option<String> {
             }
             fields.iter().find_map(|field| {
                 let value = found.get(field.name())?;
-                strays(field.of(), value, &format!("{place}.{}", field.name()))
+                strays(field.kind(), value, &format!("{place}.{}", field.name()))
             })
         }
     }
@@ -77,10 +77,10 @@ fn full() -> Sample {
     let mut sample = planted_twice("c", [NotNeeded, NotNeeded]);
     let evidence = sample.label.as_mut().expect("labelled").evidence.as_mut().expect("evidence");
     let executed = evidence.executed.as_mut().expect("executed");
-    executed.null.void.insert(Void::TimedOut, 1);
+    executed.control.void.insert(Void::TimedOut, 1);
     evidence.necessity[0].executed = samples::repeated();
-    (evidence.controls, evidence.null, evidence.treated) =
-        (Tally::of(1, 1), Some(Tally::of(1, 2)), Some(Tally::of(2, 2)));
+    (evidence.controls, evidence.control, evidence.treated) =
+        (Tally::new(1, 1), Some(Tally::new(1, 2)), Some(Tally::new(2, 2)));
     (evidence.needed, evidence.fork_step) = (vec![0], Some(1));
     sample
 }

@@ -41,7 +41,7 @@ impl Format for Sft {
     fn name(&self) -> &'static str {
         "sft"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "supervised fine-tuning: `messages` of attribution prompt and answer JSON, steps from 0"
     }
     fn shape(&self) -> DiskLayout {

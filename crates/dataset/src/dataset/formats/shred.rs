@@ -74,7 +74,7 @@ impl Columns {
     ///
     /// # Errors
     /// The type is no object, or Parquet knows no such column.
-    pub(super) fn of(rows: &Type) -> Result<(Self, TypePtr), ParquetError> {
+    pub(super) fn from_type(rows: &Type) -> Result<(Self, TypePtr), ParquetError> {
         let (Type::Record(fields) | Type::Open(fields)) = rows else {
             return Err(ParquetError::General("rows are objects".to_owned()));
         };
@@ -117,7 +117,7 @@ fn build_field(
     repetition: i16,
     leaves: &mut Vec<Leaf>,
 ) -> Result<((&'static str, ShredNode), TypePtr), ParquetError> {
-    let (node, column) = build(field.name(), field.of(), !field.is_needed(), definition, repetition, leaves)?;
+    let (node, column) = build(field.name(), field.kind(), !field.is_needed(), definition, repetition, leaves)?;
     Ok(((field.name(), node), column))
 }
 

@@ -69,7 +69,7 @@ fn misfits_say_where_and_what() {
         (with("other", json!(0)), "`other` is 0: expected no such column; JSON lines take it"),
     ];
     for (row, words) in cases {
-        let (mut columns, _) = Columns::of(&ROW).expect("columns");
+        let (mut columns, _) = Columns::from_type(&ROW).expect("columns");
         assert_eq!(columns.push(&row).expect_err("a misfit").to_string(), words);
     }
     assert_eq!(through(std::slice::from_ref(&good)), [expected(&good)]);

@@ -127,7 +127,7 @@ fn a_budget_cuts_inputs_first_and_says_what_is_gone() {
         {
             let budget = PromptBudget { most: most * scale, unit };
             let prompt = template.fill(&sample, PromptAsking { budget: Some(budget), ..PromptAsking::default() });
-            assert!(unit.of(&prompt.text) <= budget.most, "{budget:?}: {}", unit.of(&prompt.text));
+            assert!(unit.length(&prompt.text) <= budget.most, "{budget:?}: {}", unit.length(&prompt.text));
             let cut = prompt.cut.unwrap_or_default();
             let found = ((cut.shortened_inputs, cut.dropped_inputs), (cut.shortened_steps, cut.dropped_steps));
             assert_eq!(found, (inputs, steps), "{budget:?}");

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What a file gives: kind, outcome, whether it is labelled, speakers, and what `score` measures against.
-fn told(file: &Value) -> (SampleKind, Verdict, bool, Vec<String>, Option<usize>) {
+fn facts(file: &Value) -> (SampleKind, Verdict, bool, Vec<String>, Option<usize>) {
     let (samples, _) = imported(ImportSource::Whowhen, "7.json", &file.to_string());
     let sample = &samples[0];
     let speakers = sample.steps.iter().map(|step| step.agent.to_string()).collect();
@@ -46,7 +46,7 @@ fn a_success_is_clean_and_a_log_without_a_label_stays_without_one() {
             (SampleKind::Failure, Verdict::Unknown, false, all, None),
         ),
     ] {
-        assert_eq!(told(&file), expected, "{file}");
+        assert_eq!(facts(&file), expected, "{file}");
     }
     for base in [generated(), crafted()] {
         for gone in ["role", "name"] {

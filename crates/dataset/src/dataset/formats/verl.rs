@@ -44,7 +44,7 @@ impl Format for Verl {
     fn name(&self) -> &'static str {
         "verl"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "verl rows for SFT and RL: prompt, reward model with ground truth, question and answer, steps from 0"
     }
     fn shape(&self) -> DiskLayout {

@@ -103,7 +103,7 @@ impl Format for Whowhen {
     fn name(&self) -> &'static str {
         GENERATED.format
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Who&When, algorithm-generated layout: one file a failure, speakers in `name`, steps from 0"
     }
     fn shape(&self) -> DiskLayout {
@@ -121,7 +121,7 @@ impl Format for WhowhenHandCrafted {
     fn name(&self) -> &'static str {
         CRAFTED.format
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Who&When, hand-crafted layout: one file a failure, speakers in `role`, steps from 0"
     }
     fn shape(&self) -> DiskLayout {

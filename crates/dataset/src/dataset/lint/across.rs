@@ -151,7 +151,7 @@ impl Across {
 fn fingerprint(sample: &Sample, index: StepIndex, step: &SampleStep) -> (u64, bool) {
     let (mut hash, mut length) = (0, 0);
     let input = sample.input(index).unwrap_or_default();
-    let texts = input.into_iter().chain(&step.output).flat_map(super::super::Said::texts);
+    let texts = input.into_iter().chain(&step.output).flat_map(super::super::SampleMessage::texts);
     for text in std::iter::once(step.agent.as_str()).chain(texts) {
         length += text.len();
         hash = add(hash, text.as_bytes());

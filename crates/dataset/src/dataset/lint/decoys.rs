@@ -43,5 +43,5 @@ fn counted(dir: &std::path::Path) -> Result<DecoyCounts, DatasetError> {
             verified += u64::from(sample.label.is_some_and(|label| label.status == LabelStatus::Verified));
         }
     }
-    Ok(DecoyCounts::of(planted, flipped, verified))
+    Ok(DecoyCounts::new(planted, flipped, verified))
 }

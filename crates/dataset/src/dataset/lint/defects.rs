@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     dataset::{
         Input, LabelledError, Mode, OfferedTool, SampleKind, Split,
-        samples::{clean, repeated, said, shown, step},
+        samples::{clean, message, repeated, shown, step},
     },
     trajectory::{
         AgentName, EffectExcluded, Evidence, Executed, LabelStatus, ModeClaim, Necessity, Need, RunId, Side, Source,
@@ -49,7 +49,7 @@ pub(super) fn also_planted(sample: &mut Sample, state: Option<Need>) {
     let first = label.errors[0].clone();
     let mut second = first.clone();
     (second.agent, second.step, second.injection) = (name("critic"), Some(2), Some(1));
-    let (before, after) = (vec![said("user", "Fine?")], vec![said("user", "Is it?")]);
+    let (before, after) = (vec![message("user", "Fine?")], vec![message("user", "Is it?")]);
     label.changes.push(crate::dataset::Change { step: 2, side: Side::Request, before, after });
     let evidence = label.evidence.as_mut().expect("evidence");
     let states = state.map_or([Need::NotNeeded; 2], |state| [Need::Necessary, state]);
@@ -65,11 +65,11 @@ pub(super) fn also_planted(sample: &mut Sample, state: Option<Need>) {
         Some(Need::NotShown) => label.not_shown.push(second),
         Some(Need::Necessary) | None => label.errors.push(second),
     }
-    sample.steps[2].output = Some(said("assistant", "So it is."));
+    sample.steps[2].output = Some(message("assistant", "So it is."));
 }
 
 pub(super) fn answer(sample: &mut Sample, step: usize, text: &str) {
-    sample.steps[step].output = Some(said("assistant", text));
+    sample.steps[step].output = Some(message("assistant", text));
 }
 
 pub(super) const DEFECTS: &[Defect] = &[
@@ -138,7 +138,7 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::Unproven, "void", |set| truth(&mut set[1]).status = LabelStatus::Void),
     (Rule::Unproven, "a control that failed, by the former rule", |set| {
         let evidence = evidence(&mut set[1]);
-        (evidence.executed, evidence.controls) = (None, Tally::of(1, 2));
+        (evidence.executed, evidence.controls) = (None, Tally::new(1, 2));
     }),
     (Rule::Unproven, "neither pairs nor a system that repeats itself", |set| executed(&mut set[1]).e = None),
     (Rule::Unproven, "two were planted, and no run was without one", |set| {
@@ -182,7 +182,7 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::Unproven, "joint by nothing", |set| evidence(&mut set[1]).joint = true),
     (Rule::Unproven, "overdetermined by nothing", |set| evidence(&mut set[1]).overdetermined = true),
     (Rule::Unproven, "a clean run that failed", |set| {
-        truth(&mut set[1]).evidence.as_mut().expect("evidence").clean = Tally::of(2, 3);
+        truth(&mut set[1]).evidence.as_mut().expect("evidence").clean = Tally::new(2, 3);
     }),
     (Rule::AgentExists, "another spelling", |set| truth(&mut set[1]).errors[0].agent = name("Solver1")),
     (Rule::StepExists, "beyond the end", |set| {
@@ -214,7 +214,7 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::Unproven, "the correction does no more than chance", |set| {
         let truth = natural(set, "earliest_flip");
         let evidence = truth.evidence.as_mut().expect("evidence");
-        (evidence.null, evidence.treated) = (Some(Tally::of(1, 3)), Some(Tally::of(1, 3)));
+        (evidence.control, evidence.treated) = (Some(Tally::new(1, 3)), Some(Tally::new(1, 3)));
         evidence.executed = None;
     }),
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
@@ -341,7 +341,7 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::MixedKinds, "a planted error and a flip", |set| {
         truth(&mut set[5]).definition = "flip".to_owned();
         let executed = executed(&mut set[5]);
-        std::mem::swap(&mut executed.null, &mut executed.treated);
+        std::mem::swap(&mut executed.control, &mut executed.treated);
     }),
     (Rule::OneTaxonomy, "two versions", |set| mode(&mut set[5]).taxonomy = "MAST-v1".to_owned()),
     (Rule::OneTaxonomy, "a whole set in an unknown one", |set| {

@@ -47,7 +47,7 @@ fn one(executed: &Executed, expected: Expected, shown: bool, of: &str, noted: &m
         return;
     }
     let Some(e) = executed.e else { return };
-    let Some((low, high)) = e_bounds(expected, executed.pairs, &executed.null, &executed.treated) else {
+    let Some((low, high)) = e_bounds(expected, executed.pairs, &executed.control, &executed.treated) else {
         return differs(Rule::EvidencePairs, "more pairs than executions");
     };
     // The number of a trace is shared by all claims that can be made of its run.
@@ -73,15 +73,15 @@ fn one(executed: &Executed, expected: Expected, shown: bool, of: &str, noted: &m
     } else if target.is_nan() || target <= 1.0 || e < target {
         // Below 1 a target asks for nothing.
         differs(Rule::EvidenceTarget, "it does not reach what shows it");
-    } else if spoilt(&executed.null) || spoilt(&executed.treated) {
+    } else if spoilt(&executed.control) || spoilt(&executed.treated) {
         differs(Rule::EvidenceCounts, "more than a third of an arm says nothing, and the claim is said to be shown");
     }
 }
 
 /// Whether both arms were executed often enough, and each came to one end: the one that is claimed.
 fn repeats(executed: &Executed, expected: Expected) -> bool {
-    let Executed { null, treated, .. } = executed;
-    let (passes, fails) = if expected == Expected::Heals { (treated, null) } else { (null, treated) };
+    let Executed { control, treated, .. } = executed;
+    let (passes, fails) = if expected == Expected::Heals { (treated, control) } else { (control, treated) };
     let all = |arm: &Executions, count: u32| arm.all() >= FEWEST && count == arm.all();
     all(passes, passes.passed) && all(fails, fails.failed)
 }
@@ -102,7 +102,7 @@ fn order(sample: &Sample, label: &Truth, executed: &Executed, controls: &Control
     }
     let against = controls.against(twin);
     let older = against.iter().filter(|started| **started < run).count();
-    let (counted, known) = (executed.null.all() as usize, against.len());
+    let (counted, known) = (executed.control.all() as usize, against.len());
     if older > 0 && known >= counted && known - older < counted {
         let what = format!(
             "{counted} controls are counted, and of {known} that begin like `{twin}` {older} were executed before the run \

@@ -17,17 +17,17 @@ fn passed(executed: &mut Executed, passed: u32) {
 pub(super) const EVIDENCE_DEFECTS: &[Defect] = &[
     (Rule::EvidenceValue, "five million in two pairs", |set| {
         let executed = executed(&mut set[1]);
-        (executed.null.passed, executed.treated.failed, executed.pairs, executed.e) = (2, 2, 2, Some(5e6));
+        (executed.control.passed, executed.treated.failed, executed.pairs, executed.e) = (2, 2, 2, Some(5e6));
     }),
     (Rule::EvidenceValue, "treated runs that passed", |set| passed(executed(&mut set[1]), 3)),
     (Rule::EvidenceValue, "one treated run that passed", |set| passed(executed(&mut set[1]), 1)),
     (Rule::EvidenceValue, "controls that failed", |set| {
         let executed = executed(&mut set[1]);
-        (executed.null.passed, executed.null.failed) = (4, 2);
+        (executed.control.passed, executed.control.failed) = (4, 2);
     }),
     (Rule::EvidenceValue, "the arms exchanged", |set| {
         let executed = executed(&mut set[1]);
-        std::mem::swap(&mut executed.null, &mut executed.treated);
+        std::mem::swap(&mut executed.control, &mut executed.treated);
     }),
     (Rule::EvidenceValue, "a little more than there is", |set| executed(&mut set[1]).e = Some(1800.0)),
     (Rule::EvidenceValue, "less than the pairs give", |set| executed(&mut set[1]).e = Some(1200.0)),
@@ -61,7 +61,7 @@ pub(super) const EVIDENCE_DEFECTS: &[Defect] = &[
         executed(&mut set[1]).treated.void.insert(Void::Crashed, 4);
     }),
     (Rule::EvidenceCounts, "controls that say nothing", |set| {
-        executed(&mut set[1]).null.void.extend([(Void::TimedOut, 3), (Void::Budget, 1)]);
+        executed(&mut set[1]).control.void.extend([(Void::TimedOut, 3), (Void::Budget, 1)]);
     }),
     (Rule::EvidenceRepeats, "it passed once", |set| {
         *executed(&mut set[1]) = repeated();
@@ -69,7 +69,7 @@ pub(super) const EVIDENCE_DEFECTS: &[Defect] = &[
     }),
     (Rule::EvidenceRepeats, "executed once", |set| {
         *executed(&mut set[1]) = repeated();
-        executed(&mut set[1]).null.passed = 1;
+        executed(&mut set[1]).control.passed = 1;
     }),
     (Rule::EvidenceRepeats, "treated runs that say nothing", |set| {
         *executed(&mut set[1]) = repeated();

@@ -76,7 +76,7 @@ fn hostile_counts_are_read_to_the_end() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut samples = set();
         let executed = evidence(&mut samples[1]).executed.as_mut().expect("executed");
-        (executed.null.passed, executed.null.failed) = (count, count);
+        (executed.control.passed, executed.control.failed) = (count, count);
         (executed.treated.failed, executed.pairs, executed.e) = (count, count, Some(e));
         executed
             .treated

@@ -141,7 +141,7 @@ fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
 
 /// Whether a mode is one of the taxonomy, under its own name.
 fn named(mode: &Mode, noted: &mut Noted<'_>) {
-    match mode.known() {
+    match mode.failure_mode() {
         Err(error) => noted.note(Rule::UnknownMode, error.to_string()),
         Ok(known) if known.name() != mode.name => {
             let what = format!("{} is {}, not {}", mode.code, quoted(known.name()), quoted(&mode.name));

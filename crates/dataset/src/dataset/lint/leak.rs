@@ -64,18 +64,18 @@ fn found<'t>(pattern: &Regex, text: &'t str) -> Vec<&'t str> {
 }
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
-    told(sample, Rule::Vocabulary, &MARKS, noted);
+    check_pattern(sample, Rule::Vocabulary, &MARKS, noted);
     if sample.kind != SampleKind::Clean {
-        told(sample, Rule::Vocabulary, &TALK, noted);
+        check_pattern(sample, Rule::Vocabulary, &TALK, noted);
     }
-    told(sample, Rule::MachinePath, &PATH, noted);
+    check_pattern(sample, Rule::MachinePath, &PATH, noted);
     scaffolds(sample, noted);
     ids(sample, noted);
     keys(sample, noted);
 }
 
 /// Notes the first place where a pattern is found in what is shown.
-fn told(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted<'_>) {
+fn check_pattern(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted<'_>) {
     // What the task itself says, or a tool is called, is no leak.
     let calls = sample.steps.iter().filter_map(|step| step.output.as_ref()).flat_map(|said| &said.calls);
     let tools: HashSet<&str> =
@@ -99,7 +99,7 @@ fn scaffolds(sample: &Sample, noted: &mut Noted<'_>) {
         here.any(|error| error.operator.as_deref() == Some("rewrite_with_model"))
     };
     for change in label.changes.iter().filter(by_model) {
-        let texts = |said: &[crate::dataset::Said]| {
+        let texts = |said: &[crate::dataset::SampleMessage]| {
             said.iter().map(|said| folded(&said.text).into_owned()).collect::<Vec<_>>().join("\n")
         };
         let known = format!("{}\n{}", folded(&sample.task.question), texts(&change.before));

@@ -22,7 +22,7 @@ pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<
         Ok(recording) => recording,
         Err(error) => return noted.note(Rule::RecordingDiffers, format!("it cannot be read: {error}")),
     };
-    match Sample::of(&recording, about(sample)) {
+    match Sample::from_recording(&recording, sample_facts(sample)) {
         Ok(again) => {
             // Rows of earlier versions have the ids that a backend gave.
             let mut sample = sample.clone();
@@ -41,7 +41,7 @@ fn directory(placed: &PlacedSample, dataset: &Dataset) -> Option<PathBuf> {
     dir.is_dir().then_some(dir)
 }
 
-fn about(sample: &Sample) -> About {
+fn sample_facts(sample: &Sample) -> About {
     About {
         kind: sample.kind,
         system: sample.system.clone(),
@@ -92,7 +92,7 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
         let twin = |truth: &Truth| truth.evidence.as_ref().and_then(|evidence| evidence.twin.clone());
         if twin(truth) != twin(own) {
             differs("its label is proven beside another twin".to_owned());
-        } else if said(truth) != said(own) {
+        } else if label_text(truth) != label_text(own) {
             differs("its label rests on other runs".to_owned());
         }
     }
@@ -101,7 +101,7 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
 /// Why the recording of a labelled sample allows no label, if it does not.
 fn refused(sample: &Sample, recording: &Recording) -> Option<NoLabel> {
     let truth = sample.label.as_ref()?;
-    let ruling = Ruling::of(recording);
+    let ruling = Ruling::new(recording);
     match &recording.label {
         Some(label) => ruling.objects_to(label),
         None if truth.definition == PLANTED => ruling.label().err(),
@@ -110,7 +110,7 @@ fn refused(sample: &Sample, recording: &Recording) -> Option<NoLabel> {
 }
 
 /// What was executed for a label, in words: an e-value may move by a rounding when it is read and written again.
-fn said(truth: &Truth) -> Option<String> {
+fn label_text(truth: &Truth) -> Option<String> {
     let Evidence { executed, necessity, overdetermined, joint, clean, controls, .. } = truth.evidence.as_ref()?;
     let words = |executed: &Executed| proof::in_words(executed, "without", "with");
     let necessity =

@@ -262,7 +262,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
         grounds.add(&placed.sample);
         shortcuts.add(&placed, &noted);
     }
-    Twins::of(dataset, &across).check(&mut report)?;
+    Twins::new(dataset, &across).check(&mut report)?;
     answers.check(&mut report);
     shortcuts.check(dataset, &mut report)?;
     report.findings.extend(manifest(dataset, &grounds)?);

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Noted, Rule, fold::folded, leak::place_name, quoted};
 use crate::{
-    dataset::{Change, Place, Said, Sample, Truth},
+    dataset::{Change, Place, Sample, SampleMessage, Truth},
     trajectory::{Side, StepIndex},
 };
 
@@ -122,13 +122,13 @@ fn new_characters(text: &str, known: &HashSet<(&str, &str)>) -> usize {
 }
 
 /// The message that stood in the place of the n-th of its role, or the last of the role.
-fn beside<'a>(change: &'a Change, role: &str, number: usize) -> Option<&'a Said> {
+fn beside<'a>(change: &'a Change, role: &str, number: usize) -> Option<&'a SampleMessage> {
     let of_role = || change.before.iter().filter(|before| before.role == role);
     of_role().nth(number).or_else(|| of_role().next_back())
 }
 
 /// The part of a message that is not in the one before: what was put in, or what was put in the place of something.
-fn new_text<'a>(after: &'a str, before: Option<&Said>, role: &str) -> Option<&'a str> {
+fn new_text<'a>(after: &'a str, before: Option<&SampleMessage>, role: &str) -> Option<&'a str> {
     let Some(before) = before else { return Some(after) };
     let before = folded(&before.text);
     if before.is_empty() {

@@ -36,7 +36,7 @@ fn same(one: &SampleStep, other: &SampleStep) -> bool {
     let answered = |step: &SampleStep| (step.finish_reason.clone(), step.status);
     match (&one.output, &other.output) {
         (Some(said), Some(twins)) => {
-            let calls = |said: &crate::dataset::Said| {
+            let calls = |said: &crate::dataset::SampleMessage| {
                 said.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>()
             };
             answered(one) == answered(other)

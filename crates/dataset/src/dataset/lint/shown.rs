@@ -71,10 +71,10 @@ fn former(evidence: &Evidence, injected: bool, unproven: &mut dyn FnMut(String))
             }
         }
     }
-    if let (Some(null), Some(treated)) = (evidence.null, evidence.treated)
-        && treated.share() <= null.share()
+    if let (Some(control), Some(treated)) = (evidence.control, evidence.treated)
+        && treated.share() <= control.share()
     {
-        let recorded = format!("{} of {} as recorded", null.passed, null.of);
+        let recorded = format!("{} of {} as recorded", control.passed, control.of);
         unproven(format!("{}, {recorded}", passed("corrected runs", treated)));
     }
 }
@@ -140,14 +140,14 @@ fn unshown(one: &Necessity) -> Option<String> {
         Need::NotShown => None,
         Need::NotNeeded if one.executed.repeatable => {
             let fails = |arm: &Executions| arm.all() >= FEWEST && arm.failed == arm.all();
-            let equal = fails(&one.executed.null) && fails(&one.executed.treated);
+            let equal = fails(&one.executed.control) && fails(&one.executed.treated);
             (!equal).then(|| format!("the run does not fail alike with and without it: {}", words()))
         }
         Need::NotNeeded => {
             let Some(EffectExcluded { effect, e, target }) = one.exclusion else {
                 return Some(format!("nothing says that an effect is excluded: {}", words()));
             };
-            let arms = [&one.executed.null, &one.executed.treated];
+            let arms = [&one.executed.control, &one.executed.treated];
             let told = arms.map(|arm| arm.passed + arm.failed).into_iter().min().unwrap_or_default();
             let excludes = effect > 0.0 && effect <= 1.0 && target > 1.0 && e >= target && told > 0;
             (!excludes).then(|| format!("no effect is excluded: {}", words()))

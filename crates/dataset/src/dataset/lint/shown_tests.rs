@@ -43,7 +43,7 @@ fn what_was_planted_besides_is_known() {
 fn labels_of_the_former_rule_are_judged_by_it() {
     let mut samples = set();
     let evidence = truth(&mut samples[1]).evidence.as_mut().expect("evidence");
-    (evidence.executed, evidence.controls) = (None, Tally::of(2, 2));
+    (evidence.executed, evidence.controls) = (None, Tally::new(2, 2));
     let dir = tempfile::tempdir().expect("a directory");
     write(dir.path(), &samples);
     let report = lint_dir(dir.path());
@@ -61,7 +61,7 @@ fn claims_that_the_rows_do_not_bear_are_caught() {
     for (begun, stated, differs) in [(40, 4, false), (40, 5, true), (3, 4, true)] {
         let mut writer = Writer::create(dir.path()).expect("creates");
         set().iter().for_each(|sample| writer.push(sample).expect("writes"));
-        writer.state(Claims::of(0.01, begun, &vec![1792.0; stated], 0));
+        writer.state(Claims::from_e_values(0.01, begun, &vec![1792.0; stated], 0));
         writer.finish().expect("finishes");
         let report = lint_dir(dir.path());
         let found = report.findings.iter().any(|found| found.rule == Rule::ManifestDiffers);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     dataset::{
         BENIGN_FILE, Change, DecoyCounts, FILE, SampleKind, SampleLine, Writer,
-        samples::{corrupted, said, set},
+        samples::{corrupted, message, set},
     },
     trajectory::{LabelStatus, Side},
 };
@@ -54,21 +54,21 @@ fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
     let added_before: Say = |samples, words| {
         let changes = &mut truth(&mut samples[1]).changes;
         changes.push(added_at(0, words));
-        asked(&mut samples[1], 1, words);
+        add_question(&mut samples[1], 1, words);
     };
     let repeated: Say = |samples, words| {
         let errors = &mut truth(&mut samples[1]).errors;
         errors[0].step = Some(1);
         (errors[0].side, errors[0].operator) = (Some(Side::Request), Some("duplicate_message".to_owned()));
-        asked(&mut samples[1], 1, words);
+        add_question(&mut samples[1], 1, words);
     };
     let cases: [(&str, bool, Say); 7] = [
         ("answered before", false, |samples, words| answer(&mut samples[1], 0, words)),
         ("answered there", true, |samples, words| answer(&mut samples[1], 1, words)),
         ("answered later", true, |samples, words| answer(&mut samples[1], 2, words)),
-        ("asked there, where the edit added it", true, |samples, words| asked(&mut samples[1], 1, words)),
+        ("asked there, where the edit added it", true, |samples, words| add_question(&mut samples[1], 1, words)),
         ("asked there, where the edit repeats it", false, repeated),
-        ("asked later", true, |samples, words| asked(&mut samples[1], 2, words)),
+        ("asked later", true, |samples, words| add_question(&mut samples[1], 2, words)),
         ("asked there, but added at an earlier step too", true, added_before),
     ];
     let words = "Multiply the boxes by the pencils in each, then take away what was given.";
@@ -86,18 +86,18 @@ fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
 
 /// A message that an edit adds to the request of a step.
 fn added_at(step: u32, words: &str) -> Change {
-    Change { step, side: Side::Request, before: Vec::new(), after: vec![said("user", words)] }
+    Change { step, side: Side::Request, before: Vec::new(), after: vec![message("user", words)] }
 }
 
 /// Has the agent of a step ask words.
-fn asked(sample: &mut Sample, step: usize, words: &str) {
-    sample.steps[step].input.as_mut().expect("an input").messages.push(said("user", words));
+fn add_question(sample: &mut Sample, step: usize, words: &str) {
+    sample.steps[step].input.as_mut().expect("an input").messages.push(message("user", words));
 }
 
 /// Writes the rows as another program would: ours masks keys.
 fn write_unmasked(dir: &Path, samples: &[Sample]) {
     let is_main = |sample: &&Sample| matches!(sample.kind, SampleKind::Clean | SampleKind::Failure);
-    let line = |sample: &Sample| [SampleLine::of(sample).expect("a line").text, b"\n".to_vec()].concat();
+    let line = |sample: &Sample| [SampleLine::from_sample(sample).expect("a line").text, b"\n".to_vec()].concat();
     let rows: Vec<u8> = samples.iter().filter(is_main).flat_map(line).collect();
     std::fs::write(dir.join(FILE), rows).expect("writes");
     std::fs::remove_file(dir.join(MANIFEST_FILE)).expect("removed");
@@ -150,10 +150,10 @@ fn defects_of_the_files_are_caught() {
 #[test]
 fn decoys_that_were_verified_are_told_and_counted_as_they_stand() {
     for (rows, stated, expected) in [
-        (&[LabelStatus::Unproven; 3][..], DecoyCounts::of(3, 3, 0), &[][..]),
-        (&[LabelStatus::Verified], DecoyCounts::of(1, 1, 1), &[Rule::DecoysVerified]),
-        (&[LabelStatus::Unproven], DecoyCounts::of(2, 1, 0), &[Rule::ManifestDiffers]),
-        (&[LabelStatus::Verified], DecoyCounts::of(1, 1, 0), &[Rule::DecoysVerified, Rule::ManifestDiffers]),
+        (&[LabelStatus::Unproven; 3][..], DecoyCounts::new(3, 3, 0), &[][..]),
+        (&[LabelStatus::Verified], DecoyCounts::new(1, 1, 1), &[Rule::DecoysVerified]),
+        (&[LabelStatus::Unproven], DecoyCounts::new(2, 1, 0), &[Rule::ManifestDiffers]),
+        (&[LabelStatus::Verified], DecoyCounts::new(1, 1, 0), &[Rule::DecoysVerified, Rule::ManifestDiffers]),
     ] {
         let dir = tempfile::tempdir().expect("a directory");
         let mut writer = Writer::create(dir.path()).expect("creates");
@@ -261,7 +261,7 @@ fn paths_of_machines_are_told_from_those_of_sites() {
 fn a_row_is_held_against_its_recording() {
     type Forge = fn(&mut Sample);
     let dir = tempfile::tempdir().expect("a directory");
-    let sample = crate::dataset::tests::kept(dir.path());
+    let sample = crate::dataset::tests::recorded_failure(dir.path());
     let dataset = |sample: &Sample| {
         write(dir.path(), std::slice::from_ref(sample));
         let report = lint_dir(dir.path());
@@ -332,8 +332,8 @@ fn words_that_were_replaced_are_no_order_with_what_stood_between_them() {
     ] {
         let mut samples = set();
         let change = &mut truth(&mut samples[2]).changes[0];
-        change.before = vec![said("user", "The secret word is saffron. What is the secret word?")];
-        change.after = vec![said("user", after)];
+        change.before = vec![message("user", "The secret word is saffron. What is the secret word?")];
+        change.after = vec![message("user", after)];
         answer(&mut samples[2], 0, quoted);
         write(dir.path(), &samples);
         let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::LeakedInstruction);
@@ -346,8 +346,8 @@ fn what_an_edited_result_says_may_be_quoted() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut samples = set();
     let change = &mut truth(&mut samples[2]).changes[0];
-    change.before = vec![said("tool", "The town of Bern has 134,000 inhabitants, by the register.")];
-    change.after = vec![said("tool", "The village of Thun has 45,000 inhabitants, by a guide.")];
+    change.before = vec![message("tool", "The town of Bern has 134,000 inhabitants, by the register.")];
+    change.after = vec![message("tool", "The village of Thun has 45,000 inhabitants, by a guide.")];
     answer(&mut samples[2], 0, "The village of Thun has 45,000 inhabitants, by a guide.");
     write(dir.path(), &samples);
     let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::LeakedInstruction);

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{LintReport, Noted, Rule, across::Across, is_injected, quoted, reply};
 use crate::{
-    dataset::{Dataset, DatasetError, Entry, PlacedSample, Said, Sample, SampleKind, SampleStep, Truth},
-    equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, SaidWords},
+    dataset::{Dataset, DatasetError, Entry, PlacedSample, Sample, SampleKind, SampleMessage, SampleStep, Truth},
+    equality::{self, ComparedCall, ComparedContent, ComparedRun, OrderedCall, Parting, Rules},
 };
 
 /// Failures and their twins, read by their places.
@@ -18,7 +18,7 @@ pub(super) struct Twins<'a> {
 }
 
 impl<'a> Twins<'a> {
-    pub(super) fn of(dataset: &'a Dataset, across: &'a Across) -> Self {
+    pub(super) fn new(dataset: &'a Dataset, across: &'a Across) -> Self {
         Self { dataset, across, last: None }
     }
 
@@ -100,7 +100,7 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<usize> {
     let first = edited.iter().min()?;
     let edited: Vec<usize> = edited.iter().filter_map(|step| usize::try_from(*step).ok()).collect();
     let (sample, twin) = (compared_run(sample), compared_run(twin));
-    let (Parting::Asked(at) | Parting::Answered(at) | Parting::Missing(at)) =
+    let (Parting::Request(at) | Parting::Answered(at) | Parting::Missing(at)) =
         equality::parting_before(&twin, &sample, usize::try_from(*first).ok()?, &edited)?;
     Some(at)
 }
@@ -112,17 +112,17 @@ fn compared_run(sample: &Sample) -> ComparedRun {
         let input = sample.input(number);
         let mut tools: Vec<&String> = step.tools.iter().collect();
         tools.sort_unstable();
-        let asked = SaidWords {
+        let asked = ComparedContent {
             ids: input.iter().flatten().flat_map(|said| ids(said)).collect(),
             value: json!([step.model, tools, input]),
         };
-        let answered = step
-            .output
-            .as_ref()
-            .map(|said| SaidWords { ids: ids(said).collect(), value: json!([step.status, step.finish_reason, said]) });
+        let answered = step.output.as_ref().map(|said| ComparedContent {
+            ids: ids(said).collect(),
+            value: json!([step.status, step.finish_reason, said]),
+        });
         ComparedCall::new(step.agent.clone(), asked, answered, &rules)
     };
-    let words = |said: &[&Said]| said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
+    let words = |said: &[&SampleMessage]| said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
     let order = |step: &SampleStep| OrderedCall {
         agent: step.agent.clone(),
         instance: step.instance,
@@ -139,6 +139,6 @@ fn compared_run(sample: &Sample) -> ComparedRun {
     ComparedRun::without_clock(calls, sample.steps.iter().map(order).collect(), asked, &overlaps)
 }
 
-fn ids(said: &Said) -> impl Iterator<Item = String> {
+fn ids(said: &SampleMessage) -> impl Iterator<Item = String> {
     said.calls.iter().map(|call| &call.id).chain(&said.answers).filter(|id| !id.is_empty()).cloned()
 }

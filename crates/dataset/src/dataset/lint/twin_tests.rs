@@ -6,8 +6,8 @@ use super::{
     tests::{lint_dir, write},
 };
 use crate::dataset::{
-    Called, Said,
-    samples::{said, set, step},
+    Called, SampleMessage,
+    samples::{message, set, step},
 };
 
 #[test]
@@ -15,8 +15,8 @@ fn ids_of_calls_may_differ_from_the_twins_but_not_what_they_answer() {
     let called = |samples: &mut Samples, run: usize, ids: [&str; 2], answered: &str| {
         let calls = ids.map(|id| Called { id: id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() });
         let messages = &mut samples[run].steps[1].input.as_mut().expect("an input").messages;
-        messages.push(Said { calls: calls.to_vec(), ..said("assistant", "") });
-        messages.push(Said { answers: Some(answered.to_owned()), ..said("tool", "three") });
+        messages.push(SampleMessage { calls: calls.to_vec(), ..message("assistant", "") });
+        messages.push(SampleMessage { answers: Some(answered.to_owned()), ..message("tool", "three") });
     };
     for (ids, answered, differs) in [(["a", "b"], "a", false), (["x", "y"], "x", false), (["x", "y"], "y", true)] {
         let mut samples = set();
@@ -81,7 +81,7 @@ fn steps_that_overlapped_stand_in_any_order() {
                 answers
                     .into_iter()
                     .enumerate()
-                    .for_each(|(at, text)| sample.steps[at].output = Some(said("assistant", text)));
+                    .for_each(|(at, text)| sample.steps[at].output = Some(message("assistant", text)));
             }
         })
     };

@@ -3,7 +3,7 @@
 //! [`statistics`] reads a dataset twice (once to count, once to look at failures beside their twins) and holds a few
 //! numbers a sample.
 
-mod gather;
+mod counting;
 mod pairs;
 mod probe;
 
@@ -159,7 +159,7 @@ pub struct Probed {
 
 impl Summary {
     /// Of some numbers.
-    pub fn of(mut numbers: Vec<u64>) -> Self {
+    pub fn from_numbers(mut numbers: Vec<u64>) -> Self {
         numbers.sort_unstable();
         let (Some(min), Some(max)) = (numbers.first(), numbers.last()) else { return Self::default() };
         let total: u64 = numbers.iter().sum();
@@ -175,7 +175,7 @@ impl Summary {
 /// # Errors
 /// A file cannot be read, or a line is no sample.
 pub fn statistics(dataset: &Dataset) -> Result<Statistics, DatasetError> {
-    let mut gathered = gather::Gathered::default();
+    let mut gathered = counting::SampleCounts::default();
     for placed in dataset.samples() {
         gathered.add(&placed?);
     }

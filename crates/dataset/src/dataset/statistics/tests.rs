@@ -5,10 +5,10 @@ use std::path::Path;
 use super::*;
 use crate::dataset::{
     Sample, Writer,
-    samples::{benign, clean, corrupted, misled, said, set},
+    samples::{benign, clean, corrupted, message, misled, set},
 };
 
-fn of(dir: &Path, samples: &[Sample]) -> Statistics {
+fn statistics_for(dir: &Path, samples: &[Sample]) -> Statistics {
     let mut writer = Writer::create(dir).expect("creates");
     samples.iter().for_each(|sample| writer.push(sample).expect("writes"));
     writer.finish().expect("finishes");
@@ -20,14 +20,14 @@ fn one_mode_is_evenly_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let one: Vec<_> =
         set().into_iter().filter(|sample| sample.kind == crate::dataset::SampleKind::Failure).take(1).collect();
-    let even = of(dir.path(), &one).labels.mode_evenness.expect("a mode");
+    let even = statistics_for(dir.path(), &one).labels.mode_evenness.expect("a mode");
     assert_eq!(format!("{even:.2}"), "0.00");
 }
 
 #[test]
 fn counts_fit_the_samples() {
     let dir = tempfile::tempdir().expect("a directory");
-    let counted = of(dir.path(), &set());
+    let counted = statistics_for(dir.path(), &set());
     assert_eq!((counted.samples, counted.tasks), (8, 2));
     assert_eq!(counted.kinds, [("benign", 2), ("clean", 2), ("failure", 4)].map(|(k, n)| (k.to_owned(), n)).into());
     assert_eq!(counted.labels.errors, 4);
@@ -51,13 +51,13 @@ fn the_probe_finds_tells_and_only_those() {
     let dir = tempfile::tempdir().expect("a directory");
     let told = |n: u32| {
         let mut sample = misled(n);
-        sample.steps[0].output = Some(said("assistant", &format!("As was demanded, I hereby add {n} and 9.")));
+        sample.steps[0].output = Some(message("assistant", &format!("As was demanded, I hereby add {n} and 9.")));
         sample.label.as_mut().expect("a label").errors[0].operator = Some("blatant".to_owned());
         sample
     };
     let mut samples: Vec<_> = (3..63).flat_map(|n| [clean(n), corrupted(n), told(n)]).collect();
     samples.push(benign(3));
-    let counted = of(dir.path(), &samples);
+    let counted = statistics_for(dir.path(), &samples);
     let auc = |name: &str| {
         let probed = counted.probe.iter().find(|probed| probed.manipulator == name).expect("probed");
         (probed.auc.expect("enough"), probed.interval.expect("enough"), probed.tells.clone())
@@ -69,12 +69,12 @@ fn the_probe_finds_tells_and_only_those() {
     assert!(low <= 0.5 && high >= 0.5, "a number alone is no tell: {subtle} ({low} to {high})");
     let (all, ..) = auc("all");
     assert!(all > subtle && all < blatant, "{all}");
-    assert_eq!(of(dir.path(), &samples), counted, "the same figures each time");
+    assert_eq!(statistics_for(dir.path(), &samples), counted, "the same figures each time");
 }
 
 #[test]
 fn an_empty_dataset_is_counted_too() {
     let dir = tempfile::tempdir().expect("a directory");
-    let counted = of(dir.path(), &[]);
+    let counted = statistics_for(dir.path(), &[]);
     assert_eq!(counted.samples, 0);
 }

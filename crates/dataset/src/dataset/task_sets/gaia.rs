@@ -18,7 +18,7 @@ impl TaskSet for Gaia {
     fn name(&self) -> &'static str {
         "gaia"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "questions for assistants; `Question`, `Final answer`; checked by `numeric` or `normalised`"
     }
     fn terms(&self) -> SetTerms {
@@ -43,7 +43,7 @@ impl TaskSet for Gaia {
             ));
         }
         // How its annotators went about it would give the answer away, and is not taken over.
-        let kept = row.kept(&[("Level", "level"), ("file_name", "file_name")]);
+        let kept = row.extra_fields(&[("Level", "level"), ("file_name", "file_name")]);
         let asked = match file {
             Some(file) => format!("{question}\n\nThe file: {file}"),
             None => question.to_owned(),

@@ -4,7 +4,7 @@
 
 use super::{
     Options, SetTerms, TaskSet, TaskSetRow, Unusable,
-    letters::{asked, check, letter},
+    letters::{check, letter, question_text},
     row::{id_of, own_id, task},
 };
 use crate::dataset::Task;
@@ -20,7 +20,7 @@ impl TaskSet for Gpqa {
     fn name(&self) -> &'static str {
         "gpqa"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "multiple choice; `Question`, `Correct Answer`, `Incorrect Answer 1` to `3`; checked by `choice`"
     }
     fn terms(&self) -> SetTerms {
@@ -48,7 +48,7 @@ impl TaskSet for Gpqa {
         let choices: Vec<&str> = order.iter().filter_map(|place| answers.get(*place).copied()).collect();
         let right = order.iter().position(|place| *place == 0).and_then(letter);
         let right = right.ok_or_else(|| Unusable::new("no right answer"))?;
-        let kept = row.kept(&[
+        let kept = row.extra_fields(&[
             ("High-level domain", "subject"),
             ("Subdomain", "subdomain"),
             ("Writer's Difficulty Estimate", "level"),
@@ -59,7 +59,7 @@ impl TaskSet for Gpqa {
             Ok(own) => own_id(self.name(), own),
             Err(_) => id_of(self.name(), &[question]),
         };
-        Ok(task(self.name(), id, asked(question, &choices), right, check(&choices), kept))
+        Ok(task(self.name(), id, question_text(question, &choices), right, check(&choices), kept))
     }
 }
 

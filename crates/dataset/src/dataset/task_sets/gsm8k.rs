@@ -22,7 +22,7 @@ impl TaskSet for Gsm8k {
     fn name(&self) -> &'static str {
         "gsm8k"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "word problems; `question`, and `answer` with `#### 42`; checked by `numeric`"
     }
     fn terms(&self) -> SetTerms {

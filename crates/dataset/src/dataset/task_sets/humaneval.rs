@@ -24,7 +24,7 @@ impl TaskSet for HumanEval {
     fn name(&self) -> &'static str {
         "humaneval"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "Python functions; `prompt`, `entry_point`, `test`; checked by `command`: their unit tests run here"
     }
     fn terms(&self) -> SetTerms {

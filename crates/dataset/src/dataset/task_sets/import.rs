@@ -122,11 +122,11 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
             return Err(TasksError::Occupied { path: out.to_owned() });
         }
     }
-    let mut reader = Reader::of(set, options);
+    let mut reader = Reader::new(set, options);
     for file in &files {
         let name = values::named(file, path);
         let bytes = fs::read(file).map_err(|source| unread(file, source))?;
-        reader.said.files.insert(name.to_string(), blake3::hash(&bytes).to_hex().to_string());
+        reader.imported.files.insert(name.to_string(), blake3::hash(&bytes).to_hex().to_string());
         let mut each = |place: ValuePlace<'_>| reader.row(&place);
         let is = |kind| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(kind));
         let read = if is("csv") {
@@ -139,17 +139,17 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
         };
         read.map_err(|source| unread(file, source))?;
     }
-    if reader.said.tasks == 0 {
-        let first = reader.said.left_out.iter().next();
+    if reader.imported.tasks == 0 {
+        let first = reader.imported.left_out.iter().next();
         let why = first.map_or_else(|| "it has no rows".to_owned(), |(why, rows)| format!("{}: {why}", rows.first));
-        return Err(TasksError::Nothing { path: path.to_owned(), from: set.name(), about: set.about(), why });
+        return Err(TasksError::Nothing { path: path.to_owned(), from: set.name(), about: set.description(), why });
     }
     write(out, &reader.lines)?;
-    let mut manifest = serde_json::to_vec_pretty(&reader.said).unwrap_or_default();
+    let mut manifest = serde_json::to_vec_pretty(&reader.imported).unwrap_or_default();
     manifest.push(b'\n');
     let name = format!("{}.manifest.json", out.file_name().unwrap_or_default().to_string_lossy());
     write(&out.with_file_name(name), &manifest)?;
-    Ok(reader.said)
+    Ok(reader.imported)
 }
 
 /// What a packed file holds, in a directory that goes away with the first of the two.
@@ -179,11 +179,11 @@ struct Reader<'a> {
     options: Options,
     ids: BTreeSet<String>,
     lines: Vec<u8>,
-    said: ImportedTasks,
+    imported: ImportedTasks,
 }
 
 impl<'a> Reader<'a> {
-    fn of(set: &'a dyn TaskSet, options: Options) -> Self {
+    fn new(set: &'a dyn TaskSet, options: Options) -> Self {
         let said = ImportedTasks {
             format: MANIFEST,
             from: set.name(),
@@ -194,11 +194,11 @@ impl<'a> Reader<'a> {
             left_out: BTreeMap::new(),
             files: BTreeMap::new(),
         };
-        Self { set, options, ids: BTreeSet::new(), lines: Vec::new(), said }
+        Self { set, options, ids: BTreeSet::new(), lines: Vec::new(), imported: said }
     }
 
     fn row(&mut self, place: &ValuePlace<'_>) -> bool {
-        self.said.rows += 1;
+        self.imported.rows += 1;
         let row = place.row.map_or_else(String::new, |row| format!(":{row}"));
         let at = format!("{}{row}", place.file);
         let task = match &place.value {
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
             Err(_) => Err(Unusable::new("a row that cannot be read")),
         };
         if let Err(Unusable(why)) = task.and_then(|task| self.take(&task)) {
-            self.said.left_out.entry(why).or_insert(LeftOutRows { rows: 0, first: at }).rows += 1;
+            self.imported.left_out.entry(why).or_insert(LeftOutRows { rows: 0, first: at }).rows += 1;
         }
         true
     }
@@ -227,8 +227,8 @@ impl<'a> Reader<'a> {
         let line = serde_json::to_vec(task).map_err(|_| Unusable::new("it cannot be written as a line"))?;
         self.lines.extend(line);
         self.lines.push(b'\n');
-        self.said.tasks += 1;
-        self.said.commands += u64::from(said.is_none());
+        self.imported.tasks += 1;
+        self.imported.commands += u64::from(said.is_none());
         Ok(())
     }
 }

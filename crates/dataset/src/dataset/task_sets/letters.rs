@@ -6,7 +6,7 @@ use crate::verify::{Check, Choice};
 pub(super) const LETTERS: &str = "ABCDEFGHIJ";
 
 /// The question with its choices.
-pub(super) fn asked(question: &str, choices: &[&str]) -> String {
+pub(super) fn question_text(question: &str, choices: &[&str]) -> String {
     let lines = LETTERS.chars().zip(choices).map(|(letter, choice)| format!("\n{letter}) {choice}"));
     lines.fold(question.to_owned(), |text, line| text + &line)
 }

@@ -18,7 +18,7 @@ impl TaskSet for Math {
     fn name(&self) -> &'static str {
         "math"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "competition problems; `problem`, and `solution` with `\\boxed{…}`; checked by `boxed`"
     }
     fn terms(&self) -> SetTerms {
@@ -34,7 +34,7 @@ impl TaskSet for Math {
         if answer.trim().is_empty() {
             return Err(Unusable::new("the `\\boxed{…}` in `solution` is empty"));
         }
-        let kept = row.kept(&[("level", "level"), ("type", "subject"), ("subject", "subject")]);
+        let kept = row.extra_fields(&[("level", "level"), ("type", "subject"), ("subject", "subject")]);
         let id = id_of(self.name(), &[problem]);
         let check = Check::Boxed(Boxed::default());
         Ok(task(self.name(), id, problem.to_owned(), answer.trim().to_owned(), check, kept))

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Options, SetTerms, TaskSet, TaskSetRow, Unusable,
-    letters::{LETTERS, asked, check, letter},
+    letters::{LETTERS, check, letter, question_text},
     row::{id_of, task},
 };
 use crate::dataset::Task;
@@ -21,7 +21,7 @@ impl TaskSet for Mmlu {
     fn name(&self) -> &'static str {
         "mmlu"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "multiple choice; CSV without a header, or `question`, `choices`, `answer`; checked by `choice`"
     }
     fn terms(&self) -> SetTerms {
@@ -34,13 +34,13 @@ impl TaskSet for Mmlu {
         let question = row.text(&["question", "Question"])?;
         let choices = choices(row)?;
         let answer = answer(row, choices.len())?;
-        let mut kept = row.kept(&[("subject", "subject"), ("Subject", "subject")]);
+        let mut kept = row.extra_fields(&[("subject", "subject"), ("Subject", "subject")]);
         if kept.is_empty() {
             kept = subject_of(row.file);
         }
         let subject = kept.get("subject").and_then(Value::as_str).unwrap_or_default();
         let id = id_of(self.name(), &[&[subject, question], choices.as_slice()].concat());
-        Ok(task(self.name(), id, asked(question, &choices), answer, check(&choices), kept))
+        Ok(task(self.name(), id, question_text(question, &choices), answer, check(&choices), kept))
     }
 }
 

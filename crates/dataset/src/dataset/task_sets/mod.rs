@@ -36,7 +36,7 @@ pub trait TaskSet: std::fmt::Debug + Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
     /// One line: what is asked, and how answers are checked.
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
     /// Where it is from, and on what terms.
     fn terms(&self) -> SetTerms;
     /// The columns of its CSV files, where they do not name them themselves.

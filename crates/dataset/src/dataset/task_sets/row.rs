@@ -41,7 +41,7 @@ impl<'a> TaskSetRow<'a> {
     }
 
     /// Fields that go with the task as they are, under names of ours.
-    pub(super) fn kept(&self, names: &[(&str, &str)]) -> Map<String, Value> {
+    pub(super) fn extra_fields(&self, names: &[(&str, &str)]) -> Map<String, Value> {
         let said = |value: &&Value| value.as_str().is_none_or(|text| !text.trim().is_empty());
         let kept =
             |(theirs, ours): &(&str, &str)| Some(((*ours).to_owned(), self.field(&[theirs]).filter(said)?.clone()));

@@ -23,7 +23,7 @@ fn read(from: &str, path: &Path, options: Options) -> Result<(ImportedTasks, Vec
 }
 
 /// Writes a file and imports it.
-fn of(from: &str, name: &str, text: &str) -> (ImportedTasks, Vec<Task>) {
+fn import_text(from: &str, name: &str, text: &str) -> (ImportedTasks, Vec<Task>) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join(name);
     fs::write(&file, text).expect("written");
@@ -47,7 +47,7 @@ fn gpqa_row(question: &str) -> Value {
 #[test]
 fn word_problems() {
     let row = |question: &str, answer: &str| json!({"question": question, "answer": answer});
-    let (imported, tasks) = of(
+    let (imported, tasks) = import_text(
         "gsm8k",
         "test.jsonl",
         &lines(&[
@@ -81,8 +81,9 @@ fn word_problems() {
 #[test]
 fn ids_depend_on_what_is_asked_and_on_nothing_else() {
     let row = |question: &str| json!({"question": question, "answer": "#### 1"});
-    let (_, one) = of("gsm8k", "test.jsonl", &lines(&[row("first?"), row("second?")]));
-    let (_, other) = of("gsm8k", "train.json", &json!([row("second?"), row("third?"), row("first?")]).to_string());
+    let (_, one) = import_text("gsm8k", "test.jsonl", &lines(&[row("first?"), row("second?")]));
+    let (_, other) =
+        import_text("gsm8k", "train.json", &json!([row("second?"), row("third?"), row("first?")]).to_string());
     assert_eq!((&one[0].id, &one[1].id), (&other[2].id, &other[0].id));
     assert!(one[0].id.starts_with("gsm8k-") && one[0].id != one[1].id, "{}", one[0].id);
 }
@@ -109,20 +110,21 @@ fn competition_problems_lie_a_file_each_or_a_row_each() {
     assert_eq!(imported.left_out.values().next().expect("one").first, "algebra/12.json");
 
     let row = json!({"problem": "P?", "answer": "9", "solution": "", "subject": "Geometry", "level": 5, "unique_id": "test/geometry/1.json"});
-    let (_, tasks) = of("math", "test.jsonl", &lines(&[row]));
+    let (_, tasks) = import_text("math", "test.jsonl", &lines(&[row]));
     assert_eq!((tasks[0].answer.as_str(), &tasks[0].extra["level"]), ("9", &json!(5)));
 }
 
 #[test]
 fn choices_from_their_own_csv_and_from_tables() {
     let csv = "\"Which is \"\"even\"\", I ask?\nI. maybe\",1,2,3,5,B\nWhich is odd?,2,4,6,7,D\nWhich is none?,2,4,6,8,E\nshort,1,2\n";
-    let (imported, tasks) = of("mmlu", "number_theory_test.csv", csv);
+    let (imported, tasks) = import_text("mmlu", "number_theory_test.csv", csv);
     assert_eq!(tasks[0].question, "Which is \"even\", I ask?\nI. maybe\nA) 1\nB) 2\nC) 3\nD) 5");
     assert_eq!((tasks[0].answer.as_str(), &tasks[0].extra["subject"]), ("B", &json!("number_theory")));
     assert_eq!(tasks[1].answer, "D");
     assert_eq!(reasons(&imported), [("`answer` is none of the choices", 1), ("a row that cannot be read", 1)]);
 
-    let (_, named) = of("mmlu", "all.csv", "answer,question,A,B,C,D,subject\nD,Which is odd?,2,4,6,7,number_theory\n");
+    let (_, named) =
+        import_text("mmlu", "all.csv", "answer,question,A,B,C,D,subject\nD,Which is odd?,2,4,6,7,number_theory\n");
     assert_eq!((&named[0].id, &named[0].answer), (&tasks[1].id, &tasks[1].answer), "the same task of another layout");
 
     let dir = tempfile::tempdir().expect("a directory");
@@ -170,7 +172,7 @@ fn choices_that_somebody_must_shuffle_stand_the_same_everywhere() {
             row
         })
         .collect();
-    let (imported, tasks) = of("gpqa", "gpqa_main.jsonl", &lines(&rows));
+    let (imported, tasks) = import_text("gpqa", "gpqa_main.jsonl", &lines(&rows));
     assert!(imported.terms.keep_private.is_some());
     let mut seen: Vec<&str> = tasks.iter().map(|task| task.answer.as_str()).collect();
     seen.sort_unstable();
@@ -185,12 +187,12 @@ fn choices_that_somebody_must_shuffle_stand_the_same_everywhere() {
     let mut swapped = rows[3].clone();
     swapped["Incorrect Answer 1"] = rows[3]["Incorrect Answer 3"].clone();
     swapped["Incorrect Answer 3"] = rows[3]["Incorrect Answer 1"].clone();
-    let (_, again) = of("gpqa", "other.jsonl", &lines(&[swapped]));
+    let (_, again) = import_text("gpqa", "other.jsonl", &lines(&[swapped]));
     assert_eq!(again[0].question, tasks[3].question, "the order of the columns does not count");
 
     let csv = "Record ID,Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n\
         rec3,\"Which light, number 3?\",a green one,a red one,a blue one,none of them\nrec4,Which?,x,x,y,z\n";
-    let (imported, tasks_of_csv) = of("gpqa", "gpqa_diamond.csv", csv);
+    let (imported, tasks_of_csv) = import_text("gpqa", "gpqa_diamond.csv", csv);
     assert_eq!(tasks_of_csv[0].question, tasks[3].question);
     assert_eq!(reasons(&imported), [("two of the answers are the same", 1)]);
 }
@@ -204,7 +206,7 @@ fn function() -> Value {
 
 #[tokio::test]
 async fn functions_are_run_against_their_tests() {
-    let (imported, tasks) = of("humaneval", "HumanEval.jsonl", &lines(&[function()]));
+    let (imported, tasks) = import_text("humaneval", "HumanEval.jsonl", &lines(&[function()]));
     let task = &tasks[0];
     assert_eq!((task.id.as_str(), imported.commands), ("humaneval-7", 1));
     assert!(!task.question.contains("[twice(x) for"), "the solution is not in the question");

@@ -20,7 +20,7 @@ use crate::surface::{Answer, Role, Tool};
 pub(super) struct AiSdk;
 
 impl Convention for AiSdk {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         let operation = span.text("ai.operationId")?;
         Some(match operation.rsplit('.').next() {
             Some("doGenerate" | "doStream") => SpanOf::Call,

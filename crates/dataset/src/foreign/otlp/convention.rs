@@ -13,7 +13,7 @@ use crate::surface::{Message, Role, Tool};
 /// One way in which tracers write model calls.
 pub(super) trait Convention: std::fmt::Debug + Sync {
     /// What the span is of; `None` where it says nothing in this convention.
-    fn of(&self, _span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, _span: &TraceSpan) -> Option<SpanOf> {
         None
     }
     /// The agent that the span is of, or names.

@@ -23,7 +23,7 @@ pub(super) const ALL: &[&dyn Convention] = &[
 
 /// What a span is of: a call where any convention says so, else what the first says.
 pub(super) fn of(span: &TraceSpan) -> Option<SpanOf> {
-    let told: Vec<SpanOf> = ALL.iter().filter_map(|convention| convention.of(span)).collect();
+    let told: Vec<SpanOf> = ALL.iter().filter_map(|convention| convention.span_kind(span)).collect();
     // A graph may call itself an agent; that it is one is said by who knows graphs.
     let strongest = [SpanOf::Call, SpanOf::Workflow, SpanOf::Vectors];
     strongest.into_iter().find(|kind| told.contains(kind)).or_else(|| told.first().copied())
@@ -31,5 +31,5 @@ pub(super) fn of(span: &TraceSpan) -> Option<SpanOf> {
 
 /// The agent that a span names itself.
 pub(super) fn agent(span: &TraceSpan) -> Option<ForeignAgent> {
-    (span.of != Some(SpanOf::Workflow)).then(|| ALL.iter().find_map(|convention| convention.agent(span)))?
+    (span.span_kind != Some(SpanOf::Workflow)).then(|| ALL.iter().find_map(|convention| convention.agent(span)))?
 }

@@ -35,7 +35,7 @@ pub(super) fn without_doubles(tree: &SpanTree, mut calls: Vec<CallSpan<'_>>) -> 
                 inside.entry(*outer).or_default().push(place);
                 break;
             }
-            between |= matches!(above.of, Some(SpanOf::Agent | SpanOf::Tool | SpanOf::Workflow));
+            between |= matches!(above.span_kind, Some(SpanOf::Agent | SpanOf::Tool | SpanOf::Workflow));
         }
     }
     let mut is_double = vec![false; calls.len()];

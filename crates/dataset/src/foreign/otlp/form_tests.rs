@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::testing::{answered, asked, joined, read, record, span, text, with_events};
+use super::testing::{answered, joined, read, record, request_texts, span, text, with_events};
 use crate::foreign::fields::REASONING;
 
 const ASKED: [&str; 4] = ["System You add.", "User What is 1 + 1?", "Assistant add{\"a\":1}", "Tool<c1 2"];
@@ -182,7 +182,7 @@ fn one_conversation_is_read_from_every_form_in_attributes() {
     for (form, fields) in forms_of_attributes() {
         let run = read(&[span("c", "", "a call", &fields)], &[]);
         assert_eq!(run.calls.len(), 1, "{form}");
-        assert_eq!(asked(&run.calls[0]), ASKED, "{form}");
+        assert_eq!(request_texts(&run.calls[0]), ASKED, "{form}");
         assert_eq!(answered(&run.calls[0]).as_deref(), Some("It is 2."), "{form}");
         assert_eq!(run.calls[0].model, if form.ends_with("unnamed kind") { "" } else { "m" }, "{form}");
         assert!(run.account.unplaced.is_empty(), "{form}: {:?}", run.account);
@@ -259,7 +259,7 @@ fn one_conversation_is_read_from_events_and_log_records() {
         ("an event of details", read(&[with_events(own.clone(), &details)], &[])),
         ("a record of details", read(std::slice::from_ref(&own), &[record(details[0].0, &details[0].1)])),
     ] {
-        assert_eq!(asked(&run.calls[0]), ASKED, "{form}");
+        assert_eq!(request_texts(&run.calls[0]), ASKED, "{form}");
         assert_eq!(answered(&run.calls[0]).as_deref(), Some("It is 2."), "{form}");
         assert!(run.account.unplaced.is_empty(), "{form}: {:?}", run.account);
     }

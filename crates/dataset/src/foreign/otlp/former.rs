@@ -28,7 +28,7 @@ pub(super) struct FormerGenAi;
 pub(super) type Numbered<'a> = BTreeMap<&'a str, &'a Value>;
 
 impl Convention for FormerGenAi {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         match span.text("llm.request.type") {
             Some("chat" | "completion") => Some(SpanOf::Call),
             Some("embedding") => Some(SpanOf::Vectors),
@@ -71,7 +71,7 @@ fn numbered(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount)
         let told = asked
             .iter()
             .flat_map(|(at, fields)| {
-                said(&format!("gen_ai.prompt.{at}.content"), fields, Role::User, &mut account.request)
+                read_message(&format!("gen_ai.prompt.{at}.content"), fields, Role::User, &mut account.request)
             })
             .collect();
         call.request = request(told, tools(span));
@@ -84,7 +84,7 @@ fn numbered(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount)
         let told = answers
             .iter()
             .flat_map(|(at, fields)| {
-                said(&format!("gen_ai.completion.{at}.content"), fields, Role::Assistant, &mut account.reply)
+                read_message(&format!("gen_ai.completion.{at}.content"), fields, Role::Assistant, &mut account.reply)
             })
             .collect();
         call.finish_reason = call.finish_reason.take().or(reason);
@@ -94,7 +94,7 @@ fn numbered(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount)
 }
 
 /// A message of its numbered attributes; its content stands at `place`.
-fn said(place: &str, fields: &Numbered<'_>, default: Role, account: &mut TraceAccount) -> Vec<Message> {
+fn read_message(place: &str, fields: &Numbered<'_>, default: Role, account: &mut TraceAccount) -> Vec<Message> {
     let text = |name: &str| fields.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
     let mut message = silent(text("role").map_or(default, role));
     message.answers_call = text("tool_call_id").map(str::to_owned);

@@ -27,7 +27,7 @@ const OUTPUT: &str = "gen_ai.output.messages";
 pub(super) struct GenAi;
 
 impl Convention for GenAi {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         let is_graph = span.json("gen_ai.workflow.nodes").is_some_and(|nodes| langgraph::is_graph(&nodes));
         Some(match span.text("gen_ai.operation.name")? {
             "chat" | "text_completion" | "generate_content" => SpanOf::Call,

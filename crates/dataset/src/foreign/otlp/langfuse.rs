@@ -15,7 +15,7 @@ use crate::foreign::fields::whole;
 pub(super) struct Langfuse;
 
 impl Convention for Langfuse {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         Some(match span.text("langfuse.observation.type")? {
             "generation" => SpanOf::Call,
             "embedding" => SpanOf::Vectors,

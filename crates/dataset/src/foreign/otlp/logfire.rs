@@ -23,7 +23,7 @@ const BESIDE: &[&str] = &["usage", "chunk_count"];
 pub(super) struct Logfire;
 
 impl Convention for Logfire {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         let asked = span.json("request_data")?;
         (asked.get("messages").is_some() || asked.get("input").is_some()).then_some(SpanOf::Call)
     }

@@ -22,7 +22,7 @@ fn kind(span: &TraceSpan) -> Option<&str> {
 }
 
 impl Convention for MlFlow {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         Some(match kind(span)? {
             "CHAT_MODEL" | "LLM" => SpanOf::Call,
             "EMBEDDING" => SpanOf::Vectors,

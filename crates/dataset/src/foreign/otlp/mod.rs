@@ -7,7 +7,7 @@ mod conventions;
 mod doubles;
 mod former;
 mod genai;
-mod known;
+mod attributes;
 mod langfuse;
 mod langgraph;
 mod logfire;
@@ -48,7 +48,7 @@ impl ForeignTrace for OtlpSpans {
     fn name(&self) -> &'static str {
         "otlp"
     }
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "OTLP/JSON spans and log records (GenAI conventions present and former, OpenInference, OpenLLMetry, Langfuse, AI SDK, MLflow, Logfire): a run a trace, a step a span of a model call"
     }
     fn extensions(&self) -> &'static [&'static str] {

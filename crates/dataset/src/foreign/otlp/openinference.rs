@@ -22,7 +22,7 @@ use crate::surface::{Answer, Message, Part, Tool, ToolCall};
 pub(super) struct OpenInference;
 
 impl Convention for OpenInference {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         Some(match span.text("openinference.span.kind")? {
             "LLM" => SpanOf::Call,
             "EMBEDDING" => SpanOf::Vectors,
@@ -37,7 +37,7 @@ impl Convention for OpenInference {
         if let Some(name) = span.text("agent.name") {
             return named(name, "agent.name", span);
         }
-        if self.of(span) != Some(SpanOf::Agent) {
+        if self.span_kind(span) != Some(SpanOf::Agent) {
             return None;
         }
         if let Some(node) = span.text("graph.node.id") {
@@ -77,12 +77,12 @@ fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
     call.finish_reason = call.finish_reason.take().or_else(|| span.text("llm.finish_reason").map(str::to_owned));
     let asked = span.numbered("llm.input_messages.");
     if call.request.is_none() && !asked.is_empty() {
-        let told = asked.values().map(|fields| said(fields, "user", &mut account.request)).collect();
+        let told = asked.values().map(|fields| read_message(fields, "user", &mut account.request)).collect();
         call.request = request(told, tools(span));
     }
     let answers = span.numbered("llm.output_messages.");
     if call.answer.is_none() && !answers.is_empty() {
-        let told = answers.values().map(|fields| said(fields, "assistant", &mut account.reply)).collect();
+        let told = answers.values().map(|fields| read_message(fields, "assistant", &mut account.reply)).collect();
         let message = messages::together(told, false, &mut account.reply);
         call.answer = message.map(|message| Answer { index: 0, message, finish_reason: call.finish_reason.clone() });
     }
@@ -113,7 +113,7 @@ fn tools(span: &TraceSpan) -> Vec<Tool> {
 }
 
 /// A message of its numbered attributes.
-fn said(fields: &Numbered<'_>, default: &str, account: &mut TraceAccount) -> Message {
+fn read_message(fields: &Numbered<'_>, default: &str, account: &mut TraceAccount) -> Message {
     let text = |name: &str| fields.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
     let mut message = silent(role(text("message.role").unwrap_or(default)));
     message.name = text("message.name").map(str::to_owned);

@@ -19,7 +19,7 @@ const CLASSES: &[&str] =
 pub(super) struct OpenLlmetry;
 
 impl Convention for OpenLlmetry {
-    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+    fn span_kind(&self, span: &TraceSpan) -> Option<SpanOf> {
         Some(match span.text("traceloop.span.kind")? {
             "workflow" => SpanOf::Workflow,
             "agent" => SpanOf::Agent,

@@ -22,9 +22,9 @@ pub(super) struct TraceSpan {
     pub(super) events: Vec<SpanEvent>,
     pub(super) status: SpanStatus,
     /// What the status says.
-    pub(super) said: String,
+    pub(super) status_text: String,
     /// What it is of, and whom it names: told once, when all of it is known.
-    pub(super) of: Option<SpanOf>,
+    pub(super) span_kind: Option<SpanOf>,
     pub(super) agent: Option<ForeignAgent>,
     /// The node of a loop, for a call that nothing else names.
     pub(super) node: Option<ForeignAgent>,
@@ -121,8 +121,8 @@ impl TraceSpan {
             attributes: attributes(value),
             events: list(value, "events").iter().filter_map(SpanEvent::read).collect(),
             status: if failed { SpanStatus::Error } else { SpanStatus::Unset },
-            said: text(status, "message").unwrap_or_default().to_owned(),
-            of: None,
+            status_text: text(status, "message").unwrap_or_default().to_owned(),
+            span_kind: None,
             agent: None,
             node: None,
         };

@@ -22,7 +22,7 @@ impl SpanTree {
                 doubled += 1;
                 continue;
             }
-            span.of = conventions::of(&span);
+            span.span_kind = conventions::of(&span);
             span.agent = conventions::agent(&span);
             span.node = langgraph::loop_node(&span);
             places.insert(span.id.clone(), spans.len());

@@ -54,7 +54,7 @@ pub(super) fn read(spans: &[Value], records: &[Value]) -> ForeignRun {
     reader.finish(Grouping::Trace).pop().expect("a run")
 }
 
-pub(super) fn asked(call: &ForeignCall) -> Vec<String> {
+pub(super) fn request_texts(call: &ForeignCall) -> Vec<String> {
     let messages = call.request.iter().flat_map(|request| &request.messages);
     let line = |message: &std::sync::Arc<crate::surface::Message>| {
         let calls: Vec<String> =

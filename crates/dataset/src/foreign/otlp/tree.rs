@@ -8,9 +8,8 @@ use super::{
     super::{
         ForeignAgent, ForeignCall, ForeignFailure, ForeignRun, TraceAccount, account::CallAccount, messages, scored,
     },
-    GatheredTrace, conventions,
+    GatheredTrace, attributes, conventions,
     doubles::{self, CallSpan},
-    known,
     span::{SpanEvent, SpanOf, SpanStatus, TraceSpan},
     span_tree::{HIGHEST, SpanTree},
 };
@@ -40,19 +39,19 @@ pub(super) fn run(key: String, traces: Vec<GatheredTrace>) -> ForeignRun {
             scores.extend(root.events.iter().filter_map(evaluation));
             // How a program ended is told by the span of the program that ended last: what failed in a tool or in a call fails
             // no run, for agents recover; but where a call is all there is.
-            let is_piece = matches!(root.of, Some(SpanOf::Tool | SpanOf::Call | SpanOf::Vectors));
+            let is_piece = matches!(root.span_kind, Some(SpanOf::Tool | SpanOf::Call | SpanOf::Vectors));
             if is_piece && tree.spans.len() > 1 {
                 continue;
             }
             let failed = root.status == SpanStatus::Error;
-            let failed = failed.then(|| format!("the span `{}` ended with an error: {}", root.name, root.said));
+            let failed = failed.then(|| format!("the span `{}` ended with an error: {}", root.name, root.status_text));
             let ended = root.ended.or(root.began).unwrap_or_default();
             if last.as_ref().is_none_or(|(before, _)| *before <= ended) {
                 last = Some((ended, failed));
             }
         }
     }
-    run.task = run.task.take().or_else(|| asked_first(&run)).or(root_name);
+    run.task = run.task.take().or_else(|| first_user_text(&run)).or(root_name);
     let failed = last.and_then(|(_, failed)| failed).map(|evidence| (Verdict::Failure, evidence));
     run.outcome = scored::together(&scores, "evaluation").or(failed);
     run
@@ -60,7 +59,7 @@ pub(super) fn run(key: String, traces: Vec<GatheredTrace>) -> ForeignRun {
 
 /// What a root span says that the run is to do.
 fn task(root: &TraceSpan) -> Option<String> {
-    if matches!(root.of, Some(SpanOf::Call | SpanOf::Tool | SpanOf::Vectors)) {
+    if matches!(root.span_kind, Some(SpanOf::Call | SpanOf::Tool | SpanOf::Vectors)) {
         return None;
     }
     let given = conventions::ALL.iter().find_map(|convention| convention.given(root));
@@ -70,7 +69,7 @@ fn task(root: &TraceSpan) -> Option<String> {
 }
 
 /// What the first call's user asks.
-fn asked_first(run: &ForeignRun) -> Option<String> {
+fn first_user_text(run: &ForeignRun) -> Option<String> {
     let first = run.calls.iter().min_by_key(|call| call.began)?.request.as_ref()?;
     let asked = first.messages.iter().find(|message| message.role == Role::User)?.text();
     (!asked.trim().is_empty()).then_some(asked)
@@ -89,7 +88,7 @@ fn evaluation(event: &SpanEvent) -> Option<(String, Value)> {
 
 impl SpanTree {
     fn calls(&self, run: &mut ForeignRun) {
-        let vectors = self.spans.iter().filter(|span| span.of == Some(SpanOf::Vectors));
+        let vectors = self.spans.iter().filter(|span| span.span_kind == Some(SpanOf::Vectors));
         run.account.leave_out("calls for vectors", vectors.count() as u64);
         let mut calls = Vec::new();
         for span in self.spans.iter().filter(|span| is_call(span)) {
@@ -99,7 +98,7 @@ impl SpanTree {
             for convention in conventions::ALL {
                 convention.read(span, &mut call, &mut account);
             }
-            known::account(span, &mut account);
+            attributes::account(span, &mut account);
             call.unplaced = account.close(&mut run.account);
             call.answer = call.answer.take().filter(|_| call.failure.is_none());
             call.agent = self.agent(span);
@@ -111,7 +110,7 @@ impl SpanTree {
         let above: HashSet<&str> =
             calls.iter().flat_map(|one| self.upwards(one.span)).map(|span| span.id.as_str()).collect();
         for span in self.spans.iter().filter(|span| !above.contains(span.id.as_str())) {
-            known::without_call(span, &mut run.account);
+            attributes::without_call(span, &mut run.account);
         }
         let round = calls.iter().any(|one| self.upwards(one.span).count() == HIGHEST);
         let (calls, doubles) = doubles::without_doubles(self, calls);
@@ -129,7 +128,7 @@ impl SpanTree {
 }
 
 fn is_call(span: &TraceSpan) -> bool {
-    match span.of {
+    match span.span_kind {
         Some(kind) => kind == SpanOf::Call,
         None => span.text("gen_ai.request.model").is_some() || span.text("llm.model_name").is_some(),
     }
@@ -142,8 +141,8 @@ fn failure(span: &TraceSpan) -> Option<ForeignFailure> {
     }
     let code = |name: &str| span.whole(name).and_then(|code| u16::try_from(code).ok());
     let status = code("http.response.status_code").or_else(|| code("error.type"));
-    let kind = span.text("error.type").filter(|kind| !span.said.starts_with(kind));
-    let why = [kind, Some(span.said.as_str())].into_iter().flatten().filter(|text| !text.is_empty());
+    let kind = span.text("error.type").filter(|kind| !span.status_text.starts_with(kind));
+    let why = [kind, Some(span.status_text.as_str())].into_iter().flatten().filter(|text| !text.is_empty());
     let why: Vec<&str> = why.collect();
     Some(ForeignFailure { status: status.filter(|status| (100..1000).contains(status)), why: why.join(": ") })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    identity::{Heard, HeardRun},
+    identity::{ObservedRun, ObservedStep},
     trajectory::patterns,
 };
 
@@ -31,7 +31,7 @@ pub(super) enum CalledPlace {
 
 impl CalledAgent {
     /// What a request is called; `None` where nothing says so.
-    pub(super) fn of(step: &Heard<'_>) -> Option<Self> {
+    pub(super) fn read(step: &ObservedStep<'_>) -> Option<Self> {
         let first = step.outline.first_user()?;
         let last = step.outline.last_user()?;
         let end = |text: &str| {
@@ -71,10 +71,10 @@ impl CalledAgent {
 }
 
 /// What agents are called in these runs: of several runs, only what comes again in another one; the rest is a task's.
-pub(super) fn lasting(runs: &[HeardRun<'_>]) -> BTreeSet<CalledAgent> {
+pub(super) fn lasting(runs: &[ObservedRun<'_>]) -> BTreeSet<CalledAgent> {
     let mut found: BTreeMap<CalledAgent, BTreeSet<usize>> = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {
-        for called in run.steps.iter().filter_map(CalledAgent::of) {
+        for called in run.steps.iter().filter_map(CalledAgent::read) {
             found.entry(called).or_default().insert(number);
         }
     }
@@ -91,7 +91,7 @@ patterns! {
 mod tests {
     use super::*;
     use crate::{
-        surface::{Message, Outline, Role, SaidMessage},
+        surface::{LazyMessage, Message, Outline, Role},
         trajectory::AgentName,
     };
 
@@ -108,9 +108,10 @@ mod tests {
             (&["Now act as EXECUTOR.\nSolve 2 + 2"], None),
             (&["Tell me of tea", "You are right, thanks"], None),
         ] {
-            let said = users.iter().map(|text| SaidMessage::from(&Message::text_of(Role::User, *text))).collect();
-            let step = Heard { agent: &agent, outline: Outline { said, ..Outline::default() }, reply: None };
-            let called = CalledAgent::of(&step);
+            let said = users.iter().map(|text| LazyMessage::from(&Message::text_of(Role::User, *text))).collect();
+            let step =
+                ObservedStep { agent: &agent, outline: Outline { messages: said, ..Outline::default() }, reply: None };
+            let called = CalledAgent::read(&step);
             let found = called.as_ref().map(|called| (called.text.as_str(), called.place));
             assert_eq!(found, expected, "{users:?}");
         }

@@ -9,7 +9,7 @@ use super::{
     toml_text::{toml_pattern, toml_string},
 };
 use crate::{
-    identity::{Heard, HeardRun, fingerprint::Mark, mask, words::shingles},
+    identity::{ObservedRun, ObservedStep, fingerprint::Mark, mask, words::shingles},
     trajectory::AgentName,
 };
 
@@ -28,7 +28,7 @@ pub(super) struct CallOfRun<'a> {
     /// The agent's number among the suggestions.
     pub(super) agent: usize,
     pub(super) run: usize,
-    pub(super) step: &'a Heard<'a>,
+    pub(super) step: &'a ObservedStep<'a>,
     pub(super) key: u32,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn candidates(
     texts: &[String],
     calls: &[CallOfRun<'_>],
     number: usize,
-    runs: &[HeardRun<'_>],
+    runs: &[ObservedRun<'_>],
 ) -> Vec<CandidateRule> {
     let Some(first) = suggestion.members.first() else { return Vec::new() };
     let Some(template) = template(texts) else { return Vec::new() };
@@ -168,7 +168,7 @@ pub(super) fn texts(suggestion: &Suggestion<'_>, left_out: Option<usize>) -> Vec
 /// What is fixed in all of these texts.
 pub(super) fn template(texts: &[String]) -> Option<FixedTemplate> {
     let (first, rest) = texts.split_first()?;
-    Some(rest.iter().take(TRIED_MAX).fold(FixedTemplate::of(first), |template, text| template.with(text)))
+    Some(rest.iter().take(TRIED_MAX).fold(FixedTemplate::from_text(first), |template, text| template.with(text)))
 }
 
 /// Whether a text holds words of the task.
@@ -186,7 +186,7 @@ fn excerpts(fixed: Vec<String>, task: &HashSet<String>) -> Vec<String> {
 }
 
 /// The words that runs open with: of the task, but for the most common ones.
-fn task_words(runs: &[HeardRun<'_>]) -> HashSet<String> {
+fn task_words(runs: &[ObservedRun<'_>]) -> HashSet<String> {
     const COMMON: [&str; 40] = [
         "the", "and", "for", "with", "that", "this", "you", "your", "are", "from", "have", "has", "was", "not", "but",
         "all", "can", "will", "one", "its", "our", "about", "into", "please", "what", "which", "when", "how", "who",
@@ -208,7 +208,7 @@ fn telling(excerpts: Vec<String>, suggestion: &Suggestion<'_>, calls: &[CallOfRu
     let others: Vec<String> = calls
         .iter()
         .filter(|call| call.agent != number)
-        .flat_map(|call| call.step.outline.said.iter().map(|said| said.text().into_owned()))
+        .flat_map(|call| call.step.outline.messages.iter().map(|said| said.text().into_owned()))
         .collect();
     let replies = calls.iter().flat_map(|call| call.step.reply.iter().flat_map(|reply| &reply.answers));
     let quotable: HashSet<Mark> = replies.flat_map(|answer| shingles(&answer.message.text())).collect();

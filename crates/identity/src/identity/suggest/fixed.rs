@@ -22,7 +22,7 @@ pub(super) struct FixedTemplate(Vec<String>);
 
 impl FixedTemplate {
     /// A text without holes but where it tells when, or where on a machine, it was written.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn from_text(text: &str) -> Self {
         let mut parts = vec![String::new()];
         let mut first_is_set = false;
         for piece in pieces(text) {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn template(texts: &[&str]) -> FixedTemplate {
-        texts.iter().skip(1).fold(FixedTemplate::of(texts[0]), |template, text| template.with(text))
+        texts.iter().skip(1).fold(FixedTemplate::from_text(texts[0]), |template, text| template.with(text))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     identity::{
-        HeardRun,
+        ObservedRun,
         fingerprint::{Looks, Mark, mark_sentences, sentences},
     },
     trajectory::Source,
@@ -24,14 +24,14 @@ const BEGINNING_MIN: usize = 3;
 const COMPARED_MAX: usize = 256;
 
 /// Portraits, each group one agent.
-pub(super) fn groups<'a>(portraits: Vec<Portrait<'a>>, runs: &[HeardRun<'_>]) -> Vec<Vec<Portrait<'a>>> {
+pub(super) fn groups<'a>(portraits: Vec<Portrait<'a>>, runs: &[ObservedRun<'_>]) -> Vec<Vec<Portrait<'a>>> {
     let mut group: Vec<usize> = (0..portraits.len()).collect();
     let roles = role::roles(&portraits, runs);
     let told: Vec<PromptSpan<'_>> = portraits
         .iter()
         .zip(&roles)
         .enumerate()
-        .filter_map(|(at, (portrait, role))| PromptSpan::of(at, portrait, role))
+        .filter_map(|(at, (portrait, role))| PromptSpan::find(at, portrait, role))
         .collect();
     let told = told.get(..told.len().min(COMPARED_MAX)).unwrap_or_default();
     by_role(told, &mut group);
@@ -60,7 +60,7 @@ struct PromptSpan<'r> {
 }
 
 impl<'r> PromptSpan<'r> {
-    fn of(at: usize, portrait: &Portrait<'_>, role: &'r PromptRole) -> Option<Self> {
+    fn find(at: usize, portrait: &Portrait<'_>, role: &'r PromptRole) -> Option<Self> {
         // A roster's names are what somebody told apart: they are never joined.
         if portrait.renewed || !portrait.needs_rule() || !portrait.looks.prompted || portrait.called.is_some() {
             return None;
@@ -101,7 +101,7 @@ impl<'r> PromptSpan<'r> {
         if self.sentences.is_disjoint(&other.sentences) && begins(own) != begins(theirs) {
             return None;
         }
-        let fixed = FixedTemplate::of(own).with(theirs);
+        let fixed = FixedTemplate::from_text(own).with(theirs);
         let most = telling(own).max(telling(theirs));
         let enough = fixed.telling() * 2 >= most && fixed.telling() > 1;
         let counted = |text: &str| text.chars().all(|sign| sign.is_ascii_digit() || !sign.is_alphanumeric());

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub use text::source_name;
 
 use self::portrait::Portrait;
-use super::{HeardRun, Proposal};
+use super::{ObservedRun, Proposal};
 use crate::trajectory::{AgentName, Source};
 
 /// One proposed agent: its calls over all runs, and the rule that fits them.
@@ -43,12 +43,12 @@ pub struct Suggestions<'a> {
 
 impl<'a> Suggestions<'a> {
     /// Works rules out for the agents of these runs. `names`: what the wire lets slip of their names.
-    pub fn of(runs: &'a [HeardRun<'a>], names: &'a BTreeMap<AgentName, Proposal>) -> Self {
+    pub fn for_runs(runs: &'a [ObservedRun<'a>], names: &'a BTreeMap<AgentName, Proposal>) -> Self {
         Self::of_portraits(portrait::portraits(runs), runs, names)
     }
 
     /// The same where the roster that named agents is not at hand: they get rules too, under their names.
-    pub fn anew(runs: &'a [HeardRun<'a>], names: &'a BTreeMap<AgentName, Proposal>) -> Self {
+    pub fn anew(runs: &'a [ObservedRun<'a>], names: &'a BTreeMap<AgentName, Proposal>) -> Self {
         let mut portraits = portrait::portraits(runs);
         for portrait in &mut portraits {
             portrait.renewed = portrait.source == Source::Roster;
@@ -58,7 +58,7 @@ impl<'a> Suggestions<'a> {
 
     fn of_portraits(
         portraits: Vec<Portrait<'a>>,
-        runs: &'a [HeardRun<'a>],
+        runs: &'a [ObservedRun<'a>],
         names: &'a BTreeMap<AgentName, Proposal>,
     ) -> Self {
         let groups = kin::groups(portraits, runs);
@@ -79,7 +79,7 @@ impl<'a> Suggestions<'a> {
     }
 
     /// The name that the proposed roster gives each step of each run.
-    pub fn of_steps(&self, runs: &[HeardRun<'_>]) -> Vec<Vec<String>> {
+    pub fn of_steps(&self, runs: &[ObservedRun<'_>]) -> Vec<Vec<String>> {
         let mut names: Vec<Vec<String>> = runs.iter().map(|run| vec![String::new(); run.steps.len()]).collect();
         for suggestion in &self.all {
             for (run, step) in suggestion.members.iter().flat_map(|member| &member.places) {

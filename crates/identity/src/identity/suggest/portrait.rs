@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::called::{self, CalledAgent};
 use crate::{
-    identity::{Heard, HeardRun, Looks, fingerprint::mark_sentences, heard, helper_role},
+    identity::{Looks, ObservedRun, ObservedStep, fingerprint::mark_sentences, helper_role, observed},
     trajectory::{AgentName, Attribution, Source},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Portrait<'a> {
     number: usize,
     /// Run and step of each call.
     pub(super) places: Vec<(usize, usize)>,
-    pub(super) steps: Vec<&'a Heard<'a>>,
+    pub(super) steps: Vec<&'a ObservedStep<'a>>,
     pub(super) keys: BTreeSet<u32>,
     pub(super) looks: Looks,
     pub(super) source: Source,
@@ -68,7 +68,7 @@ impl Portrait<'_> {
         let mut texts: Vec<String> = Vec::new();
         let steps = self.places.iter().zip(&self.steps).filter(|((run, _), _)| Some(*run) != left_out);
         for (_, step) in steps {
-            let text = told(step, self.looks.prompted);
+            let text = instruction_text(step, self.looks.prompted);
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -78,7 +78,7 @@ impl Portrait<'_> {
 }
 
 /// What a step's agent is told.
-pub(super) fn told(step: &Heard<'_>, prompted: bool) -> String {
+pub(super) fn instruction_text(step: &ObservedStep<'_>, prompted: bool) -> String {
     if prompted {
         step.outline.prompt().into_owned()
     } else {
@@ -89,14 +89,15 @@ pub(super) fn told(step: &Heard<'_>, prompted: bool) -> String {
 type PortraitKey = (AgentName, Option<CalledAgent>);
 
 /// The agents of all runs.
-pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
+pub(super) fn portraits<'a>(runs: &'a [ObservedRun<'a>]) -> Vec<Portrait<'a>> {
     let mut portraits: BTreeMap<PortraitKey, Portrait<'a>> = BTreeMap::new();
     let lasting = called::lasting(runs);
     for (number, run) in runs.iter().enumerate() {
-        let contested = heard::contested(run);
-        for (at, ((step, told), looks)) in run.steps.iter().zip(&run.told).zip(run.all_looks()).enumerate() {
+        let contested = observed::contested(run);
+        for (at, ((step, told), looks)) in run.steps.iter().zip(&run.recorded).zip(run.all_looks()).enumerate() {
             let shared = (told.source == Source::Dialect && contested.contains(step.agent)).then(|| step.agent.clone());
-            let called = CalledAgent::of(step).filter(|called| lasting.contains(called) && may_be_called(told, &looks));
+            let called =
+                CalledAgent::read(step).filter(|called| lasting.contains(called) && may_be_called(told, &looks));
             let agent = match &called {
                 _ if shared.is_some() => AgentName::unnamed(looks.key),
                 // Without a prompt each user text has looks of its own: what it calls the agent is what stays.
@@ -131,11 +132,11 @@ pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
             portrait.schemas.extend(some(&outline.format));
         }
     }
-    told_apart(portraits)
+    split_by_name(portraits)
 }
 
 /// Where user texts call an agent several things, each is a portrait; where all call it one, that says nothing.
-fn told_apart(portraits: BTreeMap<PortraitKey, Portrait<'_>>) -> Vec<Portrait<'_>> {
+fn split_by_name(portraits: BTreeMap<PortraitKey, Portrait<'_>>) -> Vec<Portrait<'_>> {
     let mut all: Vec<Portrait<'_>> = Vec::new();
     for (_, mut portrait) in portraits {
         let same = |other: &&mut Portrait<'_>| other.agent == portrait.agent;

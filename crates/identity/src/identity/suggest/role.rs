@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{fixed, portrait::Portrait};
 use crate::{
     identity::{
-        HeardRun,
+        ObservedRun,
         fingerprint::{Mark, mark_sentences, sentences},
         words::shingles,
     },
@@ -41,7 +41,7 @@ impl PromptRole {
 }
 
 /// The roles of the portraits with a prompt; empty ones where a single run cannot tell what lasts.
-pub(super) fn roles(portraits: &[Portrait<'_>], runs: &[HeardRun<'_>]) -> Vec<PromptRole> {
+pub(super) fn roles(portraits: &[Portrait<'_>], runs: &[ObservedRun<'_>]) -> Vec<PromptRole> {
     if runs.len() < 2 {
         return portraits.iter().map(|_| PromptRole::default()).collect();
     }
@@ -53,7 +53,7 @@ pub(super) fn roles(portraits: &[Portrait<'_>], runs: &[HeardRun<'_>]) -> Vec<Pr
             }
         }
     }
-    let quotable: Vec<QuotableText> = runs.iter().map(QuotableText::of).collect();
+    let quotable: Vec<QuotableText> = runs.iter().map(QuotableText::from_run).collect();
     let role = |portrait: &Portrait<'_>| {
         let mut role = PromptRole { lasting: true, ..PromptRole::default() };
         let Some(text) = portrait.texts().into_iter().next().filter(|_| portrait.looks.prompted) else { return role };
@@ -90,7 +90,7 @@ struct QuotableText {
 }
 
 impl QuotableText {
-    fn of(run: &HeardRun<'_>) -> Self {
+    fn from_run(run: &ObservedRun<'_>) -> Self {
         let answers = run.steps.iter().flat_map(|step| step.reply.iter().flat_map(|reply| &reply.answers));
         let answers = answers.map(|answer| answer.message.text());
         let users = run.steps.iter().filter_map(|step| step.outline.first_user()).map(std::borrow::Cow::into_owned);

@@ -9,15 +9,15 @@ use super::{
     fixed::FixedTemplate,
     portrait::Portrait,
 };
-use crate::identity::{HeardRun, Roster, RosterRule};
+use crate::identity::{ObservedRun, Roster, RosterRule};
 
 /// Finds a rule for each suggestion that needs one.
-pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[HeardRun<'_>]) {
+pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[ObservedRun<'_>]) {
     let calls = calls_of(all, runs);
     let mut found: Vec<(usize, ProposedRule)> = Vec::new();
     for number in 0..all.len() {
         let Some(suggestion) = all.get(number).filter(|one| one.needs_rule()) else { continue };
-        found.push((number, ProposedRule::of(suggestion, &calls, number, runs)));
+        found.push((number, ProposedRule::from_suggestion(suggestion, &calls, number, runs)));
     }
     for (number, ProposedRule { conditions, note }) in found {
         let Some(suggestion) = all.get_mut(number) else { continue };
@@ -36,7 +36,12 @@ struct ProposedRule {
 }
 
 impl ProposedRule {
-    fn of(suggestion: &Suggestion<'_>, calls: &[CallOfRun<'_>], number: usize, runs: &[HeardRun<'_>]) -> Self {
+    fn from_suggestion(
+        suggestion: &Suggestion<'_>,
+        calls: &[CallOfRun<'_>],
+        number: usize,
+        runs: &[ObservedRun<'_>],
+    ) -> Self {
         let candidates = candidates(suggestion, &texts(suggestion, None), calls, number, runs);
         let fitting: Vec<&CandidateRule> =
             candidates.iter().filter(|rule| fits_alone(&rule.conditions, number, calls)).collect();
@@ -67,7 +72,7 @@ fn lasts(
     suggestion: &Suggestion<'_>,
     calls: &[CallOfRun<'_>],
     number: usize,
-    runs: &[HeardRun<'_>],
+    runs: &[ObservedRun<'_>],
 ) -> bool {
     let spoken: BTreeSet<usize> = suggestion.members.iter().flat_map(Portrait::runs).collect();
     if spoken.len() < 2 {
@@ -84,7 +89,7 @@ fn lasts(
     })
 }
 
-fn calls_of<'a>(all: &[Suggestion<'a>], runs: &[HeardRun<'_>]) -> Vec<CallOfRun<'a>> {
+fn calls_of<'a>(all: &[Suggestion<'a>], runs: &[ObservedRun<'_>]) -> Vec<CallOfRun<'a>> {
     let keys: Vec<Vec<u32>> = runs.iter().map(|run| run.all_looks().map(|looks| looks.key).collect()).collect();
     let mut calls = Vec::new();
     for (agent, suggestion) in all.iter().enumerate() {

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    identity::{AttributedCall, EndedCall, Heard, Identity, LedgerRequest, Roster, RosterRule, Speakers, propose},
+    identity::{
+        AttributedCall, EndedCall, Identity, LedgerRequest, ObservedStep, Roster, RosterRule, Speakers, propose,
+    },
     surface::{OpenaiChat, Surface},
 };
 
@@ -27,38 +29,38 @@ fn body((prompt, user, _): &Call<'_>) -> Value {
 }
 
 /// Runs as they would have been recorded.
-fn heard(runs: &[&[Call<'_>]]) -> Vec<HeardRun<'static>> {
+fn observed(runs: &[&[Call<'_>]]) -> Vec<ObservedRun<'static>> {
     let step = |speakers: &mut Speakers, call: &Call<'_>| {
         let asked: &'static [u8] = Box::leak(body(call).to_string().into_bytes().into());
         let outline = OpenaiChat.outline(asked).expect("a request");
         let hash = twox_hash::XxHash3_128::oneshot(asked);
-        let request = LedgerRequest::of(hash);
+        let request = LedgerRequest::from_hash(hash);
         let asked: &'static AttributedCall =
             Box::leak(Box::new(speakers.attribute(&Identity::default(), Some(&outline), None, &request)));
         let told = &asked.attribution;
         let answer = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": call.2}}]});
         let reply = OpenaiChat.read_reply(answer.to_string().as_bytes()).ok();
         speakers.ended(told, &EndedCall { number: asked.number, reply: reply.as_ref(), failed: false, at_us: 0 });
-        (Heard { agent: &told.agent, outline, reply }, told)
+        (ObservedStep { agent: &told.agent, outline, reply }, told)
     };
     let run = |calls: &&[Call<'_>]| {
         let mut speakers = Speakers::default();
         let (steps, told) = calls.iter().map(|call| step(&mut speakers, call)).unzip();
-        HeardRun { steps, told }
+        ObservedRun { steps, recorded: told }
     };
     runs.iter().map(run).collect()
 }
 
 /// The proposed roster, and the name that it gives each call.
 fn proposed(runs: &[&[Call<'_>]]) -> (String, Vec<String>) {
-    let heard = heard(runs);
+    let heard = observed(runs);
     let names = heard.iter().flat_map(|run| propose(&run.steps)).collect();
-    let suggestions = Suggestions::of(&heard, &names);
+    let suggestions = Suggestions::for_runs(&heard, &names);
     (suggestions.to_toml(), suggestions.of_steps(&heard).concat())
 }
 
 /// Who makes a call, by the rules of a proposed roster: their number from 1; none where none or several fit.
-fn told(roster: &str, call: &Call<'_>) -> Option<usize> {
+fn matched_rule(roster: &str, call: &Call<'_>) -> Option<usize> {
     #[derive(serde::Deserialize)]
     struct File {
         agent: Vec<RosterRule>,
@@ -67,7 +69,7 @@ fn told(roster: &str, call: &Call<'_>) -> Option<usize> {
     let rules = rules.into_iter().enumerate().map(|(at, rule)| RosterRule { name: Some(at.to_string()), ..rule });
     let text = body(call).to_string();
     let outline = OpenaiChat.outline(text.as_bytes()).expect("a request");
-    let key = crate::identity::Looks::of(&outline, &std::collections::HashSet::new()).key;
+    let key = crate::identity::Looks::read(&outline, &std::collections::HashSet::new()).key;
     let told = Roster::new(rules.collect()).expect("rules").identify(&outline, key)?;
     Some(told.agent.as_str().parse::<usize>().expect("a number") + 1).filter(|_| !told.ambiguous)
 }
@@ -156,7 +158,7 @@ fn a_roster_of_some_tasks_names_the_agents_of_others() {
         let (roster, names) = proposed(&[&first, &second]);
         assert_eq!((&names[0], &names[1]), (&names[2], &names[3]), "{roster}");
         assert_ne!(names[0], names[1], "{roster}");
-        let told: Vec<Option<usize>> = other.iter().map(|call| told(&roster, call)).collect();
+        let told: Vec<Option<usize>> = other.iter().map(|call| matched_rule(&roster, call)).collect();
         assert!(told.iter().all(Option::is_some) && told[0] != told[1], "{told:?}\n{roster}");
     }
 }
@@ -169,14 +171,14 @@ fn no_rule_takes_a_prompt_that_quotes_another_agents() {
         &[(planner, "tea", a), ("You are the writer. You write it down.", a, b)],
         &[(planner, "ships", c), ("You are the writer. You write it down.", c, d)],
     ]);
-    assert!(told(&roster, &(planner, "maps", a)).is_some(), "{roster}");
+    assert!(matched_rule(&roster, &(planner, "maps", a)).is_some(), "{roster}");
     for child in [
         format!("You help another agent. It was told: \"{planner}\" Do its first part."),
         format!("You help another agent.\n> {planner}\n"),
         format!("You help another agent. Its instructions:\n{planner}"),
         format!("{planner}\n\nYou are now its helper number 1."),
     ] {
-        assert_eq!(told(&roster, &(&child, "maps", a)), None, "{child}\n{roster}");
+        assert_eq!(matched_rule(&roster, &(&child, "maps", a)), None, "{child}\n{roster}");
     }
 }
 
@@ -214,7 +216,7 @@ fn no_rule_is_two_agents() {
         let (roster, names) = proposed(&[&run]);
         let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
         assert_eq!(distinct.len(), 3, "{roster}");
-        let told: Vec<Option<usize>> = run[..2].iter().map(|call| told(&roster, call)).collect();
+        let told: Vec<Option<usize>> = run[..2].iter().map(|call| matched_rule(&roster, call)).collect();
         assert!(told[0].is_some() && told[1].is_some() && told[0] != told[1], "{told:?}\n{roster}");
     }
 }
@@ -251,9 +253,9 @@ fn what_a_rule_covers_and_what_differs_is_said() {
     let (roster, _) = proposed(&[&[(&ann, "tea", a), (&bo, a, b)]]);
     assert!(roster.contains("is told: …") && roster.contains("You judge letters."), "{roster}");
     // One look for two models.
-    let mut heard = heard(&[&[("You act.", "tea", a), ("You act.", "ships", b)]]);
+    let mut heard = observed(&[&[("You act.", "tea", a), ("You act.", "ships", b)]]);
     heard[0].steps[1].outline.model = "other".into();
     let names = BTreeMap::new();
-    let roster = Suggestions::of(&heard, &names).to_toml();
+    let roster = Suggestions::for_runs(&heard, &names).to_toml();
     assert!(roster.contains("NOT SURE: one look, 2 models (m, other)"), "{roster}");
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use super::{Portrait, Suggestion, calls, portrait::told, toml_text::toml_string};
+use super::{Portrait, Suggestion, calls, portrait::instruction_text, toml_text::toml_string};
 use crate::{
     identity::Proposal,
     trajectory::{AgentName, Source, patterns},
@@ -23,7 +23,7 @@ pub(super) fn write(all: &[Suggestion<'_>], names: &BTreeMap<AgentName, Proposal
         for member in &suggestion.members {
             let others = all.iter().enumerate().filter(|(other, _)| *other != number);
             let others = others.flat_map(|(_, other)| &other.members).filter_map(|member| member.steps.first());
-            let others: Vec<String> = others.map(|step| told(step, member.looks.prompted)).collect();
+            let others: Vec<String> = others.map(|step| instruction_text(step, member.looks.prompted)).collect();
             describe(&mut text, member, names, &others);
         }
         for note in &suggestion.notes {
@@ -64,7 +64,7 @@ fn describe(text: &mut String, portrait: &Portrait<'_>, names: &BTreeMap<AgentNa
         );
     }
     if let Some(first) = portrait.steps.first() {
-        let says = told(first, portrait.looks.prompted);
+        let says = instruction_text(first, portrait.looks.prompted);
         let _ = writeln!(text, "#   is told: {}", telling(&says, others));
         if !first.outline.tools.is_empty() {
             let _ = writeln!(text, "#   tools: {}", plain(&first.outline.tools.join(", "), EXCERPT_MAX));

@@ -49,7 +49,7 @@ impl TaskKind {
 
     /// The kind of a task by its text: lettered options first, then programs, then quantities. A sum counts only where
     /// it is asked for by words of the subject or by an operation, and science only where a number is at stake.
-    pub fn of(task: &str) -> Self {
+    pub fn from_text(task: &str) -> Self {
         let hit = |pattern: &Regex| pattern.is_match(task);
         let has_digits = task.chars().any(|c| c.is_ascii_digit());
         if has_options(task) {
@@ -94,7 +94,7 @@ mod tests {
             ("Explain why chemistry matters.", TaskKind::General),
             ("", TaskKind::General),
         ] {
-            assert_eq!(TaskKind::of(task), expected, "{task}");
+            assert_eq!(TaskKind::from_text(task), expected, "{task}");
         }
     }
 }

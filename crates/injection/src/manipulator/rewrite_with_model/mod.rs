@@ -218,7 +218,7 @@ impl RewriteWithModel {
     fn question(&self, subject: &Subject, side: Side, context: &Context<'_>) -> Result<Question, ManipulatorError> {
         let task = context.adaptive.task.map(str::to_owned);
         let task = task.or_else(|| context.conversation.first_user().map(Message::text)).unwrap_or_default();
-        let kind = self.kind.unwrap_or_else(|| TaskKind::of(&task));
+        let kind = self.kind.unwrap_or_else(|| TaskKind::from_text(&task));
         let order = self.order(kind, side, context)?;
         Ok(Question {
             template: order.template,

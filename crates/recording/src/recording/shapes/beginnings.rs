@@ -46,7 +46,7 @@ pub(super) fn find(text: &[u8], from: usize) -> impl Iterator<Item = (&'static K
     });
     places.flat_map(move |start| {
         let mark = mark(folded(text.get(start..).unwrap_or_default()));
-        table.of(mark).filter_map(move |shape| begins(text, start, shape))
+        table.with_mark(mark).filter_map(move |shape| begins(text, start, shape))
     })
 }
 
@@ -74,7 +74,7 @@ impl Beginnings {
         self.marked.get(mark).is_some_and(|has| *has)
     }
 
-    fn of(&self, mark: usize) -> impl Iterator<Item = &'static KeyShape> {
+    fn with_mark(&self, mark: usize) -> impl Iterator<Item = &'static KeyShape> {
         let first = self.shapes.partition_point(|(other, _)| *other < mark);
         let rest = self.shapes.get(first..).unwrap_or_default();
         rest.iter().take_while(move |(other, _)| *other == mark).map(|(_, shape)| *shape)

@@ -10,7 +10,7 @@ use crate::recording::{
 };
 
 /// A request, or a reply, that no other is like.
-fn said(step: u32) -> Bytes {
+fn body(step: u32) -> Bytes {
     let words: Vec<String> =
         (0..20).map(|word| format!("{:08x}", (step * 97 + word).wrapping_mul(2_654_435_761))).collect();
     format!("{{\"messages\":[\"{step} {}\"]}}", words.join(" ")).into()
@@ -21,7 +21,7 @@ fn rolling(logs: &Path, step: u64) -> Result<Recorder, RecordingError> {
 }
 
 fn exchange(recorder: &Recorder, step: u32) -> Result<(), RecordingError> {
-    sample::exchange(recorder, step, "solver", &said(step), &said(1000 + step))
+    sample::exchange(recorder, step, "solver", &body(step), &body(1000 + step))
 }
 
 /// The steps of a run, checked.
@@ -29,8 +29,8 @@ fn steps(dir: &Path) -> u32 {
     let recording = read(dir).expect("reads");
     assert_eq!(recording.torn_bytes, 0);
     for (number, step) in (0..).zip(&recording.trajectory.steps) {
-        assert_eq!((step.step, &step.request), (number, &said(number)));
-        assert_eq!(step.attempts[0].reply, said(1000 + number));
+        assert_eq!((step.step, &step.request), (number, &body(number)));
+        assert_eq!(step.attempts[0].reply, body(1000 + number));
     }
     u32::try_from(recording.trajectory.steps.len()).expect("few")
 }

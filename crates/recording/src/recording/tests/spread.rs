@@ -24,7 +24,7 @@ struct StreamForm {
 fn redactor() -> Redactor {
     let secrets = Secrets { values: vec![SECRETS[3].to_owned()], ..Secrets::default() };
     let redactor = Redactor::new(&secrets).expect("compiles");
-    redactor.hear("/", &[("authorization", format!("Bearer {}", SECRETS[2]).as_bytes())]);
+    redactor.add_credentials("/", &[("authorization", format!("Bearer {}", SECRETS[2]).as_bytes())]);
     redactor
 }
 

@@ -18,7 +18,7 @@ fn row(steps: usize, error: usize, order: Order, last: bool) -> (SearchQuestion,
             continue;
         }
         let suspicion = 1.0 / (step + 2) as f64;
-        offers.push(Offer::Other { null: prices.len(), treated: prices.len() + 1, by: By::Given, suspicion });
+        offers.push(Offer::Other { control: prices.len(), treated: prices.len() + 1, by: By::Given, suspicion });
         prices.extend([(steps - 1 - step) as u64; 2]);
     }
     let (terms, arms) = (Terms::default(), prices.len());
@@ -89,9 +89,9 @@ fn hunt(
     };
     let (mut offers, mut passes) = (Vec::new(), vec![false; 2 * steps + 2]);
     for (step, suspicion) in suspicions.iter().enumerate() {
-        let (null, treated) = (arm(step, false), arm(step, true));
-        (passes[null], passes[treated]) = (heals(step, false), heals(step, true));
-        offers.push(Offer::Other { null, treated, by, suspicion: *suspicion });
+        let (control, treated) = (arm(step, false), arm(step, true));
+        (passes[control], passes[treated]) = (heals(step, false), heals(step, true));
+        offers.push(Offer::Other { control, treated, by, suspicion: *suspicion });
     }
     let question = SearchQuestion {
         steps: offers,

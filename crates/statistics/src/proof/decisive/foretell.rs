@@ -17,8 +17,8 @@ pub fn play(question: &SearchQuestion, at: Option<usize>, prices: &[u64]) -> (u6
     };
     for (place, offer) in question.steps.iter().enumerate() {
         match (*offer, at) {
-            (Offer::Other { null, treated, by: By::Drawn, .. }, Some(at)) => {
-                set(null, place < at);
+            (Offer::Other { control, treated, by: By::Drawn, .. }, Some(at)) => {
+                set(control, place < at);
                 set(treated, place <= at);
             }
             (Offer::Other { treated, .. }, Some(at)) => set(treated, place >= at),
@@ -43,10 +43,10 @@ pub fn most_executions(question: &SearchQuestion, arm: usize) -> u64 {
     let pairs = u64::from(question.terms.pairs.max(1));
     let claimed = (pairs + (pairs - 1) / 2).max(u64::from(ENOUGH));
     let is_claimed = question.steps.iter().any(|offer| match offer {
-        Offer::Other { null, treated, .. } => arm == *null || arm == *treated,
+        Offer::Other { control, treated, .. } => arm == *control || arm == *treated,
         Offer::None | Offer::Same => false,
     });
-    let is_claimed = is_claimed || question.couples.iter().any(|couple| arm == couple.null || arm == couple.treated);
+    let is_claimed = is_claimed || question.couples.iter().any(|couple| arm == couple.control || arm == couple.treated);
     let sanity = if arm == question.sanity { SANITY } else { 0 };
     sanity.max(if is_claimed { claimed } else { 0 })
 }
@@ -61,7 +61,7 @@ mod tests {
 
     /// Steps that share arms as fresh draws do, steps with arms of their own, and a couple.
     fn question(order: Order, pairs: u32) -> SearchQuestion {
-        let other = |null, treated, by| Offer::Other { null, treated, by, suspicion: 0.5 };
+        let other = |control, treated, by| Offer::Other { control, treated, by, suspicion: 0.5 };
         SearchQuestion {
             steps: vec![
                 other(1, 0, By::Drawn),
@@ -71,7 +71,7 @@ mod tests {
                 other(5, 6, By::Proposed),
                 other(7, 8, By::Given),
             ],
-            couples: vec![Couple { steps: (3, 5), null: 9, treated: 10 }],
+            couples: vec![Couple { steps: (3, 5), control: 9, treated: 10 }],
             arms: 11,
             sanity: 7,
             order,

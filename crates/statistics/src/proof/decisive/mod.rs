@@ -11,7 +11,7 @@
 //!   succeeded. A step without a correction is not cleared.
 //!
 //! A claim of one step pairs the i-th sample of its two arms. Arms may be shared: where steps are drawn anew, the treated arm of
-//! a step is the null arm of the one before. That the samples of an arm serve several claims, and who asked for them,
+//! a step is the control arm of the one before. That the samples of an arm serve several claims, and who asked for them,
 //! moves no bound: each claim reads its own pairs in order, and its e-value holds at every moment.
 
 mod foretell;
@@ -64,7 +64,7 @@ pub struct Search {
 /// One claim of the search, kept up to date.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TriedClaim {
-    null: usize,
+    control: usize,
     treated: usize,
     pub(super) by: By,
     pub(super) suspicion: f64,
@@ -99,10 +99,10 @@ impl Excluded {
 impl Search {
     /// A search of which nothing was executed yet.
     pub fn new(question: SearchQuestion) -> Self {
-        let nothing = Exclusion::of(Expected::Heals, question.terms.effect);
+        let nothing = Exclusion::new(Expected::Heals, question.terms.effect);
         let nothing = Excluded { exclusion: nothing, read: 0, highest: nothing.e() };
-        let tried = |null, treated, by, suspicion| TriedClaim {
-            null,
+        let tried = |control, treated, by, suspicion| TriedClaim {
+            control,
             treated,
             by,
             suspicion,
@@ -117,14 +117,14 @@ impl Search {
         let (mut claims, mut of_step) = (Vec::new(), Vec::new());
         for step in &question.steps {
             of_step.push(match *step {
-                Offer::Other { null, treated, by, suspicion } => {
-                    claims.push(tried(null, treated, by, suspicion));
+                Offer::Other { control, treated, by, suspicion } => {
+                    claims.push(tried(control, treated, by, suspicion));
                     Some(claims.len() - 1)
                 }
                 Offer::None | Offer::Same => None,
             });
         }
-        claims.extend(question.couples.iter().map(|couple| tried(couple.null, couple.treated, By::Given, 1.0)));
+        claims.extend(question.couples.iter().map(|couple| tried(couple.control, couple.treated, By::Given, 1.0)));
         Self { arms: vec![Vec::new(); question.arms], claims, of_step, question }
     }
 
@@ -133,7 +133,7 @@ impl Search {
         let Some(samples) = self.arms.get_mut(arm) else { return };
         samples.push(sample);
         for index in 0..self.claims.len() {
-            let touched = self.claims.get(index).is_some_and(|tried| tried.null == arm || tried.treated == arm);
+            let touched = self.claims.get(index).is_some_and(|tried| tried.control == arm || tried.treated == arm);
             if touched {
                 self.update(index);
             }
@@ -259,19 +259,19 @@ impl Search {
     /// step at half the price. From then on the arms are in pairs, and which goes first is drawn.
     fn wanted(&self, tried: &TriedClaim) -> usize {
         let told = |arm| self.samples(arm).iter().filter(|sample| sample.verdict().is_some()).count();
-        let (null, treated) = (told(tried.null), told(tried.treated));
+        let (control, treated) = (told(tried.control), told(tried.treated));
         if !tried.begun || treated < LOOKS {
             return tried.treated;
         }
         let treated_first = Terms::treated_first(self.question.terms.draw, treated);
-        match null.cmp(&treated) {
-            Ordering::Less => tried.null,
+        match control.cmp(&treated) {
+            Ordering::Less => tried.control,
             Ordering::Greater => tried.treated,
             Ordering::Equal => {
                 if treated_first {
                     tried.treated
                 } else {
-                    tried.null
+                    tried.control
                 }
             }
         }
@@ -280,7 +280,7 @@ impl Search {
     fn claim(&self, tried: &TriedClaim) -> Claim<'_> {
         Claim {
             expected: Expected::Heals,
-            null: self.samples(tried.null),
+            control: self.samples(tried.control),
             treated: self.samples(tried.treated),
             target: self.target(),
             pairs: self.question.terms.pairs,
@@ -292,24 +292,24 @@ impl Search {
 
     fn update(&mut self, index: usize) {
         let Some(mut tried) = self.claims.get(index).copied() else { return };
-        let (null, treated) = (verdicts(self.samples(tried.null)), verdicts(self.samples(tried.treated)));
+        let (control, treated) = (verdicts(self.samples(tried.control)), verdicts(self.samples(tried.treated)));
         while let Some(passed) = treated.get(tried.alone.read) {
             tried.alone.read(tried.alone.exclusion.and_alone(*passed));
         }
-        while let (Some(without), Some(with)) = (null.get(tried.pairs.read), treated.get(tried.pairs.read)) {
+        while let (Some(without), Some(with)) = (control.get(tried.pairs.read), treated.get(tried.pairs.read)) {
             tried.pairs.read(tried.pairs.exclusion.and_pair(*without, *with));
         }
         tried.passed = treated.iter().filter(|passed| **passed).count();
         tried.failed = treated.len() - tried.passed;
         tried.begun = tried.passed > 0;
         tried.e = self.claim(&tried).executed().e.unwrap_or_default();
-        tried.stands = self.settled(&tried, treated.len(), null.len());
+        tried.stands = self.settled(&tried, treated.len(), control.len());
         if let Some(claim) = self.claims.get_mut(index) {
             *claim = tried;
         }
     }
 
-    fn settled(&self, tried: &TriedClaim, treated: usize, null: usize) -> Stands {
+    fn settled(&self, tried: &TriedClaim, treated: usize, control: usize) -> Stands {
         let claim = self.claim(tried);
         let excluded = tried.alone.highest.max(tried.pairs.highest) >= self.clearing();
         let most = self.question.terms.pairs as usize;
@@ -321,7 +321,7 @@ impl Search {
             () if tried.by == By::Proposed && !tried.begun && treated >= LOOKS => Stands::Unsettled,
             () if tried.by == By::Proposed && claim.is_settled() => Stands::Unsettled,
             () if excluded && tried.by != By::Proposed => Stands::Excluded,
-            () if hopeless || (treated >= most && (null >= most || !tried.begun)) => Stands::Unsettled,
+            () if hopeless || (treated >= most && (control >= most || !tried.begun)) => Stands::Unsettled,
             () => Stands::Open,
         }
     }

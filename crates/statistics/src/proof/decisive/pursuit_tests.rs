@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The arms of step `n` of [`question`]: as recorded, with other words. Arm 0 is the whole record.
-fn null(step: usize) -> usize {
+fn control(step: usize) -> usize {
     1 + 2 * step
 }
 
@@ -17,17 +17,21 @@ fn treated(step: usize) -> usize {
 
 /// A question about steps that are tried with the words of these, all equally suspicious; couples have the arms after those.
 fn question(order: Order, by: &[By], couples: &[(usize, usize)]) -> SearchQuestion {
-    let other =
-        |(step, by): (usize, &By)| Offer::Other { null: null(step), treated: treated(step), by: *by, suspicion: 0.5 };
+    let other = |(step, by): (usize, &By)| Offer::Other {
+        control: control(step),
+        treated: treated(step),
+        by: *by,
+        suspicion: 0.5,
+    };
     let couple = |(place, steps): (usize, &(usize, usize))| Couple {
         steps: *steps,
-        null: null(by.len() + place),
+        control: control(by.len() + place),
         treated: treated(by.len() + place),
     };
     SearchQuestion {
         steps: by.iter().enumerate().map(other).collect(),
         couples: couples.iter().enumerate().map(couple).collect(),
-        arms: null(by.len() + couples.len()),
+        arms: control(by.len() + couples.len()),
         sanity: 0,
         order,
         earliest: true,
@@ -72,8 +76,8 @@ fn each_step_is_looked_at_before_any_is_pursued() {
     let arms = executed(&mut search, &[treated(1)]);
     // The record; a look at the first; the second heals: in pairs until its effect is shown; then the first is cleared.
     let look = [0, treated(0), treated(0), treated(1), treated(1)];
-    let pair = |pair| if Terms::treated_first(0, pair) { [treated(1), null(1)] } else { [null(1), treated(1)] };
-    let pairs = [[null(1), null(1)], pair(2), pair(3), pair(4)].concat();
+    let pair = |pair| if Terms::treated_first(0, pair) { [treated(1), control(1)] } else { [control(1), treated(1)] };
+    let pairs = [[control(1), control(1)], pair(2), pair(3), pair(4)].concat();
     assert_eq!(arms.get(..13), Some([&look[..], &pairs[..]].concat().as_slice()));
     assert!(arms[13..].iter().all(|arm| *arm == treated(0)), "alone: at half the price, {arms:?}");
     assert_eq!(search.found().earliest_flip, RuleAnswer::Step(1));
@@ -133,7 +137,7 @@ fn the_most_suspicious_and_the_first_are_looked_at_by_turns_where_one_that_is_sh
     take(&mut search, treated(3), "p");
     assert_eq!(search.next(1), [treated(3)]);
     take(&mut search, treated(3), "p");
-    take(&mut search, null(3), "p");
+    take(&mut search, control(3), "p");
     assert_eq!(order(&search), [2, 0, 1, 4, 3], "it passes without the words too");
     // Where every other step has to be cleared nothing is gained by looking elsewhere first; a proposal clears nothing.
     assert_eq!(order(&with(&suspicions, true, By::Given)), [0, 1, 2, 3, 4]);
@@ -166,7 +170,7 @@ fn a_couple_that_heals_is_pursued_shown_and_ends_the_search() {
     executed(&mut search, &[treated(4)]);
     assert_eq!(search.found().coupled, Some((1, 2)));
     let executed =
-        |couple| search.executed_of_couple(couple).map(|executed| (executed.null.all(), executed.treated.all()));
+        |couple| search.executed_of_couple(couple).map(|executed| (executed.control.all(), executed.treated.all()));
     // 5 claims: an e-value of 500 takes six pairs.
     assert_eq!((executed(0), executed(1), executed(2)), (Some((0, 2)), Some((6, 6)), None));
     assert_eq!((search.claims(), search.target()), (5, 500.0));
@@ -232,21 +236,21 @@ fn what_blames_and_what_clears_costs_more_the_more_steps_there_are() {
 
 #[test]
 fn as_many_executions_as_may_be_made_leave_a_step_unsettled() {
-    for (nulls, treateds, expected) in [
+    for (controls, treateds, expected) in [
         ("pp", "pp", Stands::Unsettled),
         ("p", "pp", Stands::Open),
         ("pp", "p", Stands::Open),
-        // What never healed needs no null arm.
+        // What never healed needs no control arm.
         ("", "ff", Stands::Unsettled),
         ("", "f", Stands::Open),
     ] {
         let terms = Terms { pairs: 2, ..Terms::default() };
         let mut search = failing(SearchQuestion { terms, ..question(Order::Scan, &[By::Given; 9], &[]) });
-        take(&mut search, null(0), nulls);
+        take(&mut search, control(0), controls);
         take(&mut search, treated(0), treateds);
-        assert_eq!(search.stands(0), expected, "null {nulls}, treated {treateds}");
+        assert_eq!(search.stands(0), expected, "null {controls}, treated {treateds}");
         let executed = search.executed(0).expect("tried");
-        assert_eq!((executed.null.all(), executed.treated.all()), (nulls.len() as u32, treateds.len() as u32));
+        assert_eq!((executed.control.all(), executed.treated.all()), (controls.len() as u32, treateds.len() as u32));
     }
 }
 
@@ -287,7 +291,7 @@ fn a_search_of_which_most_says_nothing_is_over() {
         assert_eq!((search.ended(), search.next(1).is_empty()), (ending, ending.is_some()), "{outcomes}");
     }
     let mut search = Search::new(question(Order::Scan, &[By::Given], &[]));
-    search.take(null(0), ProofSample::Void(Void::Crashed));
+    search.take(control(0), ProofSample::Void(Void::Crashed));
     take(&mut search, treated(0), "vv");
     assert_eq!(search.ended(), Some(SearchEnding::Void(Void::Unanswered)), "the most frequent reason");
 }
@@ -308,7 +312,7 @@ fn a_forecast_plays_the_search_that_would_be_made() {
     let cases: [(By, Option<usize>, &[usize]); 4] = [
         (By::Given, Some(1), &[treated(1), treated(2)]),
         (By::Proposed, Some(1), &[treated(1), treated(2)]),
-        (By::Drawn, Some(1), &[null(0), treated(0), treated(1)]),
+        (By::Drawn, Some(1), &[control(0), treated(0), treated(1)]),
         (By::Given, None, &[]),
     ];
     for (by, at, passing) in cases {

@@ -14,7 +14,7 @@ pub enum Offer {
     /// Other words, or a fresh draw.
     Other {
         /// The arm with the recorded reply.
-        null: usize,
+        control: usize,
         /// The arm with the other one.
         treated: usize,
         /// Whose words they are.
@@ -42,7 +42,7 @@ pub struct Couple {
     /// The steps, the earlier first.
     pub steps: (usize, usize),
     /// The arm in which both are as recorded.
-    pub null: usize,
+    pub control: usize,
     /// The arm in which both are corrected.
     pub treated: usize,
 }

@@ -121,7 +121,7 @@ impl Topology {
     }
 
     /// What a step was asked, as far as it depends on what was said.
-    fn asked(self, step: usize, said: &[i64]) -> Vec<i64> {
+    fn inputs(self, step: usize, said: &[i64]) -> Vec<i64> {
         match self {
             Topology::Vote | Topology::ParallelVote if step < 3 => Vec::new(),
             Topology::Branches if step < 2 => Vec::new(),
@@ -176,14 +176,14 @@ impl Case {
             })
             .collect();
         let same = |step: usize| {
-            let asked = topology.asked(step, &failed) == topology.asked(step, &clean);
+            let asked = topology.inputs(step, &failed) == topology.inputs(step, &clean);
             source == Source::Twin && asked && failed[step] == clean[step]
         };
-        Self::of(topology, &instead, same, order, coupled)
+        Self::with_words(topology, &instead, same, order, coupled)
     }
 
     /// A case with these words instead of a step's own.
-    pub(super) fn of(
+    pub(super) fn with_words(
         topology: Topology,
         instead: &[Option<(By, Option<i64>)>],
         same: impl Fn(usize) -> bool,
@@ -209,7 +209,7 @@ impl Case {
                     let mut treated = recorded(step);
                     treated[step] = *words;
                     let suspicion = 1.0 / (step + 2) as f64;
-                    Offer::Other { null: arm(recorded(step)), treated: arm(treated), by: *by, suspicion }
+                    Offer::Other { control: arm(recorded(step)), treated: arm(treated), by: *by, suspicion }
                 }
                 None if same(step) => Offer::Same,
                 None => Offer::None,
@@ -218,11 +218,11 @@ impl Case {
         let mut couples = Vec::new();
         for (first, second) in (0..instead.len()).flat_map(|a| (a + 1..instead.len()).map(move |b| (a, b))) {
             if let (true, Some((_, Some(one))), Some((_, Some(other)))) = (coupled, instead[first], instead[second]) {
-                let mut null = recorded(first);
-                null[second] = Some(failed[second]);
-                let mut treated = null.clone();
+                let mut control = recorded(first);
+                control[second] = Some(failed[second]);
+                let mut treated = control.clone();
                 (treated[first], treated[second]) = (Some(one), Some(other));
-                couples.push(Couple { steps: (first, second), null: arm(null), treated: arm(treated) });
+                couples.push(Couple { steps: (first, second), control: arm(control), treated: arm(treated) });
             }
         }
         let (terms, count) = (Terms::default(), arms.len());
@@ -247,14 +247,14 @@ impl Case {
 
     /// How much more often a step's correction heals than chance does.
     pub(super) fn effect(&self, step: usize, noise: f64) -> Option<f64> {
-        let Offer::Other { null, treated, .. } = self.question.steps[step] else { return None };
+        let Offer::Other { control, treated, .. } = self.question.steps[step] else { return None };
         let of = 2_000;
         let rate = |arm| {
-            let mut draws = Draws::of(&format!("effect {:?} {arm} {noise}", self.topology));
+            let mut draws = Draws::seeded(&format!("effect {:?} {arm} {noise}", self.topology));
             let passed = (0..of).filter(|_| self.execute(arm, noise, &mut draws).0).count();
             passed as f64 / f64::from(of)
         };
-        Some(rate(treated) - rate(null))
+        Some(rate(treated) - rate(control))
     }
 }
 
@@ -277,7 +277,7 @@ pub(super) struct Weather {
 
 /// Searches to the end.
 pub(super) fn search(case: &Case, weather: Weather, name: &str) -> Searched {
-    let mut draws = Draws::of(name);
+    let mut draws = Draws::seeded(name);
     let mut search = Search::new(case.question.clone());
     let (mut executions, mut calls) = (0, 0);
     loop {

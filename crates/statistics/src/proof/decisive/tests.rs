@@ -153,11 +153,11 @@ fn a_step_is_not_the_earliest_among_the_untested() {
         (0..5).map(|at| (at == step).then(|| (By::Given, Some(right[at])))).collect::<Vec<_>>()
     };
     for order in ORDERS {
-        let case = Case::of(topology, &only(4), |_| false, order, false);
+        let case = Case::with_words(topology, &only(4), |_| false, order, false);
         let found = search(&case, CALM, "only the last").found;
         assert_eq!((found.flips, found.commitment), (vec![4], RuleAnswer::Step(4)));
         assert_eq!(found.earliest_flip, unsure(Some(4), &[0, 1, 2, 3]));
-        let case = Case::of(topology, &only(2), |_| false, order, false);
+        let case = Case::with_words(topology, &only(2), |_| false, order, false);
         assert_eq!(search(&case, CALM, "only the third").found.commitment, unsure(Some(2), &[3, 4]));
     }
 }
@@ -167,7 +167,7 @@ fn a_search_that_was_cut_short_names_no_commitment() {
     for order in ORDERS {
         let case = Case::new(Topology::Chain5, Source::Twin, order, false);
         let mut search = Search::new(case.question.clone());
-        let mut draws = crate::proof::systems_tests::Draws::of("cut");
+        let mut draws = crate::proof::systems_tests::Draws::seeded("cut");
         for _ in 0..200 {
             let Some(arm) = search.next(1).first().copied() else { break };
             let (passed, _) = case.execute(arm, 0.0, &mut draws);
@@ -232,7 +232,7 @@ fn a_proposal_that_makes_up_for_another_error_blames_nobody() {
     let right = topology.clean();
     let spoilt: Vec<_> = (0..5).map(|step| (step == 0).then(|| (By::Proposed, Some(right[0] - 10)))).collect();
     for order in ORDERS {
-        let case = Case::of(topology, &spoilt, |_| false, order, false);
+        let case = Case::with_words(topology, &spoilt, |_| false, order, false);
         let found = search(&case, CALM, "makes up").found;
         assert_eq!(
             (found.flips, found.earliest_flip),
@@ -251,7 +251,7 @@ fn the_same_words_to_another_question_clear_no_step() {
         let mut two = case.question.clone();
         two.steps.truncate(2);
         let mut search = Search::new(two);
-        let mut draws = crate::proof::systems_tests::Draws::of("approval");
+        let mut draws = crate::proof::systems_tests::Draws::seeded("approval");
         while let Some(arm) = search.next(1).first().copied() {
             let (passed, _) = case.execute(arm, 0.0, &mut draws);
             search.take(arm, if passed { ProofSample::Passed } else { ProofSample::Failed });
@@ -275,7 +275,7 @@ fn executions_at_once_are_of_different_steps_and_conclude_the_same() {
     for order in ORDERS {
         let case = Case::new(Topology::Chain5, Source::Redraw, order, false);
         let mut search = Search::new(case.question.clone());
-        let mut draws = crate::proof::systems_tests::Draws::of("at once");
+        let mut draws = crate::proof::systems_tests::Draws::seeded("at once");
         loop {
             let arms = search.next(4);
             if arms.is_empty() {

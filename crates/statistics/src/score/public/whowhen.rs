@@ -20,7 +20,7 @@ const QUIRKS: &[&str] = &[
 ];
 
 /// What the log says about one file.
-struct LogSaid {
+struct LoggedPrediction {
     agent: String,
     step: String,
 }
@@ -75,7 +75,7 @@ pub fn answer(body: &str) -> Option<(String, String)> {
 
 /// The blocks that the scorer's expression finds. It looks ahead for the next block, which `regex` cannot, so the
 /// blocks are cut by hand and only the lines inside are matched.
-fn read(log: &str) -> BTreeMap<String, LogSaid> {
+fn read(log: &str) -> BTreeMap<String, LoggedPrediction> {
     let mut said = BTreeMap::new();
     let mut rest = log;
     while let Some((_, after)) = rest.split_once("Prediction for ") {
@@ -88,7 +88,7 @@ fn read(log: &str) -> BTreeMap<String, LogSaid> {
         let block = body.find("Prediction for").and_then(|end| body.get(..end)).unwrap_or(body);
         rest = body.get(block.len()..).unwrap_or_default();
         if let Some((agent, step)) = answer(block) {
-            said.insert(name.trim_matches(is_python_space).to_owned(), LogSaid { agent, step });
+            said.insert(name.trim_matches(is_python_space).to_owned(), LoggedPrediction { agent, step });
         }
     }
     said

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::score::Guess;
 
-    fn said(agent: &str, step: i64) -> PredictedAnswer {
+    fn prediction(agent: &str, step: i64) -> PredictedAnswer {
         PredictedAnswer::Set(vec![Guess { agent: Some(agent.into()), step: Some(step), mode: None }])
     }
 
@@ -227,14 +227,14 @@ mod tests {
         ];
         for file in files {
             let found = predictions(&file).expect("a prediction file");
-            assert_eq!((found[0].id.as_str(), &found[0].answer), ("a", &said("X", 3)), "{file}");
+            assert_eq!((found[0].id.as_str(), &found[0].answer), ("a", &prediction("X", 3)), "{file}");
         }
         let log = "start\nPrediction for 1.json:\nAgent Name: X\nStep Number: 3\nReason for Mistake: r\n\n==\nPrediction for 2.json (Binary Search Result):\n**Agent Name:** Blu-Ray Expert\n**Step Number:** 4\nPrediction for 3.json: dunno\n";
         let found = predictions(log).expect("a log");
         let shape: Vec<_> =
             found.iter().map(|p| (p.id.as_str(), p.line, p.answer.guesses().first().cloned())).collect();
-        assert_eq!(shape[0], ("1.json", 2, said("X", 3).guesses().first().cloned()));
-        assert_eq!(shape[1], ("2.json", 8, said("Blu-Ray Expert", 4).guesses().first().cloned()));
+        assert_eq!(shape[0], ("1.json", 2, prediction("X", 3).guesses().first().cloned()));
+        assert_eq!(shape[1], ("2.json", 8, prediction("Blu-Ray Expert", 4).guesses().first().cloned()));
         assert_eq!((shape[2].0, &shape[2].2), ("3.json", &None));
     }
 
@@ -242,7 +242,7 @@ mod tests {
     fn a_run_may_have_a_number_for_a_name_and_an_array_counts_its_rows() {
         let found = predictions(r#"[{"id":7,"agent":"X","step":3},{"run":"b","agent":"X","step":3}]"#).expect("rows");
         let shape: Vec<_> = found.iter().map(|p| (p.id.as_str(), p.line, &p.answer)).collect();
-        assert_eq!(shape, [("7", 1, &said("X", 3)), ("b", 2, &said("X", 3))]);
+        assert_eq!(shape, [("7", 1, &prediction("X", 3)), ("b", 2, &prediction("X", 3))]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::*;
 
 const TRUTH: &str = r#"{"faulty_agents":[{"agent_name":"Solver","error_type":"FM-1.1"},{"agent_name":"Critic","error_type":"FM-2.5"}]}"#;
 
-fn said(pairs: &[(&str, &str)]) -> String {
+fn answer(pairs: &[(&str, &str)]) -> String {
     let entry = |(agent, mode): &(&str, &str)| serde_json::json!({"agent_name": agent, "error_type": mode});
     serde_json::json!({"faulty_agents": pairs.iter().map(entry).collect::<Vec<_>>()}).to_string()
 }
@@ -35,7 +35,7 @@ fn lists_of_pairs() {
         ),
         ("nobody", vec![], 0.047619047619047616),
     ] {
-        let reward = hierarchical(&said(&pairs), TRUTH);
+        let reward = hierarchical(&answer(&pairs), TRUTH);
         assert!((reward - expected).abs() < 1e-15, "{name}: {reward}");
     }
 }
@@ -71,13 +71,13 @@ fn what_is_no_list_in_an_object() {
 
 #[test]
 fn more_than_twice_as_many_pairs_as_are_true_cost_half_a_wrong_one_each() {
-    let truth = said(&[("Solver", "FM-1.1")]);
+    let truth = answer(&[("Solver", "FM-1.1")]);
     for (pairs, expected) in [
         (&[("Solver", "FM-1.1"), ("A", "FM-2.1")][..], 0.9 / 1.1),
         (&[("Solver", "FM-1.1"), ("A", "FM-2.1"), ("B", "FM-2.2")], 0.6 / 1.1),
         (&[("Solver", "FM-1.1"), ("A", "FM-2.1"), ("B", "FM-2.2"), ("C", "FM-2.3")], 0.3 / 1.1),
     ] {
-        let reward = hierarchical(&said(pairs), &truth);
+        let reward = hierarchical(&answer(pairs), &truth);
         assert!((reward - expected).abs() < 1e-12, "{pairs:?}: {reward}");
     }
 }
@@ -177,9 +177,9 @@ fn texts() {
 
 #[test]
 fn the_mended_reward_pays_right_answers_whole_and_wrong_extras_nothing() {
-    let two = said(&[("Solver", "FM-1.1"), ("Solver", "FM-1.2")]);
+    let two = answer(&[("Solver", "FM-1.1"), ("Solver", "FM-1.2")]);
     assert!((hierarchical_strict(&two, &two) - 1.0).abs() < 1e-15);
-    let one = said(&[("Solver", "FM-1.1")]);
+    let one = answer(&[("Solver", "FM-1.1")]);
     let (right, extra) = (hierarchical_strict(&one, TRUTH), hierarchical_strict(&two, TRUTH));
     assert!((right - extra - FALSE_POSITIVE / 2.1).abs() < 1e-12, "{right} {extra}");
     assert!((hierarchical(&one, TRUTH) - hierarchical(&two, TRUTH)).abs() < 1e-15, "the published one charges nothing");
@@ -188,8 +188,8 @@ fn the_mended_reward_pays_right_answers_whole_and_wrong_extras_nothing() {
 
 #[test]
 fn over_its_own_truth_every_right_answer_is_worth_one() {
-    let nobody = said(&[]);
-    let doubled = said(&[("Solver", "FM-1.1"), ("Solver", "FM-1.2"), ("Critic", "FM-1.1")]);
+    let nobody = answer(&[]);
+    let doubled = answer(&[("Solver", "FM-1.1"), ("Solver", "FM-1.2"), ("Critic", "FM-1.1")]);
     for truth in [TRUTH, nobody.as_str(), doubled.as_str()] {
         for reward in [hierarchical as fn(&str, &str) -> f64, hierarchical_strict] {
             assert_eq!(of_own(reward, truth, truth), 1.0, "{truth}");

@@ -104,7 +104,7 @@ mod tests {
         entries.iter().map(culprit).collect()
     }
 
-    fn said(agent: &str, step: u32, mode: &str) -> String {
+    fn answer_text(agent: &str, step: u32, mode: &str) -> String {
         format!(r#"{{"faulty_agents":[{{"agent_name":"{agent}","step":{step},"error_type":"{mode}"}}]}}"#)
     }
 
@@ -112,13 +112,13 @@ mod tests {
     fn each_part_is_paid_and_a_near_step_less_than_the_step() {
         let gold = truth(&[("solver", Some(4), Some("FM-2.6"))]);
         for (text, expected) in [
-            (said("solver", 4, "FM-2.6"), 1.0),
-            (said("Solver", 4, "FM-1.1"), 0.8),
-            (said("critic", 4, "FM-2.6"), 0.6),
-            (said("solver", 5, "FM-2.6"), 0.6 + 0.4 * (-0.5_f64).exp()),
-            (said("solver", 2, "FM-2.6"), 0.6 + 0.4 * (-2.0_f64).exp()),
-            (said("solver", 11, "FM-2.6"), 0.6),
-            (said("critic", 40, "FM-1.1"), 0.0),
+            (answer_text("solver", 4, "FM-2.6"), 1.0),
+            (answer_text("Solver", 4, "FM-1.1"), 0.8),
+            (answer_text("critic", 4, "FM-2.6"), 0.6),
+            (answer_text("solver", 5, "FM-2.6"), 0.6 + 0.4 * (-0.5_f64).exp()),
+            (answer_text("solver", 2, "FM-2.6"), 0.6 + 0.4 * (-2.0_f64).exp()),
+            (answer_text("solver", 11, "FM-2.6"), 0.6),
+            (answer_text("critic", 40, "FM-1.1"), 0.0),
             (r#"{"faulty_agents":[]}"#.to_owned(), 0.0),
             ("who knows".to_owned(), -1.0),
         ] {
@@ -149,7 +149,7 @@ mod tests {
             assert!((reward - expected).abs() < 1e-9, "{text}: {reward}, not {expected}");
         }
         assert!((graded(&answer(r#"{"faulty_agents":[]}"#), &[]) - 1.0).abs() < 1e-15);
-        assert!(graded(&answer(&said("a", 1, "FM-1.1")), &[]).abs() < 1e-15);
+        assert!(graded(&answer(&answer_text("a", 1, "FM-1.1")), &[]).abs() < 1e-15);
     }
 
     #[test]

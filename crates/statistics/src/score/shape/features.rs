@@ -59,11 +59,11 @@ const CODE: &[&str] = &["```", "def ", "import ", "print(", "return ", "</", "()
 
 /// What the log shows of a step.
 #[derive(Debug, Clone, Default)]
-pub struct ToldStep {
+pub struct StepText {
     /// Who speaks.
     pub speaker: String,
     /// What it says, its tool calls included.
-    pub said: String,
+    pub reply: String,
     /// The tool results that it was given for it.
     pub given: String,
 }
@@ -83,11 +83,12 @@ struct FeaturesRead {
 }
 
 /// The numbers of each step of a run.
-pub fn features(question: &str, steps: &[ToldStep]) -> Vec<Features> {
-    let texts = std::iter::once(question).chain(steps.iter().map(|step| step.said.as_str()));
+pub fn features(question: &str, steps: &[StepText]) -> Vec<Features> {
+    let texts = std::iter::once(question).chain(steps.iter().map(|step| step.reply.as_str()));
     let mut terms = CosineTerms::of_run(texts).into_iter();
     let asked = terms.next().unwrap_or_default();
-    let read: Vec<FeaturesRead> = steps.iter().zip(terms).map(|(step, terms)| FeaturesRead::of(step, terms)).collect();
+    let read: Vec<FeaturesRead> =
+        steps.iter().zip(terms).map(|(step, terms)| FeaturesRead::read(step, terms)).collect();
     let known = numbers(question);
     let places = StepPlace::of_run(&read.iter().map(|step| step.speaker.as_str()).collect::<Vec<_>>());
     let rows = places.iter().enumerate();
@@ -101,7 +102,7 @@ pub fn features(question: &str, steps: &[ToldStep]) -> Vec<Features> {
 }
 
 impl FeaturesRead {
-    fn of(step: &ToldStep, terms: CosineTerms) -> Self {
+    fn read(step: &StepText, terms: CosineTerms) -> Self {
         let count = |text: &str, list: &[&str]| {
             let lower = text.to_lowercase();
             real(lower.split(|c: char| !c.is_alphanumeric()).filter(|word| list.contains(word)).count())
@@ -109,14 +110,14 @@ impl FeaturesRead {
         Self {
             speaker: agent_key(&step.speaker),
             terms,
-            words: real(step.said.split_whitespace().count()),
-            errors: count(&step.said, ERROR),
+            words: real(step.reply.split_whitespace().count()),
+            errors: count(&step.reply, ERROR),
             given_errors: count(&step.given, ERROR),
-            hedges: count(&step.said, HEDGE),
-            code: CODE.iter().any(|mark| step.said.contains(mark)),
-            asks: step.said.contains('?'),
-            numbers: numbers(&step.said),
-            characters: step.said.chars().count(),
+            hedges: count(&step.reply, HEDGE),
+            code: CODE.iter().any(|mark| step.reply.contains(mark)),
+            asks: step.reply.contains('?'),
+            numbers: numbers(&step.reply),
+            characters: step.reply.chars().count(),
         }
     }
 }
@@ -184,8 +185,8 @@ fn numbers(text: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn told(speaker: &str, said: &str) -> ToldStep {
-        ToldStep { speaker: speaker.into(), said: said.into(), given: String::new() }
+    fn step(speaker: &str, said: &str) -> StepText {
+        StepText { speaker: speaker.into(), reply: said.into(), given: String::new() }
     }
 
     #[test]
@@ -197,9 +198,9 @@ mod tests {
     #[test]
     fn a_run_in_numbers() {
         let steps = [
-            told("Solver", "12 times 8 makes 96"),
-            told("Computer_terminal", "Error: invalid"),
-            told("solver", "so 12 times 8 makes 96, perhaps 97?"),
+            step("Solver", "12 times 8 makes 96"),
+            step("Computer_terminal", "Error: invalid"),
+            step("solver", "so 12 times 8 makes 96, perhaps 97?"),
         ];
         let found = features("What is 12 times 8?", &steps);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
@@ -216,6 +217,6 @@ mod tests {
         assert_eq!(column(24), [1.0, 0.0, 0.0], "96 returns, 97 does not");
         assert!(found.iter().flatten().all(|number| number.is_finite()));
         assert!(features("", &[]).is_empty());
-        assert!(features("", &[told("", "")]).iter().flatten().all(|number| number.is_finite()));
+        assert!(features("", &[step("", "")]).iter().flatten().all(|number| number.is_finite()));
     }
 }

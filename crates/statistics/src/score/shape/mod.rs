@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use twox_hash::XxHash3_64;
 
-pub use features::{Features, ToldStep, features};
+pub use features::{Features, StepText, features};
 
 use super::{Gold, Share, names::agent_key};
 use logistic::Logistic;

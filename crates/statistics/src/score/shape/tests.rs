@@ -6,11 +6,15 @@ use crate::score::Culprit;
 /// Three speakers; the one that errs speaks at length. Where it is is drawn by the number.
 fn run(n: usize, told: bool) -> Gold {
     let at = n * 7 % 5;
-    let steps: Vec<ToldStep> = (0..5)
+    let steps: Vec<StepText> = (0..5)
         .map(|step| {
             let words = if told && step == at { 30 } else { 6 + (n + step * 3) % 4 };
             let said = format!("{} {}", "word ".repeat(words), (n * 31 + step * 17) % 97);
-            ToldStep { speaker: ["planner", "solver", "critic"][step % 3].to_owned(), said, given: String::new() }
+            StepText {
+                speaker: ["planner", "solver", "critic"][step % 3].to_owned(),
+                reply: said,
+                given: String::new(),
+            }
         })
         .collect();
     let speaker = steps[at].speaker.clone();
@@ -72,16 +76,16 @@ fn too_little_is_said() {
 
 #[test]
 fn an_outline_that_gives_the_steps_away_is_far_above_rules_that_learn_nothing() {
-    let (probed, best) = crate::score::told_by_shape(&runs(true)).expect("told");
+    let (probed, best) = crate::score::shape_probe(&runs(true)).expect("told");
     assert!(probed.step.share > 0.95 && best.step.is_some_and(|step| step < 0.5), "{probed:?} {best:?}");
-    assert!(crate::score::told_by_shape(&runs(false)).is_none(), "nothing tells");
+    assert!(crate::score::shape_probe(&runs(false)).is_none(), "nothing tells");
     // Where the labelled step is always the same, a rule says so without learning, and the probe is not far above it.
     let mut first = runs(true);
     for gold in &mut first {
         let speaker = gold.speakers.first().cloned();
         gold.culprits = vec![Culprit { agent: speaker, step: Some(0), mode: None }];
     }
-    assert!(crate::score::told_by_shape(&first).is_none(), "step 0 is a rule");
+    assert!(crate::score::shape_probe(&first).is_none(), "step 0 is a rule");
 }
 
 #[test]
@@ -128,9 +132,9 @@ fn wordless(place: ErrorPlace) -> Vec<Gold> {
     let run = |n: usize| {
         let agents = 2 + u64::from(n % 2 == 1) * 2;
         let speakers: Vec<usize> = (0..5 + drawn(8)).map(|_| drawn(agents)).collect();
-        let steps = speakers.iter().map(|speaker| ToldStep {
+        let steps = speakers.iter().map(|speaker| StepText {
             speaker: ["mia", "tom", "ada", "kim"][*speaker].to_owned(),
-            said: "so it is".to_owned(),
+            reply: "so it is".to_owned(),
             given: String::new(),
         });
         let (steps, at) = (steps.collect::<Vec<_>>(), place(&speakers));

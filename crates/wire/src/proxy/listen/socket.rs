@@ -164,7 +164,7 @@ struct HalfClosed(Pin<Box<dyn Future<Output = ()> + Send>>);
 
 impl HalfClosed {
     /// Asks the client's system, by the way of an interim reply, whether anybody is there.
-    fn of(stream: &TcpStream) -> io::Result<Self> {
+    fn probe(stream: &TcpStream) -> io::Result<Self> {
         let own = TcpStream::from_std(std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?))?;
         if stream.try_write(PROBE)? < PROBE.len() {
             return Err(io::ErrorKind::WriteZero.into());
@@ -256,7 +256,7 @@ impl AsyncRead for Socket {
         let is_end = matches!(read, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0;
         if is_end && self.may_be_half_closed() {
             // What cannot be asked is taken for gone, as any other end is.
-            let Ok(half_closed) = HalfClosed::of(&self.stream) else { return read };
+            let Ok(half_closed) = HalfClosed::probe(&self.stream) else { return read };
             let this = &mut *self;
             return this.half_closed.insert(half_closed).poll(&this.link, context);
         }

@@ -11,13 +11,13 @@ use crate::{
         arrival::{Arrived, ModelCall},
         decided::{self, Decided},
         delivery::Delivery,
-        due::Due,
         error::Interrupted,
         exchange::Proxy,
         faults, headers,
         listen::socket::Link,
         open_step::OpenStep,
-        unmade,
+        pending_reply::PendingReply,
+        skipped,
         upstream::UpstreamError,
     },
     surface::door::UnpackedBody,
@@ -50,7 +50,7 @@ impl Proxy {
         step.written().await?;
         let mut decision = decided::decide(&mut step, None, earlier);
         let refused = refuse_edits(&step, &mut decision);
-        let mut due = Due { step, decision, conversation: None };
+        let mut due = PendingReply { step, decision, conversation: None };
         let answered = match refused {
             Ok(()) => self.answer(&mut due, call).await,
             Err(interrupted) => Err(interrupted),
@@ -88,7 +88,7 @@ fn refuse_edits(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupte
     }
     for hit in decided.edits.request.iter().chain(&decided.edits.response) {
         if let Some(injection) = step.injection(hit.injection) {
-            unmade::failed(step, hit, injection, &UNINSPECTED.to_owned().into())?;
+            skipped::failed(step, hit, injection, &UNINSPECTED.to_owned().into())?;
         }
     }
     let faults = std::mem::take(&mut decided.faults).into_iter();

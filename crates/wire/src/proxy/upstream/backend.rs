@@ -27,7 +27,7 @@ pub struct Asker {
     /// The agent, and how it is known.
     pub attribution: Attribution,
     /// The body as the client sent it, before any edit.
-    pub asked: Bytes,
+    pub client_body: Bytes,
     /// Whether anything that the run's plan plants was delivered in the run before this call.
     pub planted: bool,
 }

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::{super::narrowed::NarrowedStream, error::BodyError, paced::Paced, pool::Live};
+use super::{super::strip::StrippedStream, error::BodyError, paced::Paced, pool::Live};
 
 /// The body of a reply.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub enum ReceivedBody {
     /// Another, passed on slowly.
     Paced(Box<Paced<ReceivedBody>>),
     /// A stream without what only we asked for.
-    Narrowed(Box<NarrowedStream>),
+    Stripped(Box<StrippedStream>),
     /// With somebody who hears it pass.
-    Heard(Box<ReceivedBody>, Box<dyn Listener>),
+    Observed(Box<ReceivedBody>, Box<dyn Listener>),
 }
 
 /// Hears a reply pass. One that is dropped before its end was told hears no more of it.
@@ -53,8 +53,8 @@ impl Body for ReceivedBody {
                 None => Pin::new(rest.as_mut()).poll_frame(context),
             },
             ReceivedBody::Paced(paced) => paced.poll_piece(context),
-            ReceivedBody::Narrowed(stream) => stream.poll_events(context),
-            ReceivedBody::Heard(body, listener) => {
+            ReceivedBody::Stripped(stream) => stream.poll_events(context),
+            ReceivedBody::Observed(body, listener) => {
                 let polled = Pin::new(body.as_mut()).poll_frame(context);
                 if let Poll::Ready(Some(Ok(frame))) = &polled
                     && let Some(data) = frame.data_ref()
@@ -77,8 +77,8 @@ impl Body for ReceivedBody {
             ReceivedBody::Made(frames) => frames.is_empty(),
             ReceivedBody::Resumed(frames, rest) => frames.is_empty() && rest.is_end_stream(),
             ReceivedBody::Paced(paced) => paced.is_over(),
-            ReceivedBody::Narrowed(stream) => stream.is_over(),
-            ReceivedBody::Heard(body, _) => body.is_end_stream(),
+            ReceivedBody::Stripped(stream) => stream.is_over(),
+            ReceivedBody::Observed(body, _) => body.is_end_stream(),
         }
     }
 
@@ -97,8 +97,8 @@ impl Body for ReceivedBody {
                 size
             }
             ReceivedBody::Paced(paced) => paced.hint(),
-            ReceivedBody::Narrowed(_) => SizeHint::default(),
-            ReceivedBody::Heard(body, _) => body.size_hint(),
+            ReceivedBody::Stripped(_) => SizeHint::default(),
+            ReceivedBody::Observed(body, _) => body.size_hint(),
         }
     }
 }

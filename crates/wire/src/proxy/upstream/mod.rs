@@ -20,5 +20,5 @@ pub use http::HttpUpstream;
 pub use origin::{OriginError, UpstreamOrigin};
 pub use paced::Paced;
 pub use pool::Live;
-pub(in crate::proxy) use upload::{KeptUpload, Stall};
 pub use upload::{SentBody, Upload, UploadError};
+pub(in crate::proxy) use upload::{Stall, UploadPrefix};

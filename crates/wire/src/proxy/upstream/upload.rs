@@ -32,17 +32,17 @@ pub struct Upload {
     patience: Patience,
     stalled: Arc<AtomicBool>,
     /// What is kept of it for the record.
-    kept: Option<Arc<KeptUpload>>,
+    prefix: Option<Arc<UploadPrefix>>,
 }
 
 /// What is kept of an upload: its beginning, and how long it is.
 #[derive(Debug)]
-pub(in crate::proxy) struct KeptUpload {
+pub(in crate::proxy) struct UploadPrefix {
     most: usize,
     so_far: Mutex<(Vec<u8>, u64)>,
 }
 
-impl KeptUpload {
+impl UploadPrefix {
     /// Keeps at most so many bytes.
     pub(in crate::proxy) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, so_far: Mutex::default() })
@@ -58,7 +58,7 @@ impl KeptUpload {
     /// What has passed so far.
     pub(in crate::proxy) fn so_far(&self) -> StreamedRequest {
         let (kept, length) = &*locked(&self.so_far);
-        StreamedRequest { kept: Bytes::copy_from_slice(kept), length: *length }
+        StreamedRequest { prefix: Bytes::copy_from_slice(kept), length: *length }
     }
 }
 
@@ -86,18 +86,18 @@ impl Upload {
             body,
             patience: Patience::new(limit),
             stalled: Arc::clone(&stalled),
-            kept: None,
+            prefix: None,
         };
         (upload, Stall(stalled))
     }
 
     /// The same, with what was taken in of it already, kept as it passes.
-    pub(in crate::proxy) fn begun(self, begun: VecDeque<Frame<Bytes>>, kept: Arc<KeptUpload>) -> Self {
-        Self { begun, kept: Some(kept), ..self }
+    pub(in crate::proxy) fn begun(self, begun: VecDeque<Frame<Bytes>>, kept: Arc<UploadPrefix>) -> Self {
+        Self { begun, prefix: Some(kept), ..self }
     }
 
     fn keep(&self, frame: &Frame<Bytes>) {
-        if let (Some(kept), Some(chunk)) = (&self.kept, frame.data_ref()) {
+        if let (Some(kept), Some(chunk)) = (&self.prefix, frame.data_ref()) {
             kept.pass(chunk);
         }
     }
@@ -129,7 +129,7 @@ impl Body for Upload {
             return Poll::Ready(Some(Ok(frame)));
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.patience.heard();
+            self.patience.reset();
             if let Some(Ok(frame)) = &frame {
                 self.keep(frame);
             }

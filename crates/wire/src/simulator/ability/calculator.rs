@@ -127,7 +127,7 @@ fn binary(tools: &[&Tool], steps: &[SolutionStep], done: &[f64]) -> Option<Utter
                 }
                 return Some(Utterance::call(&tool.name, Value::Object(arguments)));
             }
-            (None, _) => step.operation.of(left, right)?,
+            (None, _) => step.operation.apply(left, right)?,
         };
         results.push(result);
     }

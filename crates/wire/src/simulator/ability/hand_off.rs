@@ -47,12 +47,12 @@ fn next<'t>(reading: &ReadConversation<'_>, tools: &[&'t Tool], worker: bool, ob
     let any = tools.iter().any(|tool| relevant(&tool));
     let mut open: Vec<&&Tool> = tools.iter().filter(|tool| !any || relevant(tool)).collect();
     open.sort_by_key(|tool| place(tool).unwrap_or(usize::MAX));
-    let solves = |tool: &&&&Tool| target(&tool.name).contains("solv") && heard(reading, tool) < 3;
+    let solves = |tool: &&&&Tool| target(&tool.name).contains("solv") && turns_taken(reading, tool) < 3;
     let again = objected || (!worker && objection_stands(reading));
     if let (true, Some(tool)) = (again, open.iter().find(solves)) {
         return Some(tool);
     }
-    open.into_iter().find(|tool| heard(reading, tool) == 0).copied()
+    open.into_iter().find(|tool| turns_taken(reading, tool) == 0).copied()
 }
 
 /// The tool that leads back to who is in charge.
@@ -62,7 +62,7 @@ fn back<'t>(reading: &ReadConversation<'_>, tools: &[&'t Tool]) -> Option<&'t To
         tool.name.contains("back")
             || ["superv", "manager", "coordinat", "triage", "lead"].iter().any(|stem| name.contains(stem))
     };
-    tools.iter().find(charged).filter(|tool| heard(reading, tool) < 2).copied()
+    tools.iter().find(charged).filter(|tool| turns_taken(reading, tool) < 2).copied()
 }
 
 fn fits(tool: &Tool) -> bool {
@@ -72,7 +72,7 @@ fn fits(tool: &Tool) -> bool {
 }
 
 /// How often an agent was handed to or has spoken.
-fn heard(reading: &ReadConversation<'_>, tool: &Tool) -> usize {
+fn turns_taken(reading: &ReadConversation<'_>, tool: &Tool) -> usize {
     let name = target(&tool.name);
     let called = reading.spoken.iter().flat_map(|s| &s.calls).filter(|call| call.name == tool.name).count();
     let spoke = |s: &&crate::simulator::reading::SpokenMessage| {

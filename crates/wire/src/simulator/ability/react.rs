@@ -7,7 +7,7 @@ use crate::simulator::{duty::Duty, stated, utterance::Utterance};
 
 /// Acts once where the prompt lists tools in text and a calculator is among them; else states the final answer.
 pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
-    if !(reading.told("Action Input:") && reading.told("Action:")) {
+    if !(reading.is_instructed("Action Input:") && reading.is_instructed("Action:")) {
         return None;
     }
     let asked = reading

@@ -28,12 +28,12 @@ pub(super) fn check(reading: &ReadConversation<'_>) -> Option<Utterance> {
     }
     let judgement = reading.judgement()?;
     if !judgement.holds {
-        let word = told_word(reading, &["REVISE", "REJECTED", "REJECT", "INCORRECT", "WRONG", "FAIL", "NO"])
+        let word = instructed_word(reading, &["REVISE", "REJECTED", "REJECT", "INCORRECT", "WRONG", "FAIL", "NO"])
             .unwrap_or("REVISE");
         return Some(Utterance::text(format!("{word}: {}", judgement.reason)));
     }
     let approving = ["APPROVED", "APPROVE", "ACCEPTED", "ACCEPT", "CORRECT", "VALID", "PASS", "LGTM", "YES", "OK"];
-    let word = told_word(reading, &approving);
+    let word = instructed_word(reading, &approving);
     let ending =
         if word.is_none() && reading.instructions().contains("TERMINATE") { "" } else { word.unwrap_or("APPROVE") };
     let answer = judgement.judged.map(|answer| answer_line(reading, &answer)).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn answer(reading: &ReadConversation<'_>) -> Option<Utterance> {
         lines.push(answer_line(reading, &conclusion.answer));
     }
     let text = lines.join("\n");
-    let thought = reading.told("Final Answer:") && reading.told("Thought:");
+    let thought = reading.is_instructed("Final Answer:") && reading.is_instructed("Thought:");
     let text = if thought { format!("Thought: I now can give a great answer\nFinal Answer: {text}") } else { text };
     Some(Utterance::text(finished(reading, &text)))
 }
@@ -73,7 +73,7 @@ fn ratings(reading: &ReadConversation<'_>, answer: &str) -> Option<String> {
     let peers = conclusion::opinions_of(reading.without_task(reading.last_caller()));
     let rating = |peer: &String| if peer == answer { "5" } else { "1" };
     let given: Vec<&str> = peers.iter().map(rating).collect();
-    (reading.told("RATINGS:") && !given.is_empty()).then(|| format!("RATINGS: {}", given.join(", ")))
+    (reading.is_instructed("RATINGS:") && !given.is_empty()).then(|| format!("RATINGS: {}", given.join(", ")))
 }
 
 /// What a worker says before it hands over; `None` where it has said it.
@@ -120,7 +120,7 @@ fn finished(reading: &ReadConversation<'_>, text: &str) -> String {
 }
 
 /// The first of these words that stands in the instructions in capitals.
-fn told_word(reading: &ReadConversation<'_>, words: &[&'static str]) -> Option<&'static str> {
+fn instructed_word(reading: &ReadConversation<'_>, words: &[&'static str]) -> Option<&'static str> {
     let instructions = reading.instructions();
     let told: Vec<&str> = instructions.split(|c: char| !c.is_alphanumeric()).collect();
     words.iter().find(|word| told.contains(word)).copied()

@@ -16,7 +16,7 @@ const TABLE: &str = include_str!("worked.toml");
 /// The tasks, the longest first.
 static WORKED: LazyLock<Vec<WorkedTask>> = LazyLock::new(|| {
     let read: BTreeMap<String, Vec<String>> = toml::from_str(TABLE).unwrap_or_default();
-    let mut tasks: Vec<WorkedTask> = read.iter().filter_map(|(text, solved)| WorkedTask::of(text, solved)).collect();
+    let mut tasks: Vec<WorkedTask> = read.iter().filter_map(|(text, solved)| WorkedTask::new(text, solved)).collect();
     tasks.sort_by_key(|task| std::cmp::Reverse(task.words.len()));
     tasks
 });
@@ -47,7 +47,7 @@ pub(super) fn solve(text: &str) -> Option<Solution> {
         };
         made.push(quantity);
     }
-    Some(Solution::of(made.last()?, &task.unit))
+    Some(Solution::from_quantity(made.last()?, &task.unit))
 }
 
 /// A letter is a number of the task, `s1` the result of a step, anything else a number.
@@ -60,7 +60,7 @@ fn operand(name: &str, numbers: &[f64], made: &[Quantity]) -> Option<Quantity> {
 }
 
 impl WorkedTask {
-    fn of(text: &str, solved: &[String]) -> Option<Self> {
+    fn new(text: &str, solved: &[String]) -> Option<Self> {
         let [_, unit, steps @ ..] = solved else { return None };
         Some(Self { words: tokens(text), unit: unit.clone(), steps: steps.to_vec() })
     }

@@ -32,7 +32,7 @@ impl Arithmetic {
     }
 
     /// Its value; `None` where it has none.
-    pub(crate) fn of(self, left: f64, right: f64) -> Option<f64> {
+    pub(crate) fn apply(self, left: f64, right: f64) -> Option<f64> {
         let value = match self {
             Arithmetic::Add => left + right,
             Arithmetic::Subtract => left - right,
@@ -74,7 +74,7 @@ impl Quantity {
 
     /// Joins two quantities. Steps that change nothing (`+ 0`, `* 1`, `/ 1`) are not made.
     pub(crate) fn join(operation: Arithmetic, left: Quantity, right: Quantity, what: &str) -> Option<Quantity> {
-        let value = operation.of(left.value(), right.value())?;
+        let value = operation.apply(left.value(), right.value())?;
         let neutral = if matches!(operation, Arithmetic::Add | Arithmetic::Subtract) { 0.0 } else { 1.0 };
         if right == Quantity::Given(neutral) {
             return Some(left);
@@ -125,7 +125,7 @@ pub(crate) struct Solution {
 
 impl Solution {
     /// Flattens a quantity into steps; equal sub-quantities become one step.
-    pub(crate) fn of(quantity: &Quantity, unit: &str) -> Self {
+    pub(crate) fn from_quantity(quantity: &Quantity, unit: &str) -> Self {
         let mut steps = Vec::new();
         let mut made = Vec::new();
         flatten(quantity, &mut steps, &mut made);
@@ -172,7 +172,7 @@ pub(crate) fn run(steps: &[SolutionStep]) -> Option<Vec<f64>> {
             Operand::Number(value) => Some(value),
             Operand::Result(at) => results.get(at).copied(),
         };
-        let result = step.operation.of(value(step.left)?, value(step.right)?)?;
+        let result = step.operation.apply(value(step.left)?, value(step.right)?)?;
         results.push(result);
     }
     Some(results)
@@ -205,7 +205,7 @@ mod tests {
         let rest = join(Arithmetic::Subtract, given(100.0), join(Arithmetic::Add, product.clone(), given(5.0)));
         let shared = join(Arithmetic::Divide, rest.clone(), given(2.0));
         let check = |quantity: &Quantity, text: &str| {
-            let solution = Solution::of(quantity, "");
+            let solution = Solution::from_quantity(quantity, "");
             assert_eq!(solution.expression(), text);
             let value = crate::simulator::expression::evaluate(text);
             assert_eq!(value, Some(crate::simulator::expression::Value::Number(solution.answer)));

@@ -5,7 +5,7 @@
 //! knows of the weakness is what the question says; it sees no plan and no label.
 
 mod answered;
-mod asked;
+mod requests;
 mod data;
 mod wording;
 
@@ -79,7 +79,7 @@ impl<'a> Wanted<'a> {
         if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str::<Value>(text) {
             return Some(data::rewritten(self, &value).to_string());
         }
-        let rewritten = if self.is_request { asked::rewritten(self, text) } else { answered::rewritten(self, text) };
+        let rewritten = if self.is_request { requests::rewritten(self, text) } else { answered::rewritten(self, text) };
         (rewritten.trim() != text.trim()).then_some(rewritten)
     }
 

@@ -31,13 +31,13 @@ fn question(mode: FailureMode, side: &str, text: &str, calls: &str) -> Conversat
     Conversation { messages, choices: 1, ..Conversation::default() }
 }
 
-fn said(conversation: &Conversation) -> Value {
+fn answer_value(conversation: &Conversation) -> Value {
     let reply = answer(conversation, 7);
     serde_json::from_str(&reply.answers[0].message.text()).expect("the JSON that was asked for")
 }
 
 fn text(mode: FailureMode, side: &str, before: &str) -> String {
-    said(&question(mode, side, before, ""))["edited_text"].as_str().expect("a text").to_owned()
+    answer_value(&question(mode, side, before, ""))["edited_text"].as_str().expect("a text").to_owned()
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn json_and_tool_calls_keep_their_shape() {
     assert_eq!(serde_json::from_str::<Value>(&after).expect("JSON"), json!({"ok": false, "note": "fine"}));
     let call = json!({"id": "c1", "name": "add", "arguments": "{\"a\": 12, \"b\": 30}"}).to_string();
     let mode = FailureMode::ReasoningActionMismatch;
-    let edited = said(&question(mode, "what the agent answered", "", &call));
+    let edited = answer_value(&question(mode, "what the agent answered", "", &call));
     let made = &edited["calls"][0];
     assert_eq!((made["id"].as_str(), made["name"].as_str()), (Some("c1"), Some("add")), "{edited}");
     let arguments: Value = serde_json::from_str(made["arguments"].as_str().expect("text")).expect("JSON");
     assert!(arguments["a"] == 12 && arguments["b"] != 30, "{arguments}");
-    let ended = said(&question(FailureMode::PrematureTermination, "what the agent answered", "", &call));
+    let ended = answer_value(&question(FailureMode::PrematureTermination, "what the agent answered", "", &call));
     assert!(ended["calls"] == json!([]) && ended["edited_text"] != "", "{ended}");
 }
 

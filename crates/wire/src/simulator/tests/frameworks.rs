@@ -13,7 +13,8 @@ fn task() -> String {
 fn calculators_are_called_once_and_their_result_counts() {
     let tools = [calculator()];
     let call = r#"calculator{"expression":"12 * 7 - 9"}"#;
-    let check = |lines: &[&str], expected: &str| assert_eq!(said(&with_tools(lines, &tools)), expected, "{lines:?}");
+    let check =
+        |lines: &[&str], expected: &str| assert_eq!(reply_text(&with_tools(lines, &tools)), expected, "{lines:?}");
     let asked = format!("call calculator {}", r#"{"expression": "12 * 7 - 9"}"#);
     check(&[SOLVE, &task()], call);
     check(&[SOLVE, &task(), &asked, "tool: 75"], "The calculator gives 75.\nANSWER: 75");
@@ -25,7 +26,7 @@ fn calculators_are_called_once_and_their_result_counts() {
     check(&[SOLVE, &task(), "call transfer_to_solver {}", "tool: Successfully transferred to solver"], call);
     check(&[SOLVE, &task(), "call transfer_to_solver {}", r#"tool: {"assistant": "Solver"}"#], call);
     check(&[SOLVE, &task(), &asked, "tool: 91", "assistant: ANSWER: 91", "user/critic: This is wrong."], call);
-    let failed = said(&with_tools(&[SOLVE, &task(), &asked, "tool: Error: no such tool"], &tools));
+    let failed = reply_text(&with_tools(&[SOLVE, &task(), &asked, "tool: Error: no such tool"], &tools));
     assert!(!failed.contains("calculator{"), "{failed}");
     let gone = says(&[SOLVE, &task(), &asked, "tool: 91"]);
     assert_eq!(gone, "The calculator gives 91.\nANSWER: 91");
@@ -34,10 +35,10 @@ fn calculators_are_called_once_and_their_result_counts() {
 #[test]
 fn tool_choice_is_obeyed() {
     let offered = || with_tools(&["system: You plan.", &task()], &[transfer("x", ""), calculator()]);
-    let named = said(&choosing(offered(), ToolChoice::Named("calculator".to_owned())));
+    let named = reply_text(&choosing(offered(), ToolChoice::Named("calculator".to_owned())));
     assert_eq!(named, r#"calculator{"expression":"12 * 7 - 9"}"#);
-    assert!(said(&choosing(offered(), ToolChoice::Required)).contains('{'));
-    assert!(said(&choosing(offered(), ToolChoice::None)).starts_with("1. Multiply"));
+    assert!(reply_text(&choosing(offered(), ToolChoice::Required)).contains('{'));
+    assert!(reply_text(&choosing(offered(), ToolChoice::None)).starts_with("1. Multiply"));
 }
 
 #[test]
@@ -47,7 +48,8 @@ fn tools_for_single_operations_are_called_step_by_step() {
         tool("multiply", "Multiply two numbers.", parameters.clone()),
         tool("subtract", "Subtract b from a.", parameters),
     ];
-    let check = |lines: &[&str], expected: &str| assert_eq!(said(&with_tools(lines, &tools)), expected, "{lines:?}");
+    let check =
+        |lines: &[&str], expected: &str| assert_eq!(reply_text(&with_tools(lines, &tools)), expected, "{lines:?}");
     let (first, second) = (r#"call multiply {"a":12,"b":7}"#, r#"call subtract {"a":90,"b":9}"#);
     check(&[SOLVE, &task()], r#"multiply{"a":12,"b":7}"#);
     check(&[SOLVE, &task(), first, "tool: 90"], r#"subtract{"a":90,"b":9}"#);
@@ -81,7 +83,8 @@ fn supervisors_hand_over_in_order_and_end_with_the_answer_that_they_got() {
     let prompt = "system: You supervise a planner and a solver. First the planner, then the solver. Repeat its line `ANSWER: <number>`.";
     let tools =
         [transfer("solver", "Ask agent 'solver' for help"), transfer("planner", "Ask agent 'planner' for help")];
-    let check = |lines: &[&str], expected: &str| assert_eq!(said(&with_tools(lines, &tools)), expected, "{lines:?}");
+    let check =
+        |lines: &[&str], expected: &str| assert_eq!(reply_text(&with_tools(lines, &tools)), expected, "{lines:?}");
     let to_planner = [
         "call transfer_to_planner {}",
         "tool: Successfully transferred to planner",
@@ -102,17 +105,17 @@ fn supervisors_hand_over_in_order_and_end_with_the_answer_that_they_got() {
 fn triage_picks_who_fits() {
     let prompt = "system: You are a triage agent. Hand the request off to the agent that fits it.";
     let tools = [transfer("poet", "Writes short poems."), transfer("solver", "Solves arithmetic word problems.")];
-    assert_eq!(said(&with_tools(&[prompt, &task()], &tools)), "transfer_to_solver{}");
+    assert_eq!(reply_text(&with_tools(&[prompt, &task()], &tools)), "transfer_to_solver{}");
 }
 
 #[test]
 fn workers_of_a_swarm_say_their_part_and_hand_over() {
     let tools = [transfer("solver", ""), transfer("critic", "")];
-    let planned = said(&with_tools(&["system: You plan, then hand over to the solver.", &task()], &tools));
+    let planned = reply_text(&with_tools(&["system: You plan, then hand over to the solver.", &task()], &tools));
     assert!(planned.starts_with("1. Multiply") && planned.ends_with("transfer_to_solver{}"), "{planned}");
     let critic = "system: You are the critic. Say TERMINATE if the answer is right, else transfer to the solver.";
     let tools = [transfer("solver", "")];
-    let right = said(&with_tools(&[critic, &task(), "user/solver: ANSWER: 75"], &tools));
+    let right = reply_text(&with_tools(&[critic, &task(), "user/solver: ANSWER: 75"], &tools));
     assert!(right.ends_with("TERMINATE"), "{right}");
 }
 
@@ -127,14 +130,14 @@ fn managers_delegate_to_each_coworker_and_then_answer() {
     let tools = [tool("delegate_work_to_coworker", description, parameters)];
     let manager = "system: You are Crew Manager. You are a seasoned manager.";
     let task = task();
-    let first = said(&with_tools(&[manager, &task], &tools));
+    let first = reply_text(&with_tools(&[manager, &task], &tools));
     assert!(first.contains(r#""coworker":"Planner""#) && first.contains("12 boxes"), "{first}");
     let delegated = r#"call delegate_work_to_coworker {"coworker":"Planner"}"#;
-    let second = said(&with_tools(&[manager, &task, delegated, "tool: 1. Multiply 12 by 8."], &tools));
+    let second = reply_text(&with_tools(&[manager, &task, delegated, "tool: 1. Multiply 12 by 8."], &tools));
     assert!(second.contains(r#""coworker":"Solver""#) && second.contains("Multiply 12 by 8"), "{second}");
     let solved = r#"call delegate_work_to_coworker {"coworker":"Solver"}"#;
     let last =
-        said(&with_tools(&[manager, &task, delegated, "tool: 1. Multiply.", solved, "tool: ANSWER: 91"], &tools));
+        reply_text(&with_tools(&[manager, &task, delegated, "tool: 1. Multiply.", solved, "tool: ANSWER: 91"], &tools));
     assert_eq!(last, "ANSWER: 91");
 }
 
@@ -144,7 +147,7 @@ fn coworkers_are_found_where_a_framework_lists_them() {
         json!({"type": "object", "properties": {name: {"type": "string"}, "task": {"type": "string"}},
             "required": [name, "task"]})
     };
-    let called = |prompt: &str, tool| said(&with_tools(&[prompt, &task()], &[tool]));
+    let called = |prompt: &str, tool| reply_text(&with_tools(&[prompt, &task()], &[tool]));
     let agents =
         "Useful for handing off.\n\nCurrently available agents:\n{'checker': 'Checks, twice.', 'other': 'x'}\n";
     let handed = called("system: You report.", tool("handoff", agents, parameters("to_agent")));
@@ -160,12 +163,14 @@ fn agents_as_tools_are_called_in_turn() {
     let tools = [tool("solve", "Solve it", parameters.clone()), tool("check", "Check it", parameters)];
     let prompt = "system: You orchestrate: use solve, then check.";
     let task = task();
-    assert!(said(&with_tools(&[prompt, &task], &tools)).starts_with("solve{"));
+    assert!(reply_text(&with_tools(&[prompt, &task], &tools)).starts_with("solve{"));
     let solved = ["call solve {}", "tool: ANSWER: 91"];
-    let next = said(&with_tools(&[prompt, &task, solved[0], solved[1]], &tools));
+    let next = reply_text(&with_tools(&[prompt, &task, solved[0], solved[1]], &tools));
     assert!(next.starts_with("check{") && next.contains("ANSWER: 91"), "{next}");
-    let last =
-        said(&with_tools(&[prompt, &task, solved[0], solved[1], "call check {}", "tool: APPROVE\nANSWER: 91"], &tools));
+    let last = reply_text(&with_tools(
+        &[prompt, &task, solved[0], solved[1], "call check {}", "tool: APPROVE\nANSWER: 91"],
+        &tools,
+    ));
     assert_eq!(last, "ANSWER: 91");
 }
 
@@ -183,10 +188,12 @@ fn other_tools_are_called_once_when_the_prompt_speaks_of_them() {
     let parameters = json!({"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]});
     let tools = [tool("lookup_fact", "Look a fact up.", parameters)];
     let prompt = "system: You are a fact finder. Use lookup_fact.";
-    let called = said(&with_tools(&[prompt, "user: Tell me of ferries."], &tools));
+    let called = reply_text(&with_tools(&[prompt, "user: Tell me of ferries."], &tools));
     assert_eq!(called, r#"lookup_fact{"topic":"Tell me of ferries."}"#);
-    let after =
-        said(&with_tools(&[prompt, "user: Tell me of ferries.", "call lookup_fact {}", "tool: They float."], &tools));
+    let after = reply_text(&with_tools(
+        &[prompt, "user: Tell me of ferries.", "call lookup_fact {}", "tool: They float."],
+        &tools,
+    ));
     assert!(!after.contains("lookup_fact{"), "{after}");
 }
 

@@ -54,7 +54,7 @@ fn conversation(lines: &[&str]) -> Conversation {
 }
 
 /// What is said: the text, then each call as `name{arguments}`.
-fn said(conversation: &Conversation) -> String {
+fn reply_text(conversation: &Conversation) -> String {
     let (reply, _) = reply::give(conversation, 0);
     let message = &reply.answers[0].message;
     let calls = message.tool_calls.iter().map(|call| format!("{}{}", call.name, call.arguments));
@@ -63,7 +63,7 @@ fn said(conversation: &Conversation) -> String {
 }
 
 fn says(lines: &[&str]) -> String {
-    said(&conversation(lines))
+    reply_text(&conversation(lines))
 }
 
 fn tool(name: &str, description: &str, parameters: Value) -> Tool {

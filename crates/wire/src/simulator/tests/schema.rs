@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn filled(lines: &[&str], schema: Value) -> Value {
-    serde_json::from_str(&said(&with_schema(lines, schema))).expect("JSON")
+    serde_json::from_str(&reply_text(&with_schema(lines, schema))).expect("JSON")
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn json_objects_have_the_keys_that_are_asked_for() {
         &format!("user: {PENCILS}"),
     ]);
     asked.format = RequiredFormat::JsonObject;
-    let value: Value = serde_json::from_str(&said(&asked)).expect("JSON");
+    let value: Value = serde_json::from_str(&reply_text(&asked)).expect("JSON");
     assert_eq!(value["answer"], 75);
     assert!(value["reason"].is_string());
 }

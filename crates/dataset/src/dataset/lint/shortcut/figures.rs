@@ -16,11 +16,11 @@ const READ: &[&str] = &["step", "call", "turn", "agent", "raw_agent", "instance"
 
 /// Values by name, of altered replies and of the twins'.
 #[derive(Default)]
-pub(super) struct ToldFigures {
+pub(super) struct FeatureValues {
     rows: Vec<(BTreeMap<String, Value>, f64, bool)>,
 }
 
-impl ToldFigures {
+impl FeatureValues {
     pub(super) fn add(&mut self, pair: &TwinPair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
         for (place, step, altered) in [(pair.place, pair.step, true), (pair.twin_place, pair.other, false)] {
             self.rows.push((beside(&dataset.written_at(&place)?, step), characters(step), altered));

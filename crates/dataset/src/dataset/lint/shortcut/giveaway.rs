@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{TELLS, characters, figures::ToldFigures, typography::TypedReplies};
+use super::{TELLS, characters, figures::FeatureValues, typography::TypedReplies};
 use crate::{
     dataset::{
         Dataset, DatasetError, Index,
@@ -20,7 +20,7 @@ const LENGTHS: (f64, f64) = (0.5, 2.0);
 pub(super) struct Altered {
     pub(super) tasks: BTreeSet<String>,
     lengths: Vec<f64>,
-    figures: ToldFigures,
+    figures: FeatureValues,
     typed: TypedReplies,
 }
 

@@ -100,7 +100,7 @@ impl Shortcuts {
             return Ok(());
         }
         let (mut templates, mut manipulators) = (AlteredReplies::default(), AlteredReplies::default());
-        let (mut position, mut ends) = (StepPosition::of(dataset), LogEnds::default());
+        let (mut position, mut ends) = (StepPosition::from_dataset(dataset), LogEnds::default());
         pairs(dataset, &self.index, |pair| {
             position.add(pair);
             ends.add(pair);
@@ -137,6 +137,6 @@ impl Shortcuts {
 /// How long a reply is, its tool calls included.
 #[expect(clippy::cast_precision_loss, reason = "a length is far below 2^52")]
 fn characters(step: &crate::dataset::SampleStep) -> f64 {
-    let texts = step.output.iter().flat_map(super::super::Said::texts);
+    let texts = step.output.iter().flat_map(super::super::SampleMessage::texts);
     texts.map(|text| text.chars().count()).sum::<usize>() as f64
 }

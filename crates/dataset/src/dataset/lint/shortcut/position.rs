@@ -44,7 +44,7 @@ struct Count {
 
 impl StepPosition {
     /// Reads what the sampler declares; without a report, nothing is declared.
-    pub(super) fn of(dataset: &Dataset) -> Self {
+    pub(super) fn from_dataset(dataset: &Dataset) -> Self {
         let beside = dataset.files().first().and_then(|file| file.parent()).map(|dir| dir.join(REPORT));
         let report = beside.and_then(|path| RunFile::bytes(&path).ok());
         let report: Value = report.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();

@@ -3,12 +3,12 @@
 use crate::score::{
     Gold, Share,
     shape::{Unseen, probe},
-    told_by_shape,
+    shape_probe,
 };
 
 /// Whether the probe is far above the trivial rules, in words.
 pub(super) fn tells(golds: &[Gold]) -> Option<String> {
-    let (probed, best) = told_by_shape(golds)?;
+    let (probed, best) = shape_probe(golds)?;
     let percent = |share: Share| format!("{:.1} %", share.share * 100.0);
     let others = [("systems", Unseen::System), ("templates", Unseen::Template)].map(|(what, unseen)| {
         let found = probe(golds, unseen).ok();

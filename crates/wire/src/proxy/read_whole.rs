@@ -17,7 +17,7 @@ const SMALL: usize = 4 << 10;
 ///
 /// # Errors
 /// The upstream is silent for too long, or the body breaks off.
-pub(super) async fn gather(
+pub(super) async fn read_whole(
     mut body: ReceivedBody,
     limits: &Limits,
 ) -> Result<Result<VecDeque<Bytes>, ReceivedBody>, UpstreamError> {
@@ -28,7 +28,7 @@ pub(super) async fn gather(
         let frame = frame.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
         if let Ok(data) = frame.into_data() {
             length += data.len();
-            read.push_back(kept(&data, read.is_empty()));
+            read.push_back(owned_chunk(&data, read.is_empty()));
             if length > limits.max_body_bytes {
                 return Ok(Err(ReceivedBody::Resumed(read, Box::new(body))));
             }
@@ -38,7 +38,7 @@ pub(super) async fn gather(
 }
 
 /// A chunk as it may be kept for a while. `alone`: it may be all that comes.
-pub(super) fn kept(chunk: &Bytes, alone: bool) -> Bytes {
+pub(super) fn owned_chunk(chunk: &Bytes, alone: bool) -> Bytes {
     if !alone && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() }
 }
 

@@ -11,13 +11,13 @@ pub(super) const TEXTS: usize = 8192;
 /// Names, each with what it stands for. Two generations, so that forgetting the older costs nothing, and what a long
 /// run looks through stays small enough for the caches. What is forgotten and comes back is recorded once more.
 #[derive(Debug)]
-pub(super) struct Known<V> {
+pub(super) struct HashCache<V> {
     room: usize,
     young: HashMap<ContentHash, V>,
     old: HashMap<ContentHash, V>,
 }
 
-impl<V: Copy> Known<V> {
+impl<V: Copy> HashCache<V> {
     /// Remembers at least the last `room` names that were used, and at most twice as many.
     pub(super) fn new(room: usize) -> Self {
         Self { room, young: HashMap::default(), old: HashMap::default() }
@@ -48,12 +48,12 @@ mod tests {
     use super::*;
 
     fn name(number: u128) -> ContentHash {
-        ContentHash::known(number)
+        ContentHash::from_raw(number)
     }
 
     #[test]
     fn what_is_not_used_is_forgotten_in_time_and_what_is_used_never() {
-        let mut known = Known::new(100);
+        let mut known = HashCache::new(100);
         for number in 0..500 {
             assert_eq!(known.get(name(number)), None, "not yet");
             known.insert(name(number), number);

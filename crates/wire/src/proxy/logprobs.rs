@@ -11,12 +11,12 @@ use hyper::{
 };
 
 use super::{
-    gather::{gather, joined},
     headers, inject,
     limits::Limits,
     lock::locked,
-    narrowed::{FullerTape, NarrowedStream, narrow},
     open_step::OpenStep,
+    read_whole::{joined, read_whole},
+    strip::{RawTape, StrippedStream, strip_events},
     upstream::{ReceivedBody, UpstreamError},
 };
 use crate::surface::{Surface, door};
@@ -26,12 +26,12 @@ const REFUSAL_MAX: usize = 64 << 10;
 
 /// Asks for log-probabilities, but not those that refuse the question.
 #[derive(Debug, Default)]
-pub(super) struct LogprobQuestions {
+pub(super) struct LogprobRequests {
     /// Surfaces and models that refused.
     refused: Mutex<HashSet<(&'static str, String)>>,
 }
 
-impl LogprobQuestions {
+impl LogprobRequests {
     /// The request with the question; `None` where it is not to be asked.
     pub(super) fn ask(&self, surface: Option<&'static dyn Surface>, body: &[u8]) -> Option<Bytes> {
         let surface = surface?;
@@ -88,22 +88,22 @@ pub(super) async fn may_refuse(received: &mut Response<ReceivedBody>) -> Result<
 ///
 /// # Errors
 /// The reply breaks off, or is silent for too long.
-pub(super) async fn narrowed(
+pub(super) async fn strip_logprobs(
     step: &mut OpenStep,
     received: Response<ReceivedBody>,
     limits: &Limits,
 ) -> Result<Response<ReceivedBody>, UpstreamError> {
     let Some(surface) = step.surface.filter(|_| received.status().is_success()) else { return Ok(received) };
-    let tape = FullerTape::default();
-    step.fuller = Some(tape.clone());
+    let tape = RawTape::default();
+    step.raw_tape = Some(tape.clone());
     let (mut head, body) = received.into_parts();
     let streamed = headers::is_event_stream(&head.headers);
     // A stream that says how long it is has been made already.
     if streamed && !head.headers.contains_key(header::CONTENT_LENGTH) {
-        let narrowed = NarrowedStream::of(body, surface, tape);
-        return Ok(Response::from_parts(head, ReceivedBody::Narrowed(Box::new(narrowed))));
+        let narrowed = StrippedStream::new(body, surface, tape);
+        return Ok(Response::from_parts(head, ReceivedBody::Stripped(Box::new(narrowed))));
     }
-    let chunks = match gather(body, limits).await? {
+    let chunks = match read_whole(body, limits).await? {
         Ok(chunks) => chunks,
         // It is more than is held: it passes as it is.
         Err(rest) => return Ok(Response::from_parts(head, rest)),
@@ -111,7 +111,7 @@ pub(super) async fn narrowed(
     let whole = joined(chunks);
     let streamed = door::is_stream(&whole, streamed);
     tape.push(&whole);
-    let body = if streamed { Some(narrow(surface, &whole)) } else { surface.drop_logprobs(&whole) };
+    let body = if streamed { Some(strip_events(surface, &whole)) } else { surface.drop_logprobs(&whole) };
     let body = body.filter(|narrowed| *narrowed != whole).map_or(whole, |narrowed| {
         headers::body_changed(&mut head.headers);
         narrowed
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn who_refused_is_not_asked_again() {
-        let questions = LogprobQuestions::default();
+        let questions = LogprobRequests::default();
         let body = |model: &str| format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"a"}}]}}"#);
         let chat: &'static dyn Surface = &OpenaiChat;
         assert!(questions.ask(Some(chat), body("m").as_bytes()).is_some());

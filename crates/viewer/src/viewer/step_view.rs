@@ -12,7 +12,7 @@ const RAW: usize = 4000;
 
 /// A message, or a body that is none: who speaks, and the words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct ToldBlock {
+pub struct TextBlock {
     /// Role, name and what it answers; of a reply, why it ended.
     pub who: String,
     /// Its text and its tool calls.
@@ -21,20 +21,20 @@ pub struct ToldBlock {
 
 /// A step through its surface.
 #[derive(Debug, Clone, Copy)]
-pub struct ToldMessage<'a> {
+pub struct StepView<'a> {
     step: &'a Step,
     surface: Option<&'static dyn Surface>,
 }
 
-impl<'a> ToldMessage<'a> {
+impl<'a> StepView<'a> {
     /// The view of a step.
-    pub fn of(step: &'a Step) -> Self {
+    pub fn new(step: &'a Step) -> Self {
         let path = step.path.split('?').next().unwrap_or_default();
         Self { step, surface: surface::for_path(&step.method, path) }
     }
 
     /// A request body as messages; one raw block where it cannot be read.
-    pub fn request(&self, body: &[u8]) -> Vec<ToldBlock> {
+    pub fn request(&self, body: &[u8]) -> Vec<TextBlock> {
         match self.conversation(body) {
             Some(conversation) => conversation.messages.iter().map(block).collect(),
             None if body.is_empty() => Vec::new(),
@@ -48,7 +48,7 @@ impl<'a> ToldMessage<'a> {
     }
 
     /// A reply body as messages; one raw block where it cannot be read.
-    pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<ToldBlock> {
+    pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<TextBlock> {
         let read = |surface: &dyn Surface| door::reply(surface, body, streamed);
         match self.surface.map(read) {
             Some(Ok(reply)) if !reply.utterances.is_empty() => spoken(&reply),
@@ -58,7 +58,7 @@ impl<'a> ToldMessage<'a> {
                 .map(|answer| {
                     let ended = answer.finish_reason.as_deref().unwrap_or("no finish reason");
                     let said = block(&answer.message);
-                    ToldBlock { who: format!("{} ({ended})", said.who), text: said.text }
+                    TextBlock { who: format!("{} ({ended})", said.who), text: said.text }
                 })
                 .collect(),
             _ if body.is_empty() => Vec::new(),
@@ -67,7 +67,7 @@ impl<'a> ToldMessage<'a> {
     }
 
     /// What the agent got, in blocks.
-    pub fn answered(&self) -> Vec<ToldBlock> {
+    pub fn answered(&self) -> Vec<TextBlock> {
         let Some(attempt) = self.step.last_attempt() else { return Vec::new() };
         self.reply(attempt.delivered(), attempt.streamed)
     }
@@ -79,18 +79,18 @@ impl<'a> ToldMessage<'a> {
 }
 
 /// What agents say that the upstream names.
-fn spoken(reply: &Reply) -> Vec<ToldBlock> {
+fn spoken(reply: &Reply) -> Vec<TextBlock> {
     let spoken = reply.utterances.iter().map(|utterance| {
         let said = block(&utterance.message);
         let agent = utterance.agent.clone().unwrap_or(said.who);
         let to = utterance.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-        ToldBlock { who: format!("{agent}{to}"), text: said.text }
+        TextBlock { who: format!("{agent}{to}"), text: said.text }
     });
     spoken.collect()
 }
 
 /// A message as its speaker and its text.
-fn block(message: &Message) -> ToldBlock {
+fn block(message: &Message) -> TextBlock {
     let role = match message.role {
         Role::System => "system",
         Role::Developer => "developer",
@@ -107,7 +107,7 @@ fn block(message: &Message) -> ToldBlock {
     });
     let calls = message.tool_calls.iter().map(|call| format!("calls {}({})  [{}]", call.name, call.arguments, call.id));
     let text = parts.chain(calls).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-    ToldBlock { who: format!("{role}{name}{answers}"), text }
+    TextBlock { who: format!("{role}{name}{answers}"), text }
 }
 
 /// The beginning of a text in one line of at most `most` characters.
@@ -119,10 +119,10 @@ pub fn first_words(text: &str, most: usize) -> String {
     line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn raw(body: &[u8]) -> ToldBlock {
+fn raw(body: &[u8]) -> TextBlock {
     let shown = body.get(..RAW).unwrap_or(body);
     let more = body.len() - shown.len();
     let text = String::from_utf8_lossy(shown);
     let text = if more > 0 { format!("{text}\n[{more} bytes more]") } else { text.into_owned() };
-    ToldBlock { who: "body".to_owned(), text }
+    TextBlock { who: "body".to_owned(), text }
 }

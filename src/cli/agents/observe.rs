@@ -1,7 +1,7 @@
 //! A recorded run as identity hears it: who spoke, by the record or by the late pass, what was asked and answered.
 
 use crate::{
-    identity::{Heard, HeardRun, LateStep},
+    identity::{LateStep, ObservedRun, ObservedStep},
     recording::Recording,
     surface::{self, door},
     trajectory::{AgentName, Attribution, Step},
@@ -11,17 +11,17 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::cli) struct LateRun<'a> {
     pub(super) recording: &'a Recording,
-    pub(in crate::cli) heard: HeardRun<'a>,
+    pub(in crate::cli) steps: ObservedRun<'a>,
 }
 
 impl<'a> LateRun<'a> {
-    pub(in crate::cli) fn of(recording: &'a Recording) -> Self {
-        let mut heard = HeardRun::default();
+    pub(in crate::cli) fn from_recording(recording: &'a Recording) -> Self {
+        let mut heard = ObservedRun::default();
         for step in &recording.trajectory.steps {
-            heard.steps.push(hear(recording, step));
-            heard.told.push(&step.attribution);
+            heard.steps.push(observe(recording, step));
+            heard.recorded.push(&step.attribution);
         }
-        Self { recording, heard }
+        Self { recording, steps: heard }
     }
 
     /// Steps with what the late pass says of them, where it differs.
@@ -50,14 +50,14 @@ pub(super) fn ambiguous(told: &Attribution, late: Option<&LateStep>) -> bool {
     late.and_then(|late| late.ambiguous).unwrap_or(told.ambiguous)
 }
 
-fn hear<'a>(recording: &'a Recording, step: &'a Step) -> Heard<'a> {
+fn observe<'a>(recording: &'a Recording, step: &'a Step) -> ObservedStep<'a> {
     let path = step.path.split('?').next().unwrap_or_default();
     let surface = surface::for_path(&step.method, path);
     let reply = step.last_attempt().zip(surface).and_then(|(attempt, surface)| {
         let body = attempt.delivered();
         door::reply(surface, body, attempt.streamed).ok()
     });
-    Heard {
+    ObservedStep {
         agent: agent(step, late(recording, step)),
         outline: surface.and_then(|surface| door::outline(surface, &step.request).ok()).unwrap_or_default(),
         reply,

@@ -13,7 +13,7 @@ impl OpenStep {
     pub(in crate::proxy) fn tell_opened(&mut self, asked: &Bytes) {
         if let Some(monitor) = &self.run.monitor {
             monitor.opened();
-            self.told = monitor.wants_bodies().then(|| asked.clone());
+            self.request_body = monitor.wants_bodies().then(|| asked.clone());
         }
     }
 
@@ -41,6 +41,7 @@ impl OpenStep {
             first_byte_us: tape.first().map(|(_, at)| *at),
             last_byte_us: micros_since(self.awaited.received),
         };
-        monitor.closed(&call, || Some(ClosedBodies { asked: self.told.clone()?, answered: self.whole(tape) }));
+        monitor
+            .closed(&call, || Some(ClosedBodies { request: self.request_body.clone()?, answered: self.whole(tape) }));
     }
 }

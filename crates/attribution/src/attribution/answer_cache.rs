@@ -12,12 +12,12 @@ use crate::recording::{self, RecordingError, Redactor};
 
 /// Answers by question. A question is its whole body: prompt, model, parameters and, in the seed, the number of the vote.
 #[derive(Debug, Default)]
-pub struct KeptAnswers {
+pub struct AnswerCache {
     answers: HashMap<blake3::Hash, Bytes>,
     redactor: Redactor,
 }
 
-impl KeptAnswers {
+impl AnswerCache {
     /// Reads every run of a directory; one that is not there holds nothing yet. Of equal questions the first run's answer holds,
     /// by the names of the runs.
     ///

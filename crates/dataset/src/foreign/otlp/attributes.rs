@@ -215,7 +215,7 @@ pub(super) fn without_call(span: &TraceSpan, account: &mut TraceAccount) {
 /// Names what of a call's span holds text and has no place, each on the side that its name speaks of.
 pub(super) fn account(span: &TraceSpan, account: &mut CallAccount) {
     for (name, value) in span.all().filter(|(_, value)| holds_text(value)) {
-        if !is_known(&numberless(name)) {
+        if !is_listed(&numberless(name)) {
             account.cannot_place(side(name), name, UnplacedKind::Member, value);
         }
     }
@@ -225,7 +225,7 @@ pub(super) fn account(span: &TraceSpan, account: &mut CallAccount) {
     for event in &span.events {
         let said = || event.attributes.iter().filter(|(_, value)| holds_text(value));
         if event.name.starts_with(CONTENT) {
-            for (name, value) in said().filter(|(name, _)| !is_known(name)) {
+            for (name, value) in said().filter(|(name, _)| !is_listed(name)) {
                 account.cannot_place(
                     side(&event.name),
                     &format!("event {}: {name}", event.name),
@@ -250,7 +250,7 @@ fn side(name: &str) -> Option<Side> {
     })
 }
 
-fn is_known(name: &str) -> bool {
+fn is_listed(name: &str) -> bool {
     KNOWN.iter().any(|known| match known.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => name == *known,

@@ -29,14 +29,14 @@ impl Cuts {
 
 /// A log as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ToldLog {
+pub(super) struct LogText {
     pub(super) text: String,
     pub(super) cuts: Cuts,
 }
 
 /// Turns as text, in at most about `longest` characters: those far from the pivot (the last turn, if none) are shortened
 /// first. Each turn keeps its number and its agent.
-pub(super) fn told(turns: &[&LoggedTurn], longest: usize, pivot: Option<usize>) -> ToldLog {
+pub(super) fn render_log(turns: &[&LoggedTurn], longest: usize, pivot: Option<usize>) -> LogText {
     let pivot = pivot.unwrap_or(turns.len().saturating_sub(1));
     let mut rendered: Vec<(String, u64)> = turns.iter().map(|turn| (render(turn, None).0, 0)).collect();
     let mut total: usize = rendered.iter().map(|(text, _)| text.chars().count() + 1).sum();
@@ -60,7 +60,7 @@ pub(super) fn told(turns: &[&LoggedTurn], longest: usize, pivot: Option<usize>) 
     }
     let cut = rendered.iter().filter(|(_, cut)| *cut > 0);
     let cuts = Cuts { steps: cut.clone().count() as u64, characters: cut.map(|(_, cut)| *cut).sum() };
-    ToldLog { text: rendered.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("\n"), cuts }
+    LogText { text: rendered.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("\n"), cuts }
 }
 
 /// A turn, its texts shortened to their ends; and how many characters are missing.
@@ -110,23 +110,23 @@ mod tests {
     use super::*;
 
     fn turn(step: u32, length: usize) -> LoggedTurn {
-        LoggedTurn { step, agent: "a".into(), said: "é".repeat(length), ..LoggedTurn::default() }
+        LoggedTurn { step, agent: "a".into(), reply: "é".repeat(length), ..LoggedTurn::default() }
     }
 
     #[test]
     fn what_fits_is_whole_and_what_does_not_is_cut_far_from_the_pivot_and_counted() {
         let turns: Vec<LoggedTurn> = (0..10).map(|step| turn(step, 5000)).collect();
         let turns: Vec<&LoggedTurn> = turns.iter().collect();
-        let whole = told(&turns, 100_000, None);
+        let whole = render_log(&turns, 100_000, None);
         assert_eq!((whole.cuts, whole.text.matches('é').count()), (Cuts::default(), 50_000));
-        let cut = told(&turns, 30_000, Some(4));
+        let cut = render_log(&turns, 30_000, Some(4));
         assert!(cut.text.chars().count() <= 30_000 && cut.cuts.steps > 0, "{:?}", cut.cuts);
         assert_eq!(cut.cuts.characters, (50_000 - cut.text.matches('é').count()) as u64);
         for step in 2..=6 {
             let from = cut.text.split(&format!("Step {step} - a:\n")).nth(1).expect("the step");
             assert!(from.starts_with(&"é".repeat(5000)), "step {step} is whole");
         }
-        let tight = told(&turns, 10, None);
+        let tight = render_log(&turns, 10, None);
         assert_eq!(tight.cuts.steps, 10, "every step is still named");
         assert_eq!((0..10).filter(|step| tight.text.contains(&format!("Step {step} - a:"))).count(), 10);
     }

@@ -1,4 +1,4 @@
-//! A reply without what only we asked for: as a stream, event by event, while the [tape](FullerTape) keeps it as it came.
+//! A reply without what only we asked for: as a stream, event by event, while the [tape](RawTape) keeps it as it came.
 
 use std::{
     pin::Pin,
@@ -20,9 +20,9 @@ const KEPT_MAX: usize = 32 << 20;
 
 /// A reply as the upstream sent it, beside what passes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FullerTape(Arc<Mutex<BytesMut>>);
+pub(super) struct RawTape(Arc<Mutex<BytesMut>>);
 
-impl FullerTape {
+impl RawTape {
     pub(super) fn push(&self, chunk: &[u8]) {
         let mut kept = locked(&self.0);
         if kept.len() + chunk.len() <= KEPT_MAX {
@@ -38,19 +38,19 @@ impl FullerTape {
 
 /// A stream whose events lose what only we asked for, one by one as they come.
 #[derive(Debug)]
-pub struct NarrowedStream {
+pub struct StrippedStream {
     body: ReceivedBody,
     surface: &'static dyn Surface,
-    tape: FullerTape,
+    tape: RawTape,
     /// The beginning of an event whose end is still to come.
     pending: BytesMut,
     trailers: Option<Frame<Bytes>>,
     over: bool,
 }
 
-impl NarrowedStream {
+impl StrippedStream {
     /// Of this stream; the tape hears it as it comes.
-    pub(super) fn of(body: ReceivedBody, surface: &'static dyn Surface, tape: FullerTape) -> Self {
+    pub(super) fn new(body: ReceivedBody, surface: &'static dyn Surface, tape: RawTape) -> Self {
         Self { body, surface, tape, pending: BytesMut::new(), trailers: None, over: false }
     }
 
@@ -69,7 +69,7 @@ impl NarrowedStream {
                     if rest.is_empty() {
                         continue;
                     }
-                    return Poll::Ready(Some(Ok(Frame::data(narrow(self.surface, &rest)))));
+                    return Poll::Ready(Some(Ok(Frame::data(strip_events(self.surface, &rest)))));
                 }
             };
             match frame.into_data() {
@@ -80,14 +80,14 @@ impl NarrowedStream {
                         if self.pending.len() > sse::LINE_MAX { self.pending.len() } else { whole(&self.pending) };
                     let events = self.pending.split_to(end).freeze();
                     if !events.is_empty() {
-                        return Poll::Ready(Some(Ok(Frame::data(narrow(self.surface, &events)))));
+                        return Poll::Ready(Some(Ok(Frame::data(strip_events(self.surface, &events)))));
                     }
                 }
                 Err(trailers) => {
                     (self.trailers, self.over) = (Some(trailers), true);
                     let rest = self.pending.split().freeze();
                     if !rest.is_empty() {
-                        return Poll::Ready(Some(Ok(Frame::data(narrow(self.surface, &rest)))));
+                        return Poll::Ready(Some(Ok(Frame::data(strip_events(self.surface, &rest)))));
                     }
                 }
             }
@@ -110,7 +110,7 @@ fn whole(pending: &[u8]) -> usize {
 }
 
 /// Events without what only we asked for. Data over several lines is no JSON that any backend sends, and is left as it is.
-pub(super) fn narrow(surface: &dyn Surface, events: &Bytes) -> Bytes {
+pub(super) fn strip_events(surface: &dyn Surface, events: &Bytes) -> Bytes {
     let mut out = BytesMut::new();
     let mut at = 0;
     for event in sse::events(events) {
@@ -136,11 +136,11 @@ mod tests {
     const UNASKED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"logprobs\":null,\"finish_reason\":null}]}\r\n\r\n: hello\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
     /// A stream cut into chunks of this length.
-    fn streamed(text: &str, chunk: usize) -> (NarrowedStream, FullerTape) {
+    fn streamed(text: &str, chunk: usize) -> (StrippedStream, RawTape) {
         let chunks = text.as_bytes().chunks(chunk).map(Bytes::copy_from_slice).collect();
-        let (body, tape) = (ReceivedBody::Made(chunks), FullerTape::default());
+        let (body, tape) = (ReceivedBody::Made(chunks), RawTape::default());
         let kept = tape.clone();
-        (NarrowedStream::of(body, &OpenaiChat, tape), kept)
+        (StrippedStream::new(body, &OpenaiChat, tape), kept)
     }
 
     #[test]

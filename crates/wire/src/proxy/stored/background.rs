@@ -138,7 +138,7 @@ impl Background {
     }
 
     /// What is fetched of an awaited reply, heard as it passes. `in_part`: of a stream without its beginning.
-    pub(super) fn heard(
+    pub(super) fn observe(
         &self,
         awaited: &Arc<Awaited>,
         received: Response<ReceivedBody>,
@@ -149,8 +149,8 @@ impl Background {
         let Some(mut postponed) = postponed else { return received };
         postponed.step.fetched(link, received.status(), received.headers());
         let (awaited, background, headers) = (Arc::clone(awaited), self.clone(), received.headers().clone());
-        let hearing = Hearing { awaited, background, headers, postponed: Some(postponed) };
-        received.map(|body| ReceivedBody::Heard(Box::new(body), Box::new(hearing)))
+        let hearing = BackgroundListener { awaited, background, headers, postponed: Some(postponed) };
+        received.map(|body| ReceivedBody::Observed(Box::new(body), Box::new(hearing)))
     }
 }
 
@@ -167,14 +167,14 @@ impl Postponed {
 /// Hears what is fetched of a reply pass: where it was made, its step is closed before its end is released. Where it was
 /// not, or breaks off, the program may ask again, and the step goes on waiting.
 #[derive(Debug)]
-struct Hearing {
+struct BackgroundListener {
     awaited: Arc<Awaited>,
     background: Background,
     headers: HeaderMap,
     postponed: Option<Postponed>,
 }
 
-impl Listener for Hearing {
+impl Listener for BackgroundListener {
     fn frame(&mut self, frame: &Bytes) {
         if let Some(postponed) = &mut self.postponed {
             postponed.step.tape(frame);
@@ -199,7 +199,7 @@ impl Listener for Hearing {
     }
 }
 
-impl Drop for Hearing {
+impl Drop for BackgroundListener {
     fn drop(&mut self) {
         let Some(mut postponed) = self.postponed.take() else { return };
         postponed.step.wait_on();
@@ -213,6 +213,6 @@ impl Drop for Hearing {
 
 /// The id of a whole reply that is still being made.
 pub(super) fn in_the_making(surface: &dyn Surface, headers: &HeaderMap, raw: &Bytes) -> Option<String> {
-    let unpacked = UnpackedBody::of(raw, headers::text(headers, &header::CONTENT_ENCODING));
+    let unpacked = UnpackedBody::unpack(raw, headers::text(headers, &header::CONTENT_ENCODING));
     unpacked.refused.is_none().then(|| surface.in_the_making(&unpacked.plain)).flatten()
 }

@@ -46,7 +46,7 @@ impl Proxy {
         if received.status().is_success() {
             undone(&run, &path)?;
             if let Some(awaited) = &awaited {
-                received = self.runs.background.heard(awaited, received, link, in_part);
+                received = self.runs.background.observe(awaited, received, link, in_part);
             }
         }
         Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
@@ -69,8 +69,8 @@ impl Proxy {
     /// The run whose edits are missing in what is fetched: the one that is named, or the one that served its id.
     fn run_that_edited(&self, path: &str, named: Option<&RunId>) -> Option<Arc<Run>> {
         match named {
-            Some(id) => self.runs.find(id).filter(|run| locked(&run.told).has_edits()),
-            None => self.runs.find_by(|run| locked(&run.told).concerns(path)),
+            Some(id) => self.runs.find(id).filter(|run| locked(&run.retold).has_edits()),
+            None => self.runs.find_by(|run| locked(&run.retold).concerns(path)),
         }
     }
 }
@@ -79,7 +79,7 @@ impl Proxy {
 /// unedited are undone: they count as failed.
 fn undone(run: &Run, path: &str) -> Result<(), Interrupted> {
     let (edits, requests) = {
-        let mut told = locked(&run.told);
+        let mut told = locked(&run.retold);
         (told.shown_at(path), told.shows_edited_requests(path))
     };
     for edit in edits {

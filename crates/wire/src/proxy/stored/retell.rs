@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::{KnownPast, StoredEdit};
+use super::{PriorEdits, StoredEdit};
 use crate::{
     proxy::{error::Interrupted, lock::locked, open_step::OpenStep},
     recording::Inject,
@@ -16,11 +16,11 @@ use crate::{
 /// the model then goes on from what it said, not from what the program was told, and so do all that go on from there.
 pub(in crate::proxy) fn note_divergence(step: &mut OpenStep, conversation: Option<&Conversation>) {
     let Some(asked) = conversation.filter(|asked| asked.goes_on()) else { return };
-    let diverged = locked(&step.run.told).diverged_in(asked);
+    let diverged = locked(&step.run.retold).diverged_in(asked);
     for id in diverged {
         let number = step.numbers.step;
         step.run.recorder.note(&format!("step {number} goes on from `{id}`, which the upstream keeps unedited"));
-        step.kept.diverged = true;
+        step.storage.diverged = true;
     }
 }
 
@@ -38,11 +38,11 @@ pub(in crate::proxy) fn request(
         return Ok(None);
     }
     let number = step.numbers.step;
-    let before = locked(&step.run.told).before(asked);
+    let before = locked(&step.run.retold).before(asked);
     let written = match before {
-        KnownPast::Unedited => return Ok(None),
-        KnownPast::InPart => Err("not all that was said before is known here".to_owned()),
-        KnownPast::Edited((injection, told)) => {
+        PriorEdits::Unedited => return Ok(None),
+        PriorEdits::InPart => Err("not all that was said before is known here".to_owned()),
+        PriorEdits::Edited((injection, told)) => {
             let written = surface.retell(body, &told).and_then(|written| {
                 let mut read = door::request(surface, &written)?;
                 step.run.name_results(&mut read);
@@ -58,7 +58,7 @@ pub(in crate::proxy) fn request(
             step.run.recorder.note(&format!(
                 "step {number} goes on from `{from}`, which the upstream keeps unedited; it could not be told what its program was told: {why}"
             ));
-            step.kept.diverged = true;
+            step.storage.diverged = true;
             return Ok(None);
         }
     };
@@ -78,7 +78,7 @@ pub(in crate::proxy) fn request(
         before: Some(body),
         after: Some(&written),
     })?;
-    step.kept.told = true;
+    step.storage.retold = true;
     step.run.recorder.note(&format!("step {number} tells the upstream what its program was told, not what it keeps"));
     Ok(Some((written, read)))
 }
@@ -98,12 +98,12 @@ pub(in crate::proxy) fn edited(
     injections: &[u32],
     asked: Option<&Conversation>,
 ) {
-    let Some(surface) = step.surface.filter(|_| step.kept.reply) else { return };
+    let Some(surface) = step.surface.filter(|_| step.storage.reply) else { return };
     let read = door::reply(surface, change.kept, change.streamed);
     // What cannot be read is kept under no id that anybody could learn.
     let Ok(read) = read else { return };
     let retelling = |number: &&u32| step.injection(**number).is_some_and(|injection| injection.retell);
-    step.kept.retells = injections.iter().find(retelling).copied().or(step.kept.retells);
+    step.storage.retells = injections.iter().find(retelling).copied().or(step.storage.retells);
     let ids: Vec<String> = asked.and_then(|asked| asked.thread.clone()).into_iter().chain([read.id]).collect();
     let operator = |injection: u32| step.injection(injection).map(|injection| injection.name.clone());
     let edits: Vec<StoredEdit> = injections
@@ -113,17 +113,18 @@ pub(in crate::proxy) fn edited(
             Some(StoredEdit { step, attempt, injection, operator: operator(injection)?, ids: ids.clone() })
         })
         .collect();
-    let mut state = locked(&step.run.told);
+    let mut state = locked(&step.run.retold);
     state.edits.extend(edits);
     state.items.extend(changed_items(surface, change));
-    if step.kept.retells.is_none() {
+    if step.storage.retells.is_none() {
         state.diverge(ids);
     }
 }
 
 /// The ids of the items that the upstream keeps otherwise than the program got them.
 fn changed_items(surface: &dyn Surface, change: &Retelling<'_>) -> Vec<String> {
-    let items = |reply: &[u8]| surface.kept(b"{}", reply, change.streamed).map(|kept| kept.replied).unwrap_or_default();
+    let items =
+        |reply: &[u8]| surface.stored_items(b"{}", reply, change.streamed).map(|kept| kept.reply).unwrap_or_default();
     let told: HashSet<String> = items(change.told).into_iter().collect();
     let id_of = |item: &String| Some(Node::parse(item.as_bytes()).ok()?.get("id")?.string()?.into_owned());
     items(change.kept).iter().filter(|item| !told.contains(*item)).filter_map(id_of).collect()

@@ -10,19 +10,19 @@ use super::{Message, Part, Role, ToolCall, fields, scan, splice::Node};
 
 /// One message of a request.
 #[derive(Debug, Clone)]
-pub struct SaidMessage<'a> {
+pub struct LazyMessage<'a> {
     /// Who speaks.
     pub role: Role,
     /// The speaker's name, where the API carries one.
     pub name: Option<Cow<'a, str>>,
     /// The id of the tool call that the message answers.
     pub answers_call: Option<Cow<'a, str>>,
-    content: SaidContent<'a>,
+    content: LazyContent<'a>,
     /// Several rules compare messages by it: worked out once.
     mark: OnceCell<u64>,
 }
 
-impl PartialEq for SaidMessage<'_> {
+impl PartialEq for LazyMessage<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.role == other.role
             && self.name == other.name
@@ -33,18 +33,18 @@ impl PartialEq for SaidMessage<'_> {
 
 /// What a message holds: as it was written, or as it was read.
 #[derive(Debug, Clone)]
-enum SaidContent<'a> {
+enum LazyContent<'a> {
     Raw { text: Option<&'a [u8]>, calls: Option<&'a [u8]> },
     Read { text: String, calls: Vec<ToolCall> },
 }
 
-impl PartialEq for SaidContent<'_> {
+impl PartialEq for LazyContent<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text() && self.calls() == other.calls()
     }
 }
 
-impl<'a> SaidMessage<'a> {
+impl<'a> LazyMessage<'a> {
     /// A message whose content and tool calls are still JSON, in the shape of chat completions.
     pub(super) fn raw(
         role: Role,
@@ -53,7 +53,7 @@ impl<'a> SaidMessage<'a> {
         text: Option<&'a [u8]>,
         calls: Option<&'a [u8]>,
     ) -> Self {
-        Self { role, name, answers_call, content: SaidContent::Raw { text, calls }, mark: OnceCell::new() }
+        Self { role, name, answers_call, content: LazyContent::Raw { text, calls }, mark: OnceCell::new() }
     }
 
     /// The text, parts joined by line breaks.
@@ -69,16 +69,16 @@ impl<'a> SaidMessage<'a> {
     /// Whether the message makes tool calls.
     pub fn has_calls(&self) -> bool {
         match &self.content {
-            SaidContent::Raw { calls, .. } => calls.is_some_and(|calls| calls.len() > 4),
-            SaidContent::Read { calls, .. } => !calls.is_empty(),
+            LazyContent::Raw { calls, .. } => calls.is_some_and(|calls| calls.len() > 4),
+            LazyContent::Read { calls, .. } => !calls.is_empty(),
         }
     }
 
     /// About how many bytes of text the message holds, without reading it.
     pub fn size(&self) -> usize {
         match &self.content {
-            SaidContent::Raw { text, calls } => [text, calls].into_iter().flatten().map(|raw| raw.len()).sum(),
-            SaidContent::Read { text, calls } => {
+            LazyContent::Raw { text, calls } => [text, calls].into_iter().flatten().map(|raw| raw.len()).sum(),
+            LazyContent::Read { text, calls } => {
                 text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
             }
         }
@@ -92,10 +92,10 @@ impl<'a> SaidMessage<'a> {
             let mark = self.name.as_deref().map_or(kind, |name| add(kind | 1, name.as_bytes()));
             let mark = self.answers_call.as_deref().map_or(mark, |id| add(mark ^ 2, id.as_bytes()));
             match &self.content {
-                SaidContent::Raw { text, calls } => {
+                LazyContent::Raw { text, calls } => {
                     [text, calls].into_iter().flatten().fold(mark, |mark, raw| add(mark, raw))
                 }
-                SaidContent::Read { text, calls } => {
+                LazyContent::Read { text, calls } => {
                     let parts = calls.iter().flat_map(|call| [&call.id, &call.name, &call.arguments]);
                     parts.fold(add(mark, text.as_bytes()), |mark, part| add(mark, part.as_bytes()))
                 }
@@ -104,33 +104,33 @@ impl<'a> SaidMessage<'a> {
     }
 }
 
-impl SaidContent<'_> {
+impl LazyContent<'_> {
     fn text(&self) -> Cow<'_, str> {
         match self {
-            SaidContent::Raw { text: Some(raw), .. } => text_of(raw),
-            SaidContent::Raw { text: None, .. } => Cow::Borrowed(""),
-            SaidContent::Read { text, .. } => Cow::Borrowed(text),
+            LazyContent::Raw { text: Some(raw), .. } => text_of(raw),
+            LazyContent::Raw { text: None, .. } => Cow::Borrowed(""),
+            LazyContent::Read { text, .. } => Cow::Borrowed(text),
         }
     }
 
     fn calls(&self) -> Cow<'_, [ToolCall]> {
         match self {
-            SaidContent::Raw { calls, .. } => {
+            LazyContent::Raw { calls, .. } => {
                 let calls = calls.and_then(|raw| Node::parse(raw).ok());
                 Cow::Owned(calls.map(|calls| fields::tool_calls(&calls)).unwrap_or_default())
             }
-            SaidContent::Read { calls, .. } => Cow::Borrowed(calls),
+            LazyContent::Read { calls, .. } => Cow::Borrowed(calls),
         }
     }
 }
 
-impl From<&Message> for SaidMessage<'static> {
+impl From<&Message> for LazyMessage<'static> {
     fn from(message: &Message) -> Self {
         Self {
             role: message.role,
             name: message.name.clone().map(Cow::Owned),
             answers_call: message.answers_call.clone().map(Cow::Owned),
-            content: SaidContent::Read { text: message.text(), calls: message.tool_calls.clone() },
+            content: LazyContent::Read { text: message.text(), calls: message.tool_calls.clone() },
             mark: OnceCell::new(),
         }
     }

@@ -19,35 +19,35 @@ const LONGEST: usize = 8192;
 
 /// Credentials that were heard.
 #[derive(Debug, Default)]
-pub(super) struct HeardCredentials {
-    known: RwLock<Arc<KnownCredentials>>,
+pub(super) struct ClientCredentials {
+    current: RwLock<Arc<CredentialSet>>,
     count: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct KnownCredentials {
+struct CredentialSet {
     values: Vec<String>,
     found: Option<Values>,
 }
 
-impl HeardCredentials {
+impl ClientCredentials {
     /// Takes note of a value, unless it is one of the placeholders that local backends ask for, such as `none`: those
     /// are words that stand in texts.
-    pub(super) fn hear(&self, value: &str) {
+    pub(super) fn add(&self, value: &str) {
         let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
         let least = if has_digit { WITH_DIGIT } else { WITHOUT_DIGIT };
-        let is_known = |known: &KnownCredentials| known.values.iter().any(|known| known == value);
-        if !(least..=LONGEST).contains(&value.len()) || is_known(&self.known()) {
+        let is_known = |known: &CredentialSet| known.values.iter().any(|known| known == value);
+        if !(least..=LONGEST).contains(&value.len()) || is_known(&self.current()) {
             return;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if is_known(&known) {
             return;
         }
         let oldest = (known.values.len() + 1).saturating_sub(MOST);
         let values: Vec<String> = known.values.iter().skip(oldest).cloned().chain([value.to_owned()]).collect();
         let found = Values::new(values.iter().map(String::as_str)).unwrap_or_default();
-        *known = Arc::new(KnownCredentials { values, found });
+        *known = Arc::new(CredentialSet { values, found });
         self.count.fetch_add(1, Ordering::Release);
     }
 
@@ -59,38 +59,38 @@ impl HeardCredentials {
     /// Adds where they stand, from there on.
     pub(super) fn find(&self, text: &[u8], from: usize, spans: &mut Vec<Range<usize>>) {
         if self.count() > 0
-            && let Some(found) = &self.known().found
+            && let Some(found) = &self.current().found
         {
             found.find(text, from, spans);
         }
     }
 
-    fn known(&self) -> Arc<KnownCredentials> {
-        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    fn current(&self) -> Arc<CredentialSet> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HeardCredentials, MOST};
+    use super::{ClientCredentials, MOST};
 
     #[test]
     fn credentials_are_known_and_placeholders_are_not() {
-        let heard = HeardCredentials::default();
+        let heard = ClientCredentials::default();
         let found = |text: &str| {
             let mut spans = Vec::new();
             heard.find(text.as_bytes(), 0, &mut spans);
             spans.len()
         };
         for placeholder in ["none", "EMPTY", "not-needed", "ollama", "key-1", "no-key-required"] {
-            heard.hear(placeholder);
+            heard.add(placeholder);
         }
         assert_eq!((heard.count(), found("not-needed EMPTY")), (0, 0));
-        heard.hear("0a1b2c3d4e5f");
-        heard.hear("0a1b2c3d4e5f");
+        heard.add("0a1b2c3d4e5f");
+        heard.add("0a1b2c3d4e5f");
         assert_eq!((heard.count(), found("it is 0a1b2c3d4e5f.")), (1, 1));
         for number in 0..MOST {
-            heard.hear(&format!("another-{number:03}"));
+            heard.add(&format!("another-{number:03}"));
         }
         assert_eq!(found("it is 0a1b2c3d4e5f, or another-001, or another-063"), 2, "the oldest is forgotten");
     }

@@ -17,14 +17,14 @@ use crate::{surface::Conversation, trajectory::CloseCause};
 
 /// A step under way, and what the plan wants of it.
 #[derive(Debug)]
-pub(super) struct Due {
+pub(super) struct PendingReply {
     pub(super) step: Box<OpenStep>,
     pub(super) decision: Decided,
     /// The request as manipulators see it.
     pub(super) conversation: Option<Conversation>,
 }
 
-impl Due {
+impl PendingReply {
     /// Edits the reply where an edit is due, and sends it on its way to the client, with what a fault does to it.
     pub(super) async fn deliver(
         mut self,
@@ -38,7 +38,7 @@ impl Due {
             Err(interrupted) => return Err(self.closed(interrupted)?),
         };
         let length = hyper::body::Body::size_hint(&body).exact().filter(|_| !headers::is_event_stream(&head.headers));
-        let breach = self.decision.faults.iter().find_map(|fault| Breach::of(&fault.disturbance, length));
+        let breach = self.decision.faults.iter().find_map(|fault| Breach::from_disturbance(&fault.disturbance, length));
         if breach.as_ref().is_some_and(Breach::is_clean) {
             // The shorter reply is framed as a whole one.
             head.headers.remove(header::CONTENT_LENGTH);

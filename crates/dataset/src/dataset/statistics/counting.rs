@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{AgentFacts, LabelFacts, Lengths, Position, Probed, Statistics, Summary, TwinFacts};
 use crate::{
-    dataset::{Grounds, Index, LabelledError, PlacedSample, Said, Sample, SampleKind, Truth},
+    dataset::{Grounds, Index, LabelledError, PlacedSample, Sample, SampleKind, SampleMessage, Truth},
     trajectory::{FailureMode, Side},
 };
 
 /// What has been counted.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct SampleCounts {
     statistics: Statistics,
     /// Where each sample stands.
     pub(super) index: Index,
@@ -26,7 +26,7 @@ pub(super) struct Gathered {
     unpaired: u64,
 }
 
-impl Gathered {
+impl SampleCounts {
     pub(super) fn add(&mut self, placed: &PlacedSample) {
         let sample = &placed.sample;
         self.index.add(placed);
@@ -54,7 +54,7 @@ impl Gathered {
         self.steps.push(sample.steps.len() as u64);
         let said = sample.steps.iter().flat_map(|step| {
             let new = step.input.iter().flat_map(|input| &input.messages);
-            new.chain(&step.output).flat_map(Said::texts)
+            new.chain(&step.output).flat_map(SampleMessage::texts)
         });
         self.characters.push(said.map(|text| text.chars().count() as u64).sum());
     }
@@ -118,7 +118,7 @@ impl Gathered {
             clean: per_clean.len() as u64,
             paired: per_clean.iter().sum(),
             unpaired,
-            failures_per_clean: Summary::of(per_clean),
+            failures_per_clean: Summary::from_numbers(per_clean),
         };
         let agents = self.agents.into_iter().map(|((system, agent), (steps, errors))| AgentFacts {
             system,
@@ -130,7 +130,10 @@ impl Gathered {
             tasks: self.tasks.len() as u64,
             agents: agents.collect(),
             labels: evened(self.statistics.labels),
-            lengths: Lengths { steps: Summary::of(self.steps), characters: Summary::of(self.characters) },
+            lengths: Lengths {
+                steps: Summary::from_numbers(self.steps),
+                characters: Summary::from_numbers(self.characters),
+            },
             position: Position { ..self.statistics.position },
             twins,
             probe,

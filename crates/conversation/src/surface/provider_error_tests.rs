@@ -1,8 +1,8 @@
-//! Tests of [`super::said_error`]: what providers and gateways write, and whom it blames, wherever it stands.
+//! Tests of [`super::provider_error`]: what providers and gateways write, and whom it blames, wherever it stands.
 
 use super::{
     AnthropicMessages, OpenaiChat, OpenaiCompletions, OpenaiEmbeddings, OpenaiResponses, Surface, ending,
-    ending_tests::{event, frames, of},
+    ending_tests::{ending_of, event, frames},
 };
 use crate::trajectory::{CallEnding, CloseCause, RefusalKind};
 
@@ -139,8 +139,8 @@ fn an_error_inside_a_200_is_no_answer_whatever_carries_it() {
         [&OpenaiChat, &OpenaiCompletions, &OpenaiResponses, &AnthropicMessages, &OpenaiEmbeddings];
     for surface in surfaces {
         for (error, expected) in ERRORS {
-            assert_eq!(of(surface, error, false), *expected, "{surface:?} whole: {error}");
-            let typed = of(surface, error, true);
+            assert_eq!(ending_of(surface, error, false), *expected, "{surface:?} whole: {error}");
+            let typed = ending_of(surface, error, true);
             assert_eq!(typed, *expected, "{surface:?} JSON that is typed as a stream: {error}");
             if surface.name() == "openai_embeddings" {
                 continue;
@@ -149,7 +149,11 @@ fn an_error_inside_a_200_is_no_answer_whatever_carries_it() {
             // SDKs raise what names an error, whatever follows; anything else is passed over where the answer goes on.
             if error.contains("\"error\"") {
                 let stream = format!("{said}{}{rest}", event(error));
-                assert_eq!(of(surface, &stream, true), *expected, "{surface:?} before the rest of the answer: {error}");
+                assert_eq!(
+                    ending_of(surface, &stream, true),
+                    *expected,
+                    "{surface:?} before the rest of the answer: {error}"
+                );
             }
             for (what, stream) in [
                 ("alone", event(error)),
@@ -157,7 +161,7 @@ fn an_error_inside_a_200_is_no_answer_whatever_carries_it() {
                 ("after a part of the answer", format!("{said}{}", event(error))),
                 ("named", format!("{said}event: error\n{}", event(error))),
             ] {
-                assert_eq!(of(surface, &stream, true), *expected, "{surface:?} a frame, {what}: {error}");
+                assert_eq!(ending_of(surface, &stream, true), *expected, "{surface:?} a frame, {what}: {error}");
                 for cause in [CloseCause::ClientGone, CloseCause::UpstreamTruncated, CloseCause::UpstreamReset] {
                     let told = ending(Some(surface), (cause, Some(200)), stream.as_bytes(), true);
                     assert_eq!(told, *expected, "{surface:?} {cause:?} behind a frame, {what}: {error}");

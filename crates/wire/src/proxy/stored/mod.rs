@@ -29,13 +29,13 @@ const CHAIN_MAX: usize = 1024;
 
 /// What a step has to do with what the upstream keeps.
 #[derive(Debug, Default)]
-pub(super) struct StepKept {
+pub(super) struct StepStorage {
     /// The request as the upstream got it, where its reply may have to be told again.
-    asked: Option<Bytes>,
+    request_body: Option<Bytes>,
     /// The injection whose edit of the reply is to be told again.
     retells: Option<u32>,
     /// Whether its request has told again what earlier edits had changed.
-    told: bool,
+    retold: bool,
     /// Whether the upstream keeps a reply that may be edited.
     reply: bool,
     /// Whether the upstream keeps a request that was edited.
@@ -46,12 +46,12 @@ pub(super) struct StepKept {
     pub(super) in_background: bool,
 }
 
-impl StepKept {
+impl StepStorage {
     /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `retells`: the plan wants
     /// edited replies told again; `alters`: it may make this reply another.
     pub(super) fn asks(&mut self, surface: &dyn Surface, (own, got): (&Bytes, &Bytes), retells: bool, alters: bool) {
         self.in_background = surface.in_background(got);
-        self.asked = retells.then(|| got.clone());
+        self.request_body = retells.then(|| got.clone());
         let is_edited = own.as_ptr() != got.as_ptr();
         let stores = (alters || is_edited) && surface.stores(got);
         (self.reply, self.request) = (alters && stores, is_edited && stores);
@@ -66,7 +66,7 @@ impl StepKept {
         delivered: impl FnOnce() -> Cow<'d, [u8]>,
         streamed: bool,
     ) {
-        if let Some(asked) = &self.asked {
+        if let Some(asked) = &self.request_body {
             self.keep(run, surface, asked, reply, &delivered(), streamed);
         }
         self.name(run, reply);
@@ -77,7 +77,7 @@ impl StepKept {
         if self.request {
             locked(run).requests.insert(reply.id.clone());
         }
-        if self.diverged && !self.told {
+        if self.diverged && !self.retold {
             locked(run).diverge([reply.id.clone()]);
         }
     }
@@ -95,17 +95,18 @@ impl StepKept {
         if !surface.stores(asked) {
             return;
         }
-        let (Ok(kept), Ok(request)) = (surface.kept(asked, delivered, streamed), door::request(surface, asked)) else {
+        let (Ok(kept), Ok(request)) = (surface.stored_items(asked, delivered, streamed), door::request(surface, asked))
+        else {
             return;
         };
         let mut told = locked(run);
         if let Some(thread) = request.thread {
-            if self.told {
+            if self.retold {
                 told.threads.remove(&thread);
             }
             if let Some(injection) = self.retells {
                 let pending = told.threads.entry(thread).or_insert((injection, Vec::new()));
-                pending.1.extend(kept.replied.iter().cloned());
+                pending.1.extend(kept.reply.iter().cloned());
             }
         }
         told.keep(reply.id.clone(), request.continues, kept, self.retells);
@@ -135,7 +136,7 @@ struct NamedReply {
     /// The reply that its request went on from.
     from: Option<String>,
     /// What it adds; nothing where there was no room for it.
-    kept: Option<surface::Kept>,
+    stored: Option<surface::StoredItems>,
     /// The injection that edited it.
     edited: Option<u32>,
 }
@@ -155,7 +156,7 @@ struct StoredEdit {
 type Retold = (u32, Vec<String>);
 
 /// What is known of all that was said up to a reply.
-enum KnownPast {
+enum PriorEdits {
     /// Nothing of it was edited.
     Unedited,
     /// This, an edit among it.
@@ -242,24 +243,24 @@ impl RetoldRun {
         fits
     }
 
-    fn keep(&mut self, id: String, from: Option<String>, kept: surface::Kept, edited: Option<u32>) {
-        let length: usize = kept.asked.iter().chain(&kept.replied).map(String::len).sum();
+    fn keep(&mut self, id: String, from: Option<String>, kept: surface::StoredItems, edited: Option<u32>) {
+        let length: usize = kept.request.iter().chain(&kept.reply).map(String::len).sum();
         if !id.is_empty() {
             let kept = self.take(length).then_some(kept);
-            self.replies.insert(id, NamedReply { from, kept, edited });
+            self.replies.insert(id, NamedReply { from, stored: kept, edited });
         }
     }
 
     /// All that was said before a request, as far as the upstream keeps it.
-    fn before(&self, asked: &Conversation) -> KnownPast {
+    fn before(&self, asked: &Conversation) -> PriorEdits {
         if let Some(thread) = asked.thread.as_ref().and_then(|id| self.threads.get(id).cloned()) {
-            return KnownPast::Edited(thread);
+            return PriorEdits::Edited(thread);
         }
-        asked.continues.as_deref().map_or(KnownPast::Unedited, |id| self.up_to(id))
+        asked.continues.as_deref().map_or(PriorEdits::Unedited, |id| self.up_to(id))
     }
 
     /// All that was said up to and with a reply.
-    fn up_to(&self, id: &str) -> KnownPast {
+    fn up_to(&self, id: &str) -> PriorEdits {
         let (mut chain, mut next, mut edited, mut whole) = (Vec::new(), Some(id), None, true);
         while let Some(id) = next {
             let Some(reply) = self.replies.get(id).filter(|_| chain.len() < CHAIN_MAX) else {
@@ -267,15 +268,15 @@ impl RetoldRun {
                 break;
             };
             edited = reply.edited.or(edited);
-            whole &= reply.kept.is_some();
-            chain.push(&reply.kept);
+            whole &= reply.stored.is_some();
+            chain.push(&reply.stored);
             next = reply.from.as_deref();
         }
-        let said = chain.iter().rev().copied().flatten().flat_map(|kept| kept.asked.iter().chain(&kept.replied));
+        let said = chain.iter().rev().copied().flatten().flat_map(|kept| kept.request.iter().chain(&kept.reply));
         match edited {
-            None => KnownPast::Unedited,
-            Some(injection) if whole => KnownPast::Edited((injection, said.cloned().collect())),
-            Some(_) => KnownPast::InPart,
+            None => PriorEdits::Unedited,
+            Some(injection) if whole => PriorEdits::Edited((injection, said.cloned().collect())),
+            Some(_) => PriorEdits::InPart,
         }
     }
 }

@@ -32,7 +32,7 @@ const OUTPUT: &str = "output";
 
 /// What was brought together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct GatheredCells {
+pub struct MergedCells {
     /// Cells that were taken.
     pub cells: usize,
     /// Cells that more than one shard had made; each further one counts.
@@ -72,15 +72,15 @@ pub(super) fn gather(
     digest: &str,
     shards: &[GivenShard],
     into: &Path,
-) -> Result<GatheredCells, CampaignError> {
-    let names = ChainNames::of(campaign, digest);
+) -> Result<MergedCells, CampaignError> {
+    let names = ChainNames::new(campaign, digest);
     let mut all: Vec<ChainIn<'_>> = Vec::new();
     for (shard, given) in shards.iter().enumerate() {
         let dir = given.dir.as_path();
         all.extend(names.held(dir)?.into_iter().map(|(chain, held)| ChainIn { shard, dir, chain, held }));
     }
     all.sort_by_key(|one| (one.chain, one.shard));
-    let mut gathered = GatheredCells::default();
+    let mut gathered = MergedCells::default();
     let mut taken: Vec<&ChainIn<'_>> = Vec::new();
     if all.iter().any(|one| one.dir.join(OUTPUT).is_dir()) {
         let output = into.join(OUTPUT);
@@ -119,7 +119,8 @@ impl ChainIn<'_> {
     fn runs(&self, campaign: &Campaign, digest: &str) -> Result<HeldRuns, CampaignError> {
         let mut runs: HeldRuns = self.held.others.iter().map(|run| (run.clone(), None)).collect();
         if self.held.concluded {
-            let head = ConclusionHead::of(self.dir, campaign, digest, self.chain).map_err(|_| CampaignError::Lost)?;
+            let head = ConclusionHead::read_settled(self.dir, campaign, digest, self.chain)
+                .map_err(|_| CampaignError::Lost)?;
             runs.extend(head.evidence.into_iter().map(|(run, digest)| (run, Some(digest))));
         }
         Ok(runs)
@@ -165,7 +166,7 @@ fn choose<'c, 'a>(made: &'c [ShardCandidate<'a>]) -> Result<Option<&'c ShardCand
     Ok(said.into_iter().min_by_key(|(hash, _)| *hash).map(|(_, one)| one))
 }
 
-impl GatheredCells {
+impl MergedCells {
     /// Looks at what others hold of a chain beside the one that is taken, and keeps what differs.
     fn compare(
         &mut self,

@@ -8,14 +8,14 @@ use crate::{
 
 /// Why an edit was not made.
 #[derive(Debug)]
-pub(super) struct UnmadeEdit {
+pub(super) struct SkipReason {
     /// In words.
     pub(super) why: String,
     /// Whether there was nothing to edit, as against an edit that failed.
     pub(super) nothing: bool,
 }
 
-impl From<String> for UnmadeEdit {
+impl From<String> for SkipReason {
     fn from(why: String) -> Self {
         Self { why, nothing: false }
     }
@@ -26,12 +26,12 @@ pub(super) fn failed(
     step: &OpenStep,
     hit: &Hit,
     injection: &Injection,
-    unmade: &UnmadeEdit,
+    unmade: &SkipReason,
 ) -> Result<(), Interrupted> {
     if injection.is_neutral() {
         return Ok(());
     }
-    let UnmadeEdit { why, nothing } = unmade;
+    let SkipReason { why, nothing } = unmade;
     tracing::warn!(
         step = step.numbers.step,
         operator = injection.name,
@@ -50,7 +50,7 @@ pub(super) fn failed(
 }
 
 /// Writes down that no edit of the reply could be made.
-pub(super) fn all_failed(step: &OpenStep, decided: &Decided, unmade: &UnmadeEdit) -> Result<(), Interrupted> {
+pub(super) fn all_failed(step: &OpenStep, decided: &Decided, unmade: &SkipReason) -> Result<(), Interrupted> {
     for hit in &decided.edits.response {
         if let Some(injection) = step.injection(hit.injection) {
             failed(step, hit, injection, unmade)?;

@@ -5,20 +5,20 @@ use std::collections::{BTreeSet, HashSet};
 use super::{
     Looks, Roster, Speakers,
     fingerprint::{Mark, mark_sentences},
-    votes::Heard,
+    votes::ObservedStep,
 };
 use crate::trajectory::{AgentName, Attribution};
 
 /// The steps of one run, in order.
 #[derive(Debug, Clone, Default)]
-pub struct HeardRun<'a> {
+pub struct ObservedRun<'a> {
     /// What was heard.
-    pub steps: Vec<Heard<'a>>,
+    pub steps: Vec<ObservedStep<'a>>,
     /// The record's word on each step.
-    pub told: Vec<&'a Attribution>,
+    pub recorded: Vec<&'a Attribution>,
 }
 
-impl HeardRun<'_> {
+impl ObservedRun<'_> {
     /// Sentences of the run's first user text.
     pub(super) fn opening(&self) -> HashSet<Mark> {
         let mut marks = Vec::new();
@@ -30,29 +30,29 @@ impl HeardRun<'_> {
     /// What each step looks like.
     pub(super) fn all_looks(&self) -> impl Iterator<Item = Looks> {
         let opening = self.opening();
-        self.steps.iter().map(move |step| Looks::of(&step.outline, &opening))
+        self.steps.iter().map(move |step| Looks::read(&step.outline, &opening))
     }
 }
 
 /// What each step looks like, as a roster's `looks` takes it.
-pub fn looks(run: &HeardRun<'_>) -> Vec<AgentName> {
+pub fn looks(run: &ObservedRun<'_>) -> Vec<AgentName> {
     run.all_looks().map(|looks| AgentName::unnamed(looks.key)).collect()
 }
 
 /// What a roster would say of each step: the agent and whether rules contradict each other; `None` where no rule fits.
-pub fn try_roster(run: &HeardRun<'_>, roster: &Roster) -> Vec<Option<Attribution>> {
+pub fn try_roster(run: &ObservedRun<'_>, roster: &Roster) -> Vec<Option<Attribution>> {
     run.steps.iter().zip(run.all_looks()).map(|(step, looks)| roster.identify(&step.outline, looks.key)).collect()
 }
 
 /// The rules, counted from 1, that fit at least one step of a run.
-pub fn fitting_rules(run: &HeardRun<'_>, roster: &Roster) -> BTreeSet<usize> {
+pub fn fitting_rules(run: &ObservedRun<'_>, roster: &Roster) -> BTreeSet<usize> {
     run.steps.iter().zip(run.all_looks()).flat_map(|(step, looks)| roster.fitting(&step.outline, looks.key)).collect()
 }
 
 /// Names of a run that nobody declared and under which several agents turned out to speak.
-pub fn contested(run: &HeardRun<'_>) -> BTreeSet<AgentName> {
+pub fn contested(run: &ObservedRun<'_>) -> BTreeSet<AgentName> {
     let mut speakers = Speakers::default();
-    for (step, told) in run.steps.iter().zip(&run.told) {
+    for (step, told) in run.steps.iter().zip(&run.recorded) {
         speakers.recall(&step.outline, told, step.reply.as_ref());
     }
     speakers.contested().cloned().collect()

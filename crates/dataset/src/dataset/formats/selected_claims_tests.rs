@@ -21,7 +21,7 @@ use crate::{
 fn stated(dir: &Path, samples: &[Sample], begun: usize) -> Dataset {
     let mut writer = Writer::create(dir).expect("a writer");
     samples.iter().for_each(|sample| writer.push(sample).expect("written"));
-    writer.state(Claims::of(0.01, begun, &[], 0));
+    writer.state(Claims::from_e_values(0.01, begun, &[], 0));
     writer.finish().expect("finished");
     Dataset::open(dir).expect("a dataset")
 }
@@ -54,10 +54,10 @@ fn of_each_kind() -> Vec<(Sample, Option<&'static str>)> {
         ),
         (
             with("former", &|truth| {
-                let controls = Tally::of(2, 2);
+                let controls = Tally::new(2, 2);
                 truth.evidence = Some(crate::trajectory::Evidence { executed: None, controls, ..evidence(truth) });
             }),
-            Some(crate::dataset::formats::kept::FORMER.0),
+            Some(crate::dataset::formats::selected_claims::FORMER.0),
         ),
         (of("withdrawn", LabelStatus::Withdrawn), Some("a withdrawn label")),
         (of("contradicted", LabelStatus::Contradicted), Some("a contradicted label")),

@@ -17,7 +17,7 @@ use crate::{
 
 /// What of a dataset's claims goes out, over all its parts; the export's manifest has it as `claims`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct KeptClaims {
+pub struct SelectedClaims {
     /// The share of wrong failures that is allowed in the mean.
     pub alpha: f64,
     /// Claims that were begun.
@@ -60,12 +60,12 @@ pub(super) const FORMER: Unfit = Unfit(
 pub(super) const DECLARED: Unfit =
     Unfit("a failure mode that only its plan declares, or that was refuted (`--declared-modes` takes it)");
 
-impl KeptClaims {
+impl SelectedClaims {
     /// Looks at every failure of a dataset.
     ///
     /// # Errors
     /// A line that is no sample.
-    pub(super) fn of(dataset: &Dataset, options: &ExportOptions) -> Result<Self, ExportError> {
+    pub(super) fn select(dataset: &Dataset, options: &ExportOptions) -> Result<Self, ExportError> {
         let mut grounds = Grounds::default();
         for placed in dataset.samples() {
             let sample = placed?.sample;
@@ -91,7 +91,7 @@ impl KeptClaims {
         let Grounds { mut e_values, repeatable, former, unclaimed } = grounds;
         let rows = e_values.len();
         let begun = stated.map_or(rows, |stated| stated.begun.max(rows));
-        let kept = proof::kept(&e_values, begun, alpha);
+        let kept = proof::selected_count(&e_values, begun, alpha);
         e_values.sort_by(|a, b| b.total_cmp(a));
         e_values.truncate(kept);
         let least = e_values.last().copied().unwrap_or(f64::INFINITY);
@@ -156,10 +156,10 @@ fn unproven(status: LabelStatus) -> &'static str {
 mod tests {
     use super::*;
 
-    fn of(e_values: &[f64], begun: Option<usize>, alpha: f64) -> KeptClaims {
+    fn claims(e_values: &[f64], begun: Option<usize>, alpha: f64) -> SelectedClaims {
         let grounds = Grounds { e_values: e_values.to_vec(), repeatable: 2, former: 1, unclaimed: 4 };
-        let stated = begun.map(|begun| Claims::of(0.01, begun, e_values, 2));
-        KeptClaims::cut(grounds, stated.as_ref(), alpha)
+        let stated = begun.map(|begun| Claims::from_e_values(0.01, begun, e_values, 2));
+        SelectedClaims::cut(grounds, stated.as_ref(), alpha)
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
             // Without a manifest: of those that are there.
             (None, 0.01, 3, [true, true, true]),
         ] {
-            let cut = of(&e_values, begun, alpha);
+            let cut = claims(&e_values, begun, alpha);
             let takes = e_values.map(|e| cut.takes(Ground::Pairs(e), &ExportOptions::default()).is_ok());
             assert_eq!((cut.kept, takes, cut.stated), (kept, taken, begun.is_some()), "{begun:?} {alpha}");
             assert!(cut.level.is_none_or(|level| level <= alpha + 1e-12) && (cut.level.is_some() == (kept > 0)));
@@ -184,11 +184,11 @@ mod tests {
     #[test]
     fn in_words() {
         assert_eq!(
-            of(&[2000.0, 3000.0], Some(50), 0.01).in_words(),
+            claims(&[2000.0, 3000.0], Some(50), 0.01).in_words(),
             "2 failures of systems that repeat themselves; 0 of 2 failures stand with at most 1 % wrong in the mean, of 50 \
              claims begun; 1 failure by a former rule, which states no share; 4 failures for which nothing was executed that shows them"
         );
-        let alone = of(&[2000.0], None, 0.01).in_words();
+        let alone = claims(&[2000.0], None, 0.01).in_words();
         assert!(alone.contains("of 1 claims begun, those kept at 0.05 %; of claims that came to nothing"), "{alone}");
     }
 }

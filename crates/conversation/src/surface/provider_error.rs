@@ -248,11 +248,11 @@ const ABOUT_THE_REQUEST: &[&str] = &[
 
 /// The part of a body, or of an event's data, that says an error; `None` where it says none. `answers`: the members that only an
 /// answer of this API has.
-pub(super) fn of<'a>(root: &Node<'a>, answers: &[&str]) -> Option<Node<'a>> {
+pub(super) fn find<'a>(root: &Node<'a>, answers: &[&str]) -> Option<Node<'a>> {
     // Gemini's OpenAI endpoint says an error as a list of one.
     let root = if root.is_array() { root.elements().into_iter().next()? } else { *root };
     let members = root.members();
-    if let Some(error) = member(&members, "error").filter(is_said) {
+    if let Some(error) = member(&members, "error").filter(is_error_value) {
         return Some(error);
     }
     let says = |key: &str| string(&members, key).is_some_and(|word| word.eq_ignore_ascii_case("error"));
@@ -271,50 +271,50 @@ pub(super) fn of<'a>(root: &Node<'a>, answers: &[&str]) -> Option<Node<'a>> {
     if answers.iter().any(|key| member(&members, key).is_some()) {
         return None;
     }
-    BARE.iter().any(|key| member(&members, key).as_ref().is_some_and(is_said)).then_some(root)
+    BARE.iter().any(|key| member(&members, key).as_ref().is_some_and(is_error_value)).then_some(root)
 }
 
 /// The error that a choice of a chat completion carries beside what was said of it, as `OpenRouter` sends it.
-pub(super) fn of_choices<'a>(root: &Node<'a>) -> Option<Node<'a>> {
+pub(super) fn find_in_choices<'a>(root: &Node<'a>) -> Option<Node<'a>> {
     let choices = root.get("choices").map(|choices| choices.elements()).unwrap_or_default();
-    choices.iter().find_map(|choice| choice.get("error").filter(is_said))
+    choices.iter().find_map(|choice| choice.get("error").filter(is_error_value))
 }
 
 /// Whether a value says something: gateways write `null`, `""` and `{}` where nothing went wrong.
-pub(super) fn is_said(value: &Node<'_>) -> bool {
+pub(super) fn is_error_value(value: &Node<'_>) -> bool {
     !matches!(value.raw(), "null" | "false" | "0" | "\"\"" | "{}" | "[]")
 }
 
 /// How a call ended whose body says this error. `status`: that of the reply, where it is one of an error.
 pub(super) fn ending(error: &Node<'_>, status: Option<u16>) -> CallEnding {
-    let said = SaidError::of(error);
+    let said = ProviderError::read(error);
     let by_status = status.map(CallEnding::of_status).filter(|ending| !ending.is_answered());
     if by_status == Some(CallEnding::Refused(RefusalKind::Rate)) {
         return CallEnding::Refused(RefusalKind::Rate);
     }
-    let certain = said.code(CODES).or_else(|| of_words(&said.text)).or(by_status);
+    let certain = said.code(CODES).or_else(|| ending_of_words(&said.text)).or(by_status);
     let inner = || said.status.map(CallEnding::of_status).filter(|ending| !ending.is_answered());
     let blamed = || said.code(GENERAL).or_else(|| about_the_request(&said.text));
     certain.or_else(inner).or_else(blamed).unwrap_or(CallEnding::Failed)
 }
 
 /// How a call ended that was answered with a text that is none of the API: a page, a line of a proxy.
-pub(super) fn of_text(text: &str) -> CallEnding {
+pub(super) fn ending_of_text(text: &str) -> CallEnding {
     let text = start(text).to_lowercase();
-    of_words(&text).or_else(|| about_the_request(&text)).unwrap_or(CallEnding::Failed)
+    ending_of_words(&text).or_else(|| about_the_request(&text)).unwrap_or(CallEnding::Failed)
 }
 
 /// What an error says of itself.
 #[derive(Debug, Default)]
-struct SaidError {
+struct ProviderError {
     codes: Vec<String>,
     status: Option<u16>,
     /// Its messages, in small letters.
     text: String,
 }
 
-impl SaidError {
-    fn of(error: &Node<'_>) -> Self {
+impl ProviderError {
+    fn read(error: &Node<'_>) -> Self {
         let mut said = Self::default();
         said.take(error, 0);
         said
@@ -370,7 +370,7 @@ impl SaidError {
     }
 }
 
-fn of_words(text: &str) -> Option<CallEnding> {
+fn ending_of_words(text: &str) -> Option<CallEnding> {
     WORDS.iter().find(|(_, words)| words.iter().any(|word| text.contains(word))).map(|(ending, _)| *ending)
 }
 

@@ -43,7 +43,7 @@ impl OpenStep {
             return None;
         }
         let encoding = self.head.as_ref().and_then(|(_, headers)| headers::text(headers, &CONTENT_ENCODING));
-        surface::unread_usage(&UnpackedBody::of(&self.whole(tape), encoding).plain)
+        surface::unread_usage(&UnpackedBody::unpack(&self.whole(tape), encoding).plain)
     }
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
@@ -52,9 +52,9 @@ impl OpenStep {
         let reply =
             self.surface.filter(|_| is_reply).and_then(|surface| door::reply(surface, body, self.streamed).ok());
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
-            self.kept.remember(&self.run.told, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
+            self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
-        self.run.heard(&self.attribution, self.number, reply.as_ref(), failed || !ending.is_answered());
+        self.run.note_reply(&self.attribution, self.number, reply.as_ref(), failed || !ending.is_answered());
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
         }

@@ -8,12 +8,12 @@ use crate::{
     proxy::{
         decided::Decided,
         delivery::Delivery,
-        due::Due,
         error::Interrupted,
         exchange::Proxy,
-        faults,
-        gather::{gather, joined},
-        headers, inject, unmade,
+        faults, headers, inject,
+        pending_reply::PendingReply,
+        read_whole::{joined, read_whole},
+        skipped,
         upstream::ReceivedBody,
     },
     surface::Reply,
@@ -32,7 +32,7 @@ impl Proxy {
     /// The reply to a request for one in the background: passed on as it is, where it only says that it will be made.
     pub(in crate::proxy) async fn postpone(
         &self,
-        mut due: Due,
+        mut due: PendingReply,
         received: Response<ReceivedBody>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let limits = &self.limits;
@@ -40,7 +40,7 @@ impl Proxy {
             return due.deliver(received, limits).await;
         }
         let (head, body) = received.into_parts();
-        let raw = match gather(body, limits).await {
+        let raw = match read_whole(body, limits).await {
             Ok(Ok(chunks)) => joined(chunks),
             Ok(Err(rest)) => return due.deliver(Response::from_parts(head, rest), limits).await,
             Err(error) => return Err(due.closed(error.into())?),
@@ -57,7 +57,7 @@ impl Proxy {
         let mut step = due.step;
         let number = step.numbers.step;
         step.run.recorder.note(&format!("step {number} is made in the background, as `{id}`"));
-        step.kept.name(&step.run.told, &Reply { id: id.clone(), ..Reply::default() });
+        step.storage.name(&step.run.retold, &Reply { id: id.clone(), ..Reply::default() });
         step.wait_on();
         self.runs.background.wait_for(id, surface, step, head, raw);
         Ok(received.map(|body| Delivery::pass(body, limits.silence_timeout)))
@@ -65,9 +65,9 @@ impl Proxy {
 }
 
 /// Writes down that no edit of a reply in the background is made; what a fault of the connection does stays due.
-fn refuse(due: &mut Due) -> Result<(), Interrupted> {
-    let Due { step, decision, .. } = due;
-    unmade::all_failed(step, decision, &UNEDITED.to_owned().into())?;
+fn refuse(due: &mut PendingReply) -> Result<(), Interrupted> {
+    let PendingReply { step, decision, .. } = due;
+    skipped::all_failed(step, decision, &UNEDITED.to_owned().into())?;
     let (at_once, edits): (Vec<_>, Vec<_>) =
         std::mem::take(decision).faults.into_iter().partition(|fault| acts_at_once(&fault.disturbance));
     for fault in edits.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {

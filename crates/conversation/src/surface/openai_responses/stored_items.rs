@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::{request, stream};
 use crate::surface::{
-    Kept, SurfaceError,
+    StoredItems, SurfaceError,
     elements::{self, Element},
     fields::{self, unreadable},
     splice::{Node, Splices, member},
 };
 
 /// The items of a request and of its reply, each as it is written.
-pub(super) fn of(asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {
+pub(super) fn stored_items(asked: &[u8], replied: &[u8], streamed: bool) -> Result<StoredItems, SurfaceError> {
     let root = Node::parse(asked).map_err(|detail| unreadable(request::EXPECTED, detail))?;
     let asked = root.get("input").map(|input| items(&input)).unwrap_or_default();
     let source = fields::source(replied, stream::EXPECTED)?;
@@ -22,7 +22,7 @@ pub(super) fn of(asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, S
         Some(Node::parse(replied).map_err(|detail| unreadable("a response", detail))?)
     };
     let output = response.and_then(|response| response.get("output"));
-    Ok(Kept { asked, replied: output.map(|output| items(&output)).unwrap_or_default() })
+    Ok(StoredItems { request: asked, reply: output.map(|output| items(&output)).unwrap_or_default() })
 }
 
 fn items(list: &Node<'_>) -> Vec<String> {
@@ -45,7 +45,7 @@ pub(super) fn retell(body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError
     fields::remove_members(source, &root, &members, &["previous_response_id"], &mut splices);
     match member(&members, "input").filter(|input| !input.is_null()) {
         Some(list) if list.is_array() => {
-            let own = (0..list.elements().len()).map(|origin| Element::kept(origin, Splices::default()));
+            let own = (0..list.elements().len()).map(|origin| Element::retained(origin, Splices::default()));
             let all: Vec<Element> = told.iter().map(Element::made).chain(own).collect();
             elements::write(source, &list, &all, &mut splices);
         }
@@ -62,7 +62,7 @@ pub(super) fn retell(body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError
 mod tests {
     use super::*;
 
-    fn told() -> Vec<String> {
+    fn items() -> Vec<String> {
         vec![user("a"), r#"{"type":"message","id":"msg_1","content":[]}"#.to_owned()]
     }
 
@@ -82,7 +82,7 @@ mod tests {
                 r#"{"input":[{"content":"a","role":"user"},{"type":"message","id":"msg_1","content":[]}],"conversation":"conv_1"}"#,
             ),
         ] {
-            let written = retell(body.as_bytes(), &told()).expect("a place");
+            let written = retell(body.as_bytes(), &items()).expect("a place");
             let read = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).expect("JSON");
             assert_eq!(read(&written), read(expected.as_bytes()), "{}", String::from_utf8_lossy(&written));
             // Everything else keeps its bytes.
@@ -98,9 +98,9 @@ mod tests {
         let event =
             format!("event: response.completed\ndata: {{\"type\":\"response.completed\",\"response\":{whole}}}\n\n");
         for (reply, streamed) in [(&whole, false), (&event, true)] {
-            let kept = of(asked, reply.as_bytes(), streamed).expect("kept");
-            assert_eq!(kept.asked, [r#"{"role":"user","content":"a\u00e9"}"#], "{streamed}");
-            assert_eq!(format!("[{}]", kept.replied.join(",")), output, "{streamed}");
+            let kept = stored_items(asked, reply.as_bytes(), streamed).expect("kept");
+            assert_eq!(kept.request, [r#"{"role":"user","content":"a\u00e9"}"#], "{streamed}");
+            assert_eq!(format!("[{}]", kept.reply.join(",")), output, "{streamed}");
         }
     }
 }

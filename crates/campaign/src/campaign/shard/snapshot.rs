@@ -16,7 +16,7 @@ const LEVEL: i32 = 3;
 
 /// A campaign file and the files that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptCampaign {
+pub struct CampaignSnapshot {
     /// What messages call the file.
     pub name: String,
     /// Its text.
@@ -28,7 +28,7 @@ pub struct KeptCampaign {
     directories: BTreeMap<String, Vec<String>>,
 }
 
-impl KeptCampaign {
+impl CampaignSnapshot {
     /// The campaign, read anew.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl KeptCampaign {
     }
 }
 
-impl Files for KeptCampaign {
+impl Files for CampaignSnapshot {
     fn read(&self, path: &str) -> io::Result<String> {
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -76,31 +76,31 @@ impl Files for KeptCampaign {
 #[derive(Debug)]
 pub struct NotedFiles<F> {
     from: F,
-    kept: RefCell<KeptCampaign>,
+    noted: RefCell<CampaignSnapshot>,
 }
 
 impl<F: Files> NotedFiles<F> {
     /// Reads from there.
     pub fn new(from: F) -> Self {
-        Self { from, kept: RefCell::default() }
+        Self { from, noted: RefCell::default() }
     }
 
     /// What was read, with the campaign file that named it.
-    pub fn kept(self, name: String, text: String, upstream: Option<String>) -> KeptCampaign {
-        KeptCampaign { name, text, upstream, ..self.kept.into_inner() }
+    pub fn into_snapshot(self, name: String, text: String, upstream: Option<String>) -> CampaignSnapshot {
+        CampaignSnapshot { name, text, upstream, ..self.noted.into_inner() }
     }
 }
 
 impl<F: Files> Files for NotedFiles<F> {
     fn read(&self, path: &str) -> io::Result<String> {
         let text = self.from.read(path)?;
-        self.kept.borrow_mut().files.insert(path.to_owned(), text.clone());
+        self.noted.borrow_mut().files.insert(path.to_owned(), text.clone());
         Ok(text)
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
         let names = self.from.list(directory)?;
-        self.kept.borrow_mut().directories.insert(directory.to_owned(), names.clone());
+        self.noted.borrow_mut().directories.insert(directory.to_owned(), names.clone());
         Ok(names)
     }
 }
