@@ -6,6 +6,7 @@ mod labels;
 mod map;
 mod names;
 mod paths;
+mod words;
 
 use std::{
     collections::BTreeSet,

@@ -94,7 +94,7 @@ impl Campaign {
 
     /// The greatest extent on the tasks that are chosen; what the budget cuts is cut.
     pub fn extent(&self, only: &[regex::Regex]) -> Extent {
-        let mut extent = Extent { label: LabelCost::of(&self.proof), ..Extent::default() };
+        let mut extent = Extent { label: LabelCost::for_terms(&self.proof), ..Extent::default() };
         for (number, system) in self.systems.iter().enumerate() {
             let tasks = count(self.chosen(&system.name, only).count());
             let judged: u64 = self.chosen(&system.name, only).map(|(_, task)| self.judgements(task)).sum();

@@ -18,7 +18,7 @@ pub struct LabelCost {
 }
 
 impl LabelCost {
-    pub(super) fn of(terms: &Terms) -> [Self; 4] {
+    pub(super) fn for_terms(terms: &Terms) -> [Self; 4] {
         let repeating = Self { noise: None, runs: 3.0, shared: 2.0, shown: 1.0 };
         let noisy = |noise: f64| {
             let Foretold { shown, executions, control } = foretell(terms, 1.0 - noise, noise);

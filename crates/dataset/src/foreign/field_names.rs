@@ -37,7 +37,7 @@ impl FieldNames {
     }
 
     /// The name of the field that holds this, where the user says it.
-    pub fn of(&self, what: &str) -> Option<&str> {
+    pub fn get(&self, what: &str) -> Option<&str> {
         self.0.get(what).map(String::as_str)
     }
 }

@@ -152,7 +152,7 @@ impl PlainLogReader {
     /// A field of an entry, by what it holds: its name and its value.
     fn field<'a>(&self, what: &str, fields: &'a Map<String, Value>) -> Option<(String, &'a Value)> {
         let usual = NAMES.iter().find(|(known, _)| *known == what).map(|(_, names)| *names).unwrap_or_default();
-        let own = self.names.of(what);
+        let own = self.names.get(what);
         let names = own.into_iter().chain(usual.iter().copied().filter(|_| own.is_none()));
         names
             .filter_map(|name| Some((name.to_owned(), fields.get(name)?)))

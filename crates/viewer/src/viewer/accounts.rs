@@ -10,7 +10,7 @@ use crate::{recording, surface::account::RunAccount};
 pub(super) fn account_of(dir: &Path, room: &mut u64) -> Option<RunAccount> {
     let length = recording::read_seal(dir).ok().flatten()?.log_bytes;
     *room = room.checked_sub(length)?;
-    let read = ReadSteps::of(&OpenedRun::read(dir).ok()?, *room);
+    let read = ReadSteps::read(&OpenedRun::read(dir).ok()?, *room);
     *room = room.saturating_sub(read.bytes);
     Some(read.account)
 }

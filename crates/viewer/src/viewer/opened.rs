@@ -160,11 +160,11 @@ pub(super) struct ReadSteps {
 impl ReadSteps {
     /// Looks at a run for its page.
     pub(super) fn for_page(opened: &OpenedRun) -> Self {
-        Self::of(opened, if opened.recording.sealed { SEALED_MAX } else { OPEN_MAX })
+        Self::read(opened, if opened.recording.sealed { SEALED_MAX } else { OPEN_MAX })
     }
 
     /// Looks at the steps of a run: at every reply, which is held anyway, and at requests up to so many bytes.
-    pub(super) fn of(opened: &OpenedRun, room: u64) -> Self {
+    pub(super) fn read(opened: &OpenedRun, room: u64) -> Self {
         let mut read = Self { words: Vec::new(), account: RunAccount::default(), bytes: 0 };
         for (at, bare) in opened.steps().iter().enumerate() {
             let whole = (read.bytes < room).then(|| opened.at(at)).flatten();

@@ -200,7 +200,7 @@ impl Upstream for Prefixed {
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
-            let Some(question) = CassetteQuestion::of(&request, &self.play.cassette) else {
+            let Some(question) = CassetteQuestion::read(&request, &self.play.cassette) else {
                 return self.live.send(request).await;
             };
             let edited = is_edited(&request, &question.asker).await;

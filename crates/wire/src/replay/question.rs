@@ -20,7 +20,7 @@ pub(super) struct CassetteQuestion {
 impl CassetteQuestion {
     /// What a request asks; `None` for one that no run stands behind, that is no call, or that a record does not hold which was
     /// made before such calls were recorded.
-    pub(super) fn of(request: &Request<SentBody>, cassette: &Cassette) -> Option<Self> {
+    pub(super) fn read(request: &Request<SentBody>, cassette: &Cassette) -> Option<Self> {
         let asker = request.extensions().get::<Asker>()?.clone();
         let (method, path) = (request.method().as_str(), request.uri().path());
         if let Some(surface) = surface::for_path(method, path) {

@@ -58,7 +58,7 @@ impl Upstream for Replayed {
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
-            let Some(question) = CassetteQuestion::of(&request, &self.play.cassette) else {
+            let Some(question) = CassetteQuestion::read(&request, &self.play.cassette) else {
                 let refused = RefusedRequest::from_request(&request);
                 let said = refused.to_string();
                 self.play.state().report.refused.push(refused);

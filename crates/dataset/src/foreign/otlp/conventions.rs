@@ -22,7 +22,7 @@ pub(super) const ALL: &[&dyn Convention] = &[
 ];
 
 /// What a span is of: a call where any convention says so, else what the first says.
-pub(super) fn of(span: &TraceSpan) -> Option<SpanOf> {
+pub(super) fn span_kind(span: &TraceSpan) -> Option<SpanOf> {
     let told: Vec<SpanOf> = ALL.iter().filter_map(|convention| convention.span_kind(span)).collect();
     // A graph may call itself an agent; that it is one is said by who knows graphs.
     let strongest = [SpanOf::Call, SpanOf::Workflow, SpanOf::Vectors];

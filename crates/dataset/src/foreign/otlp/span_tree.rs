@@ -15,14 +15,14 @@ pub(super) struct SpanTree {
 }
 
 impl SpanTree {
-    pub(super) fn of(all: Vec<TraceSpan>) -> Self {
+    pub(super) fn build(all: Vec<TraceSpan>) -> Self {
         let (mut spans, mut places, mut doubled) = (Vec::with_capacity(all.len()), HashMap::new(), 0);
         for mut span in all {
             if places.contains_key(&span.id) {
                 doubled += 1;
                 continue;
             }
-            span.span_kind = conventions::of(&span);
+            span.span_kind = conventions::span_kind(&span);
             span.agent = conventions::agent(&span);
             span.node = langgraph::loop_node(&span);
             places.insert(span.id.clone(), spans.len());

@@ -27,7 +27,7 @@ pub(super) fn run(key: String, traces: Vec<GatheredTrace>) -> ForeignRun {
     let mut last: Option<(i64, Option<String>)> = None;
     let mut root_name = None;
     for trace in traces {
-        let tree = SpanTree::of(trace.spans);
+        let tree = SpanTree::build(trace.spans);
         run.account.leave_out("spans that were exported twice", tree.doubled);
         run.account.leave_out("spans whose parent is not in the trace", tree.orphans() as u64);
         run.account.add(&trace.account);
