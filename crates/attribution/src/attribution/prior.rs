@@ -22,6 +22,7 @@ const REACHES: f64 = 2.0;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prior {
     /// What it was made of.
+    #[serde(rename = "said")]
     pub rankings: Vec<PriorRanking>,
     /// Every step, the most suspicious first; of equals the earlier one.
     pub ranked: Vec<RankedStep>,
