@@ -217,6 +217,6 @@ mod tests {
         let run = command.find_subcommand_mut("run").map(|run| run.render_help().to_string()).unwrap_or_default();
         assert!(run.contains("Examples:\n  aegis run -- python my_agents.py"), "{run}");
         let lint = command.find_subcommand_mut("lint").map(|lint| lint.render_help().to_string()).unwrap_or_default();
-        assert!(lint.contains("Exit code 1 says") && lint.contains("Examples:"), "{lint}");
+        assert!(lint.contains("Exit code 1:") && lint.contains("Examples:"), "{lint}");
     }
 }

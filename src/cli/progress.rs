@@ -145,7 +145,7 @@ mod tests {
         let (full, none) = ("█".repeat(BAR), "░".repeat(BAR));
         assert_eq!(bar(0, 4, 2), format!("clean     {none} 0 of 4  2s so far"));
         assert_eq!(bar(2, 4, 90).replace(['█', '░'], ""), "clean      2 of 4  1m 30s so far, about 1m 30s to go");
-        assert_eq!(bar(4, 4, 3700), format!("clean     {full} 4 of 4  1h 1m so far, about 0s to go"));
+        assert_eq!(bar(4, 4, 3700), format!("clean     {full} 4 of 4  1h 1m 40s so far, about 0s to go"));
         assert_eq!(bar(0, 0, 0), format!("clean     {none} 0 of 0  0s so far"));
     }
 }
