@@ -73,6 +73,7 @@ mod readme;
 mod rewards;
 mod rewriting;
 mod rewriting_hostile;
+mod replaced_words;
 mod replay;
 mod replay_exact;
 mod reruns;

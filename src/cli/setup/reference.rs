@@ -77,21 +77,17 @@ fn limits() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// All manipulators and faults, and the ready-made plans.
+/// All manipulators and faults.
 fn catalogue() -> String {
-    let mut text = format!("{MADE}# Manipulators, faults, ready-made plans\n\n");
+    let mut text = format!("{MADE}# Manipulators and faults\n\n");
     text.push_str(
         "Each with its parameters and an example. `aegis plan list NAME` prints the same, and a check of what the example \
-         does; `aegis plan ready NAME` prints a plan.\n",
+         does. [Ready-made plans](../../plans/README.md) use them: `aegis plan ready` lists these, `aegis plan ready NAME` prints one.\n",
     );
     let entries = plan::catalogue();
     for (operation, heading) in [(Operation::Manipulator, "Manipulators"), (Operation::Fault, "Faults")] {
         let _ = write!(text, "\n## {heading}\n");
         entries.iter().filter(|entry| entry.operation == operation).for_each(|entry| described(&mut text, entry));
-    }
-    text.push_str("\n## Ready-made plans\n\n| plan | what |\n|---|---|\n");
-    for shipped in plan::shipped() {
-        let _ = writeln!(text, "| `{}` | {} |", shipped.name, cell(shipped.description()));
     }
     text
 }
@@ -134,11 +130,6 @@ fn exit_codes() -> String {
          `RESULT`. What was under way when a campaign was stopped is kept: `--resume` goes on.\n",
     );
     text
-}
-
-/// A text as it may stand in a table.
-fn cell(text: &str) -> String {
-    line(&text.replace('|', "\\|"))
 }
 
 /// A text on one line. Between backticks nothing is markup.

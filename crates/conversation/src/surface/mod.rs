@@ -1,8 +1,8 @@
-//! API shapes: the only place that knows their field names.
+//! Model APIs: the only place that knows their field names.
 //!
 //! A surface reads bodies into the neutral [`Conversation`] and [`Reply`], and writes edited views back as
 //! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
-//! To add one: a file here, and one line in [`ALL`].
+//! To add one: a directory here, three lines below (`mod`, `pub use`, [`ALL`]), and the generated files that the map lists.
 
 pub mod account;
 mod anthropic_messages;

@@ -3,7 +3,7 @@
 //! A fault is pure: it turns its parameters, a draw and the number of the attempt into a [`Disturbance`], or into none
 //! where the attempt is to pass. Plans name one by its file's name.
 //! To add one: a file here, and one line in the list below; the example in its doc comment is its test and its
-//! catalogue entry.
+//! catalogue entry. Then write the generated files anew: `docs/add-a-manipulator.md` lists them.
 
 #[macro_use]
 mod list;

@@ -4,7 +4,7 @@
 //! by its file's name; the exchange calls [`edited_request`] and [`edited_reply`], which check what every edit must
 //! keep: something changed, and an answer that had to be JSON still is.
 //! To add one: a file here, and one line in the list below; the example in its doc comment is its test and its
-//! catalogue entry.
+//! catalogue entry. Then write the generated files anew: `docs/add-a-manipulator.md` lists them.
 
 #[macro_use]
 mod list;
@@ -80,7 +80,8 @@ pub struct Context<'a> {
     pub adaptive: Adaptive<'a>,
 }
 
-/// Why an edit was not made. The step then passes untouched and the run is marked, never labelled.
+/// Why an edit was not made. The step then passes untouched and the record has the reason. The run gets no label, unless the edit
+/// found nothing to change ([`ManipulatorError::is_nothing`]) and another one was delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManipulatorError {
     /// There is nothing of the kind that it edits, or the edit would break the answer's required shape.

@@ -1,6 +1,6 @@
 //! Attribution from a log: which agent failed, at which step, told from what was said, without executing anything.
 //!
-//! A method is one file and one line of [`ALL`]. It is written as if its questions were answered at once
+//! A method is one file, its `mod` and one line of [`ALL`]. It is written as if its questions were answered at once
 //! ([`Dialogue::ask`]); whoever drives it asks one question after the other and calls it again with the answers so far. So
 //! a method knows no model, no clock and no disk, and its prompts and its reading are tested without any. What it says is a
 //! prediction, never a label: only executions prove one ([`crate::proof`]).

@@ -1,5 +1,6 @@
-//! Foreign formats, one file each: what they are read from and written to. [`ALL`] is the list; a format is one file and
-//! one line of it. [`import()`] reads the four that hold labels of others, [`export()`] writes all of them.
+//! Foreign formats, one file each: what they are read from and written to. [`ALL`] is the list. A format is one file,
+//! its `mod`, one line of the list, a schema in `schemas/` and a row of `docs/formats.md`. [`import()`] reads the four that hold
+//! labels of others, [`export()`] writes all of them.
 
 mod admit;
 mod aegis;
