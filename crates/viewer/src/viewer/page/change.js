@@ -38,15 +38,15 @@ export function Pair({ pair }) {
   return html`<div class="said"><p class="speaker"><${Line} text=${pair.who} /></p><${Pieces} pieces=${pair.pieces} /></div>`;
 }
 
-/** Later steps whose request tells a step's words again. */
+/** Later steps whose request repeats a step's words. */
 export function Spread({ quoted, href, edited = false }) {
   const what = quoted.words === 'new' ? 'What is new in the reply' : 'The reply';
   if (!quoted.steps.length && !edited) return null;
   return html`<section class="spread">
     <h3>Where it went</h3>
     ${quoted.steps.length === 0
-      ? html`<p class="note">${what} is told again in no later request, by runs of five words.</p>`
-      : html`<p>${what} is told again in ${quoted.steps.map(({ step, whole }, at) => html`${at > 0 && ', '}<a href=${href(step)}>step ${step}</a>${whole ? '' : ' (a part)'}`)}.</p>`}
+      ? html`<p class="note">${what} is repeated in no later request (compared in runs of five words).</p>`
+      : html`<p>${what} is repeated in ${quoted.steps.map(({ step, whole }, at) => html`${at > 0 && ', '}<a href=${href(step)}>step ${step}</a>${whole ? '' : ' (a part)'}`)}.</p>`}
     ${quoted.unread > 0 && html`<p class="note">${many(quoted.unread, 'later step')} were not searched.</p>`}
   </section>`;
 }

@@ -54,7 +54,7 @@ function Two({ diff, a, b }) {
         <p><${Tag}>the second<//> <a href=${address(['run', b])}><${Line} text=${b} /></a> <${Outcome} verdict=${diff.b.outcome} />
           <a class="quiet" href=${address(['diff', b, a])}>the other way round</a></p></div>
       <p>${diff.same ? 'They are equal, ids and times aside.' : html`They part at <b>${pairName(diff.pairs[diff.first_divergence])}</b>${
-        diff.spread.length ? html`; its new words are told again in the second at ${diff.spread.map((step, index) => html`${index > 0 && ', '}<a href=${address(['run', b, step])}>step ${step}</a>`)}` : ''
+        diff.spread.length ? html`; its new words are repeated in the second at ${diff.spread.map((step, index) => html`${index > 0 && ', '}<a href=${address(['run', b, step])}>step ${step}</a>`)}` : ''
       }.`}</p>
     <//>
     <div class="columns">
