@@ -55,7 +55,7 @@ fn reply_of(recording: &Recording, step: usize) -> (Value, Option<CloseCause>) {
 }
 
 /// A response as an upstream keeps it.
-fn kept(status: &str) -> String {
+fn stored_reply(status: &str) -> String {
     let said = json!([{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": "It is 42.", "annotations": []}]}]);
     let output = if status == "completed" { said } else { json!([]) };
@@ -63,12 +63,12 @@ fn kept(status: &str) -> String {
 }
 
 fn answer(status: &str) -> Vec<Act> {
-    vec![http("200 OK", "application/json", &kept(status))]
+    vec![http("200 OK", "application/json", &stored_reply(status))]
 }
 
 /// What comes of a stream from an event on.
 fn streamed(from: usize, to: usize) -> (Vec<Act>, String) {
-    let reply = OpenaiResponses.read_reply(kept("completed").as_bytes()).expect("a reply");
+    let reply = OpenaiResponses.read_reply(stored_reply("completed").as_bytes()).expect("a reply");
     let frames = OpenaiResponses.compose_stream(&reply, 1, true);
     let events: Vec<u8> = frames[from..to.min(frames.len())].concat();
     let said = String::from_utf8(events.clone()).expect("UTF-8");
@@ -92,13 +92,17 @@ fn cases() -> Vec<Case> {
     };
     let (all, whole) = streamed(0, 99);
     vec![
-        case("never fetched", &[], kept("queued")),
-        case("never made", &[("GET", path, answer("in_progress"))], kept("queued")),
-        case("fetched", &[("GET", path, answer("in_progress")), ("GET", path, answer("completed"))], kept("completed")),
+        case("never fetched", &[], stored_reply("queued")),
+        case("never made", &[("GET", path, answer("in_progress"))], stored_reply("queued")),
+        case(
+            "fetched",
+            &[("GET", path, answer("in_progress")), ("GET", path, answer("completed"))],
+            stored_reply("completed"),
+        ),
         case(
             "fetched twice",
             &[("GET", path, answer("completed")), ("GET", path, answer("completed"))],
-            kept("completed"),
+            stored_reply("completed"),
         ),
         case("streamed", &[("GET", "/v1/responses/resp_1?stream=true", all.clone())], whole.clone()),
         case(
@@ -110,12 +114,12 @@ fn cases() -> Vec<Case> {
             ],
             whole,
         ),
-        case("failed", &[("GET", path, answer("failed"))], kept("failed")),
-        case("cancelled", &[("POST", "/v1/responses/resp_1/cancel", answer("cancelled"))], kept("cancelled")),
+        case("failed", &[("GET", path, answer("failed"))], stored_reply("failed")),
+        case("cancelled", &[("POST", "/v1/responses/resp_1/cancel", answer("cancelled"))], stored_reply("cancelled")),
         case(
             "deleted",
             &[("DELETE", path, vec![http("200 OK", "application/json", "{\"deleted\":true}")])],
-            kept("queued"),
+            stored_reply("queued"),
         ),
     ]
 }

@@ -48,11 +48,11 @@ pub fn notes<'a>(recording: &'a Recording, what: &'a str) -> Vec<&'a String> {
 /// none: the record says so, and the run has no label.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_of_an_edited_reply_undoes_the_edit() {
-    type Asked = fn(bool) -> Value;
+    type RequestBody = fn(bool) -> Value;
     let chat = |streamed: bool| json!({"model": "m", "store": true, "stream": streamed, "messages": [{"role": "user", "content": QUESTION}]});
     let responses = |streamed: bool| json!({"model": "m", "stream": streamed, "input": QUESTION});
     let fault = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.spoil_answer = { how = \"truncated\" }\n";
-    let surfaces: [(&dyn Surface, &str, Asked); 2] =
+    let surfaces: [(&dyn Surface, &str, RequestBody); 2] =
         [(&OpenaiChat, "/v1/chat/completions", chat), (&OpenaiResponses, "/v1/responses", responses)];
     for ((surface, path, body), plan) in surfaces.into_iter().flat_map(|surface| [(surface, PLAN), (surface, fault)]) {
         for (streamed, fetches) in [(false, true), (true, true), (false, false)] {

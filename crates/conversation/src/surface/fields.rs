@@ -103,15 +103,23 @@ pub(super) fn role(name: Option<&str>) -> Role {
     }
 }
 
-/// The name of a role.
-pub(super) fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::Developer => "developer",
-        Role::User | Role::Other => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
+impl Role {
+    /// Its name in what Aegis shows and writes: `system`, `developer`, `user`, `assistant`, `tool`, `other`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other => "other",
+        }
     }
+}
+
+/// The name of a role in a request: APIs know no other one.
+pub(super) fn role_name(role: Role) -> &'static str {
+    if role == Role::Other { Role::User.name() } else { role.name() }
 }
 
 /// Replaces a member's value, or adds the member.

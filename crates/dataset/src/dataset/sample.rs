@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Truth;
 use crate::{
-    surface::{self, Part, Role},
+    surface::{self, Part},
     trajectory::{AgentName, Call, Source, StepIndex, TokenDoubt, Verdict},
     verify::Check,
 };
@@ -346,14 +346,6 @@ impl SampleMessage {
 
 impl From<&surface::Message> for SampleMessage {
     fn from(message: &surface::Message) -> Self {
-        let role = match message.role {
-            Role::System => "system",
-            Role::Developer => "developer",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-            Role::Other => "other",
-        };
         let calls = message.tool_calls.iter().map(|call| Called {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -361,7 +353,7 @@ impl From<&surface::Message> for SampleMessage {
         });
         let opaque = message.parts.iter().filter(|part| matches!(part, Part::Opaque(_))).count();
         Self {
-            role: role.to_owned(),
+            role: message.role.name().to_owned(),
             name: message.name.clone(),
             text: message.text(),
             calls: calls.collect(),

@@ -60,7 +60,7 @@ pub struct RosterRule {
     /// Whether the request has no system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bare: Option<bool>,
-    /// Number of instances per run; 1 if not given. They are told apart by their histories.
+    /// Number of instances per run; 1 if not given. Their histories distinguish them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
     /// Order of instances that their histories do not tell apart: `turn`, one after the other, or `arrival`, in rounds,

@@ -42,7 +42,7 @@ pub(super) struct PlanFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct InjectionEntry {
     /// Target agent: a name, a list, or a glob with `*` and `?`. Helpers (`planner/selector`) by exact name only;
-    /// agents named by the upstream as `/root/solver` or `/root/*`.
+    /// agents that the upstream names by their path there, or a glob of it.
     #[schemars(required, with = "OneOrMany<String>")]
     pub(super) agent: Option<Spanned<OneOrMany<String>>>,
     /// Instance of the agent, 0-based. Default: all.
@@ -60,7 +60,7 @@ pub(super) struct InjectionEntry {
     /// Which alternative answer is edited, 0-based. Default: all.
     #[schemars(with = "Option<u32>")]
     pub(super) choice: Option<Spanned<u32>>,
-    /// If a later request refers to a reply that the upstream stores: state there what the agent was told instead.
+    /// Puts what the agent got into later requests that refer to the unedited reply at the upstream.
     #[schemars(with = "Option<bool>")]
     pub(super) retell: Option<Spanned<bool>>,
     /// The edit, by name.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    surface::{self, Conversation, Message, Part, Reply, Role, Surface, door},
+    surface::{self, Conversation, Message, Part, Reply, Surface, door},
     trajectory::Step,
 };
 
@@ -91,14 +91,7 @@ fn spoken(reply: &Reply) -> Vec<TextBlock> {
 
 /// A message as its speaker and its text.
 fn block(message: &Message) -> TextBlock {
-    let role = match message.role {
-        Role::System => "system",
-        Role::Developer => "developer",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-        Role::Other => "other",
-    };
+    let role = message.role.name();
     let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let answers = message.answers_call.as_ref().map(|id| format!(" answers {id}")).unwrap_or_default();
     let parts = message.parts.iter().map(|part| match part {

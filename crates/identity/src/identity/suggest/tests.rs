@@ -251,7 +251,7 @@ fn what_a_rule_covers_and_what_differs_is_said() {
     let house = "You are part of a team that works with care and speed for all of its clients. ";
     let (ann, bo) = (format!("{house}You write letters."), format!("{house}You judge letters."));
     let (roster, _) = proposed(&[&[(&ann, "tea", a), (&bo, a, b)]]);
-    assert!(roster.contains("is told: …") && roster.contains("You judge letters."), "{roster}");
+    assert!(roster.contains("prompt: …") && roster.contains("You judge letters."), "{roster}");
     // One look for two models.
     let mut heard = observed(&[&[("You act.", "tea", a), ("You act.", "ships", b)]]);
     heard[0].steps[1].outline.model = "other".into();

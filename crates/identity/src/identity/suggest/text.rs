@@ -17,7 +17,7 @@ const BEGINNING_MAX: usize = 40;
 pub(super) fn write(all: &[Suggestion<'_>], names: &BTreeMap<AgentName, Proposal>) -> String {
     let mut text = String::from(
         "# Proposed from what was recorded. Check the names, edit, and keep it as aegis.toml (or part of it).\n\
-         # Equal names are one agent: give several rules the same name where they are.\n",
+         # Rules with the same name describe one agent.\n",
     );
     for (number, suggestion) in all.iter().enumerate() {
         for member in &suggestion.members {
@@ -65,7 +65,7 @@ fn describe(text: &mut String, portrait: &Portrait<'_>, names: &BTreeMap<AgentNa
     }
     if let Some(first) = portrait.steps.first() {
         let says = instruction_text(first, portrait.looks.prompted);
-        let _ = writeln!(text, "#   is told: {}", telling(&says, others));
+        let _ = writeln!(text, "#   prompt: {}", telling(&says, others));
         if !first.outline.tools.is_empty() {
             let _ = writeln!(text, "#   tools: {}", plain(&first.outline.tools.join(", "), EXCERPT_MAX));
         }
