@@ -121,6 +121,10 @@ class Suite:
     def linted(self, out):
         linted = self.aegis.call("lint", out)
         said = linted.stdout[-1500:] + linted.stderr[-500:]
+        if verified_decoys(out):
+            # A set is refused by what its own decoys say, and a few of them can say it of a sound proof.
+            only = linted.code == 1 and "decoys-verified" in said and "1 findings of 1 rules" in said
+            return self.check("lint refuses the set for its verified decoys, and finds nothing else", only, said)
         if rows(out):
             return self.check("lint finds nothing", linted.code == 0, said)
         # A set without a sample is no clean set: `aegis lint` says so, and exits with 1.
@@ -133,6 +137,11 @@ class Suite:
 def rows(out, file="dataset.jsonl"):
     path = out / file
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def verified_decoys(out):
+    """The decoys that the proof took for errors."""
+    return [row for row in rows(out, "decoys.jsonl") if (row["label"] or {}).get("status") == "verified"]
 
 
 def failures(out):
@@ -217,6 +226,10 @@ def modes(report, outs):
     report.equal(f"{NAME}: on both sides", {error["side"] for error in errors}, {"request", "response"})
     benign = sum(len(rows(out, "benign.jsonl")) for out in outs)
     report.check(f"{NAME}: some errors do no harm", benign > 0, benign)
+    planted = sum(len(rows(out, "decoys.jsonl")) for out in outs)
+    taken = sum(len(verified_decoys(out)) for out in outs)
+    few = at_least(taken, planted, 0.01) > 0.05
+    report.check(f"{NAME}: no more decoys are verified than one in a hundred explains", few, (taken, planted))
 
 
 def again(suite, first):
