@@ -27,7 +27,7 @@ struct ReplyLengths {
 /// The edited body with its counts as a reply of its length has them. What cannot be read is left as it is.
 pub fn recounted(body: Bytes, streamed: bool, before: &Reply, after: &Reply) -> Bytes {
     let lengths = ReplyLengths { before: length(before), after: length(after) };
-    let Some(source) = simdutf8::basic::from_utf8(&body).ok().filter(|_| lengths.before != lengths.after) else {
+    let Some(source) = std::str::from_utf8(&body).ok().filter(|_| lengths.before != lengths.after) else {
         return body;
     };
     let mut splices = Splices::default();

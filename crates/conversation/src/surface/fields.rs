@@ -17,7 +17,7 @@ pub(super) fn unreadable(expected: &'static str, detail: impl Into<String>) -> S
 
 /// A body as text.
 pub(super) fn source<'a>(body: &'a [u8], expected: &'static str) -> Result<&'a str, SurfaceError> {
-    simdutf8::compat::from_utf8(body)
+    std::str::from_utf8(body)
         .map_err(|error| unreadable(expected, format!("not UTF-8 at byte {}", error.valid_up_to())))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn add_request(body: &[u8], add: &[(&str, &str)], own: &[&str]) -> Op
 pub(super) fn dropped(json: &[u8], place: impl Fn(&Node<'_>, &str, &mut Splices)) -> Option<Bytes> {
     // Most events of a stream have none, and are not parsed for that.
     memchr::memmem::find(json, b"logprobs")?;
-    let source = simdutf8::compat::from_utf8(json).ok()?;
+    let source = std::str::from_utf8(json).ok()?;
     let root = Node::parse(json).ok()?;
     let mut splices = Splices::default();
     place(&root, source, &mut splices);

@@ -53,7 +53,7 @@ pub fn array<'a>(text: &'a [u8], mut visit: impl FnMut(&'a [u8]) -> Option<&'a [
 
 /// The decoded string, if the raw value is one and UTF-8.
 pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
-    if raw.first() == Some(&b'"') { decode_string(simdutf8::basic::from_utf8(raw).ok()?) } else { None }
+    if raw.first() == Some(&b'"') { decode_string(std::str::from_utf8(raw).ok()?) } else { None }
 }
 
 /// The key that a text begins with, and what follows it. Nearly all are short plain ASCII, and are taken as they stand.

@@ -43,8 +43,7 @@ impl<'a> Node<'a> {
     /// # Errors
     /// What is wrong with the JSON, and where.
     pub fn parse(source: &'a [u8]) -> Result<Self, String> {
-        let text = simdutf8::compat::from_utf8(source)
-            .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
+        let text = std::str::from_utf8(source).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
         Self::parse_at(text, 0..text.len())
     }
 

@@ -6,10 +6,12 @@
 //! what ([`ReferenceCalls`]). Where neither is there, equal bytes behind a failure are a retry, unless the program was
 //! seen to ask the same words more than once.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use foldhash::HashMap;
 
 use super::{
     instances::{AgentNumber, QUESTIONS_MAX},

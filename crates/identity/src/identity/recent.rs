@@ -1,11 +1,9 @@
 //! A map of bounded size that forgets what it learnt first.
 
 use std::{
-    collections::{VecDeque, hash_map::Entry},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     hash::Hash,
 };
-
-use foldhash::HashMap;
 
 /// At most `room` entries; one more drops the oldest.
 #[derive(Debug, Clone)]

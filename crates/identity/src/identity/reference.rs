@@ -1,7 +1,8 @@
 //! A request as the ledger sees it, and how often a run without faults asked what.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
-use foldhash::HashMap;
 
 use super::near::{NearMarks, near_marks};
 use crate::{equality::Rules, surface::Surface};

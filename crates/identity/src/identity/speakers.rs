@@ -3,9 +3,11 @@
 //! Fed with each request and each answer; what it decides follows from the rules, the request and the run's earlier
 //! exchanges. Bounded: what it forgets makes it less sure, never wrong.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use foldhash::HashMap;
 use twox_hash::XxHash3_64;
 
 use super::{
@@ -327,12 +329,8 @@ impl Speakers {
         let owner = asked.find_map(|who| self.names.get(who.agent as usize));
         let helper = |base: &AgentName| AgentName::parse(&format!("{base}/embedding")).unwrap_or_else(|_| base.clone());
         if let Some(owner) = owner {
-            return attribution(
-                helper(owner),
-                Source::Continuation,
-                "embeds what its tool call asks for".to_owned(),
-                0.8,
-            );
+            let evidence = "embeds what its tool call asks for".to_owned();
+            return attribution(helper(owner), Source::Continuation, evidence, 0.8);
         }
         let nobody = AgentName::unnamed(fold(XxHash3_64::oneshot(outline.model.as_bytes())));
         attribution(helper(&nobody), Source::Fallback, "embeds what nobody asked for".to_owned(), 0.0)

@@ -1,11 +1,9 @@
 //! The ways of the runs that requests without a name are placed in: bounded, and the one used longest ago is forgotten.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
-
-use foldhash::HashMap;
 
 use super::{RunSource, fingerprint::Mark, placed::Begun, recent::Recent};
 use crate::trajectory::RunId;

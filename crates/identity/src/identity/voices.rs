@@ -1,7 +1,7 @@
 //! What stands under one name in a run: one name is one speaker only as long as one prompt stands under it, or the next
 //! one goes on from what was said under it. Two prompts that live side by side are two agents, whatever they are called.
 
-use foldhash::HashMap;
+use std::collections::HashMap;
 
 use super::{
     fingerprint::{Looks, Mark},

@@ -1,6 +1,6 @@
 //! What stands in the log, by its hash: remembered as long as it is used.
 
-use foldhash::HashMap;
+use std::collections::HashMap;
 
 use super::content_hash::ContentHash;
 

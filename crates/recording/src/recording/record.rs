@@ -268,7 +268,7 @@ pub(super) enum Segment<'a> {
 impl<'a> Segment<'a> {
     /// These bytes themselves.
     pub(super) fn literal(bytes: &'a [u8]) -> Self {
-        match simdutf8::basic::from_utf8(bytes) {
+        match std::str::from_utf8(bytes) {
             Ok(text) => Self::Literal(Cow::Borrowed(text)),
             Err(_) => Self::Opaque { b64: base64::engine::general_purpose::STANDARD.encode(bytes).into() },
         }

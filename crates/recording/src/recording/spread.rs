@@ -36,7 +36,7 @@ pub(super) fn in_reply(reply: &[u8], redactor: &Redactor) -> Vec<Range<usize>> {
     let is_several = text.starts_with(b"[")
         || memchr::memmem::find(text, b"}\n{").is_some()
         || memchr::memmem::find(text, b"}\r\n{").is_some();
-    if !is_several && memchr::memmem::find(text, b"logprob").is_none() {
+    if !is_several && !has_logprobs(text) {
         return Vec::new();
     }
     let mut texts = SpreadTexts::new(reply);
@@ -47,6 +47,15 @@ pub(super) fn in_reply(reply: &[u8], redactor: &Redactor) -> Vec<Range<usize>> {
         at = reply.len() - after.trim_ascii_start().len();
     }
     texts.secrets(redactor)
+}
+
+/// Whether it may hold log-probabilities. Most replies of one API have the member, and nothing in it.
+fn has_logprobs(text: &[u8]) -> bool {
+    const NONE: [&[u8]; 2] = [b"logprobs\":null", b"logprobs\": null"];
+    memchr::memmem::find_iter(text, b"logprob").any(|at| {
+        let found = text.get(at..).unwrap_or_default();
+        !NONE.iter().any(|none| found.starts_with(none))
+    })
 }
 
 /// The texts of a stream, and the strings of its last event.

@@ -65,7 +65,7 @@ pub(super) fn end_of_string(bytes: &[u8], from: usize) -> usize {
 
 /// How the content of a string is escaped, and its minimal escape; `None` when neither style reproduces it.
 pub(super) fn style_of(raw: &[u8]) -> Option<(Style, Cow<'_, [u8]>)> {
-    if has_control(raw) || simdutf8::basic::from_utf8(raw).is_err() {
+    if has_control(raw) || std::str::from_utf8(raw).is_err() {
         return None;
     }
     if is_minimal(raw) {

@@ -1,6 +1,6 @@
 //! The rule on what an agent is told of the run so far.
 
-use foldhash::HashSet;
+use std::collections::HashSet;
 
 use super::{Past, Sighting, WatchedStep, past::first};
 

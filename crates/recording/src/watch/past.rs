@@ -1,8 +1,7 @@
 //! What is kept of a run so far: hashes and counts, never whole texts, and never more than a bound.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use foldhash::{HashMap, HashSet};
 use twox_hash::XxHash3_64;
 
 use super::{

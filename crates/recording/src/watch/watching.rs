@@ -1,8 +1,6 @@
 //! A run that is watched.
 
-use std::sync::Arc;
-
-use foldhash::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{Look, Past, Sighting, WatchRule, WatchSettings, WatchedStep, WireExchange, ending, wire};
 use crate::trajectory::{AgentName, FailureMode, WatchSign};

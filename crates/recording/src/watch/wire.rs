@@ -1,6 +1,7 @@
 //! A step as rules see it, from what passed on the wire.
 
-use foldhash::HashMap;
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::past::{Past, bare, first, hash};

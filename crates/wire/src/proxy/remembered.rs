@@ -1,8 +1,9 @@
 //! The requests of a run as far as they are remembered in order to know their retries.
 
-use std::{collections::VecDeque, sync::Arc};
-
-use foldhash::HashMap;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use crate::{
     identity::LedgerNumber,

@@ -1,6 +1,9 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
+mod resumed;
+
 use std::{
+    collections::{HashMap, HashSet},
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
@@ -9,8 +12,7 @@ use std::{
     time::Duration,
 };
 
-use foldhash::{HashMap, HashSet};
-
+use self::resumed::resumed;
 use super::{
     asking::Asking,
     lock::locked,
@@ -26,9 +28,9 @@ use crate::{
     identity::{AttributedCall, CallRelation, EndedCall, Identity, LedgerNumber, LedgerRequest, Speakers},
     monitor::Monitor,
     plan::{Decision, Plan},
-    recording::{self, Manifest, Recorder, RecordingError},
-    surface::{self, Conversation, Outline, Reply, Served, door},
-    trajectory::{AgentName, Attribution, Call, InjectedError, RecordedRelation, RunId, StepIndex, WatchSign},
+    recording::{Manifest, Recorder, RecordingError},
+    surface::{Conversation, Outline, Reply, Served},
+    trajectory::{AgentName, Attribution, Call, RecordedRelation, RunId, StepIndex, WatchSign},
 };
 
 /// Answers that a run remembers at least for manipulators that need an earlier one; at most a quarter more.
@@ -66,6 +68,8 @@ pub struct Run {
 struct RunState {
     next_step: StepIndex,
     agents: HashMap<(AgentName, u32), AgentState>,
+    /// Whether anything was delivered: no look at all agents for each request.
+    has_planted: bool,
     requests: Remembered,
     /// Agents and what they answered, oldest first; shared with the edits under way.
     answers: Arc<Vec<(String, String)>>,
@@ -271,13 +275,14 @@ impl Run {
     /// Counts a delivered injection.
     pub fn count_delivered(&self, attribution: &Attribution, injection: u32) {
         let mut state = locked(&self.state);
+        state.has_planted = true;
         let agent = state.agents.entry((attribution.agent.clone(), attribution.instance)).or_default();
         *agent.delivered.entry(injection).or_default() += 1;
     }
 
     /// Whether any injection was delivered so far.
     pub fn has_planted(&self) -> bool {
-        locked(&self.state).agents.values().any(|agent| !agent.delivered.is_empty())
+        locked(&self.state).has_planted
     }
 
     /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
@@ -365,36 +370,4 @@ impl Run {
     pub(super) fn in_flight(&self) -> usize {
         locked(&self.state).agents.values().map(|agent| agent.in_flight as usize).sum()
     }
-}
-
-/// What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
-fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError> {
-    let (mut state, mut told, mut speakers) = (RunState::default(), RetoldRun::default(), Speakers::default());
-    for step in recording::read_recorded(dir)?.trajectory.steps {
-        let Attribution { agent, instance, .. } = &step.attribution;
-        let known = state.agents.entry((agent.clone(), *instance)).or_default();
-        known.next_call = known.next_call.max(step.call + 1);
-        // What only told again what another injection had changed was no delivery of it.
-        let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
-        for error in step.injected.iter().filter(counts) {
-            let known = state.agents.entry((error.agent.clone(), error.instance)).or_default();
-            *known.delivered.entry(error.injection).or_default() += 1;
-        }
-        state.next_step = state.next_step.max(step.step + 1);
-        let path = step.path.split('?').next().unwrap_or_default();
-        let Some(surface) = surface::for_path(&step.method, path) else { continue };
-        let reply = step.last_attempt().and_then(|attempt| {
-            let body = attempt.delivered();
-            door::reply(surface, body, attempt.streamed).ok()
-        });
-        if let Some(reply) = &reply {
-            state.served.learn(reply);
-            state.spoken.recall(&step, reply);
-            told.recall(surface, &step, reply);
-        }
-        if let Ok(outline) = door::outline(surface, &step.request) {
-            speakers.recall(&outline, &step.attribution, reply.as_ref());
-        }
-    }
-    Ok((state, told, speakers))
 }

@@ -3,16 +3,15 @@
 mod place;
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     path::PathBuf,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use dashmap::{DashMap, mapref::entry::Entry};
 use tokio::{
     sync::{Semaphore, oneshot},
     task::spawn_blocking,
@@ -61,9 +60,9 @@ pub struct Runs {
     monitor: OnceLock<Arc<Monitor>>,
     logprobs: Option<LogprobRequests>,
     watch: Option<Arc<LiveWatch>>,
-    /// Each run is looked up, opened and retired under the lock of its own shard: no lock is over all of them, and none is
-    /// held while anything waits for the disk.
-    places: DashMap<RunId, RunPlace>,
+    /// Read for each request, written where a run begins or ends. Neither lasts longer than a lookup or a look at each run: it is
+    /// never held while anything waits for the disk.
+    places: RwLock<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
     /// Places among the displaced runs that are sealed at once.
     sealers: Semaphore,
@@ -93,7 +92,7 @@ impl Runs {
             monitor: OnceLock::new(),
             logprobs: None,
             watch: None,
-            places: DashMap::new(),
+            places: RwLock::default(),
             displaced: Mutex::default(),
             sealers: Semaphore::new(SEALED_AT_ONCE),
             ended: Mutex::default(),
@@ -120,7 +119,7 @@ impl Runs {
 
     /// How many runs are under way.
     pub fn open_runs(&self) -> usize {
-        self.places.iter().filter(|place| place.run().is_some()).count()
+        self.read_places().values().filter(|place| place.run().is_some()).count()
     }
 
     /// With the upstream asked for the log-probabilities of its tokens, which the records keep and no client sees.
@@ -190,17 +189,12 @@ impl Runs {
     /// The place of a run, empty where it is not open yet.
     fn cell(&self, id: &RunId) -> Result<Arc<RunCell>, ProxyError> {
         // Most requests are of a run that is open: those only read, beside each other.
-        if let Some(place) = self.places.get(id) {
+        if let Some(place) = self.read_places().get(id) {
             return place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()));
         }
-        match self.places.entry(id.clone()) {
-            Entry::Occupied(place) => place.get().cell().ok_or_else(|| ProxyError::Sealed(id.clone())),
-            Entry::Vacant(place) => {
-                let cell = Arc::<RunCell>::default();
-                place.insert(RunPlace::Open(Arc::clone(&cell)));
-                Ok(cell)
-            }
-        }
+        let mut places = self.write_places();
+        let place = places.entry(id.clone()).or_insert_with(|| RunPlace::Open(Arc::default()));
+        place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()))
     }
 
     async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
@@ -228,13 +222,17 @@ impl Runs {
     }
 
     fn is_place_of(&self, id: &RunId, cell: &Arc<RunCell>) -> bool {
-        self.places.get(id).is_some_and(|place| place.is(cell))
+        self.read_places().get(id).is_some_and(|place| place.is(cell))
     }
 
     /// Forgets a place whose opening has failed, unless somebody waits to try again.
     fn give_back(&self, id: &RunId, cell: &Arc<RunCell>) {
-        // Two hold it: the map, and who calls this. A third could only get hold of it through the map, whose shard is locked.
-        self.places.remove_if(id, |_, place| place.is(cell) && cell.get().is_none() && Arc::strong_count(cell) == 2);
+        let mut places = self.write_places();
+        // Two hold it: the map, and who calls this. A third could only get hold of it through the map, which is locked.
+        let is_unused = |place: &RunPlace| place.is(cell) && cell.get().is_none() && Arc::strong_count(cell) == 2;
+        if places.get(id).is_some_and(is_unused) {
+            places.remove(id);
+        }
     }
 
     /// An opaque id for a run that nobody named.
@@ -247,7 +245,7 @@ impl Runs {
 
     /// The run of that id, if it is under way.
     pub fn find(&self, id: &RunId) -> Option<Arc<Run>> {
-        self.places.get(id)?.run().cloned()
+        self.read_places().get(id)?.run().cloned()
     }
 
     /// The first run under way of which this holds.
@@ -256,13 +254,14 @@ impl Runs {
     }
 
     pub(super) fn under_way(&self) -> Vec<Arc<Run>> {
-        self.places.iter().filter_map(|place| place.run().cloned()).collect()
+        self.read_places().values().filter_map(|place| place.run().cloned()).collect()
     }
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         self.background.give_up(|awaited| awaited.run.id == *id);
-        match self.places.insert(id.clone(), RunPlace::Retired)? {
+        let place = self.write_places().insert(id.clone(), RunPlace::Retired);
+        match place? {
             RunPlace::Open(cell) => cell.get().cloned(),
             RunPlace::Retired => None,
         }
@@ -329,9 +328,10 @@ impl Runs {
     }
 
     /// Takes a run out if it is still in its place and this holds of it. No request can come in between: who asks for the
-    /// run waits for the lock of its shard, and finds it retired.
+    /// run waits for the lock, and finds it retired.
     fn retire_where(&self, run: &Arc<Run>, holds: impl FnOnce(&Run) -> bool) -> bool {
-        let Some(mut place) = self.places.get_mut(&run.id) else { return false };
+        let mut places = self.write_places();
+        let Some(place) = places.get_mut(&run.id) else { return false };
         let retires = place.run().is_some_and(|own| Arc::ptr_eq(own, run)) && holds(run);
         if retires {
             *place = RunPlace::Retired;
@@ -358,13 +358,21 @@ impl Runs {
         }
         locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
-        self.places.remove(&run.id);
+        self.write_places().remove(&run.id);
         Ok(seal)
     }
 
     /// The runs that were [sealed](Runs::seal) since this was last asked.
     pub fn take_ended(&self) -> Vec<EndedRun> {
         std::mem::take(&mut *locked(&self.ended))
+    }
+
+    fn read_places(&self) -> RwLockReadGuard<'_, HashMap<RunId, RunPlace>> {
+        self.places.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_places(&self) -> RwLockWriteGuard<'_, HashMap<RunId, RunPlace>> {
+        self.places.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn retire_if(&self, retires: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {

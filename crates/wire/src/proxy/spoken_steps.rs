@@ -1,8 +1,6 @@
 //! The steps of a run in whose replies an agent speaks that the upstream names.
 
-use std::collections::BTreeSet;
-
-use foldhash::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     surface::Reply,

@@ -42,7 +42,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
         }
         Some(after)
     });
-    if after.is_none_or(|after| !after.trim_ascii().is_empty()) || simdutf8::basic::from_utf8(body).is_err() {
+    if after.is_none_or(|after| !after.trim_ascii().is_empty()) || std::str::from_utf8(body).is_err() {
         // What is wrong, and where, is a parser's to say.
         let detail = Node::parse(body).err().unwrap_or_else(|| "no object".to_owned());
         return Err(unreadable(EXPECTED, detail));

@@ -23,10 +23,20 @@ static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(Beginnings::new);
 
 /// The beginnings of all shapes by the mark of their first bytes.
 struct Beginnings {
-    /// Whether any has it. A byte each: a bit would have to be cut out.
-    marked: [bool; 1 << BITS],
+    /// The place of the first shape that has the mark, counted from 1; 0 where none has.
+    first: [u8; 1 << BITS],
     /// Sorted by mark; of one mark, the shortest first.
-    shapes: Vec<(usize, &'static KeyShape)>,
+    beginnings: Vec<Beginning>,
+}
+
+/// How one shape begins.
+struct Beginning {
+    mark: usize,
+    /// Its first bytes in small letters, eight at most, and which bits of eight they are: most places that have its mark
+    /// hold another word, and are told apart by this alone.
+    head: u64,
+    bits: u64,
+    shape: &'static KeyShape,
 }
 
 /// The places from there on where a shape begins, whatever the case of its letters, in the order of the text.
@@ -45,39 +55,56 @@ pub(super) fn find(text: &[u8], from: usize) -> impl Iterator<Item = (&'static K
         Some(from + next - PLACES + first)
     });
     places.flat_map(move |start| {
-        let mark = mark(folded(text.get(start..).unwrap_or_default()));
-        table.with_mark(mark).filter_map(move |shape| begins(text, start, shape))
+        let eight = folded(text.get(start..).unwrap_or_default());
+        let alike = table.with_mark(mark(eight)).filter(move |known| eight & known.bits == known.head);
+        alike.filter_map(move |known| begins(text, start, known.shape))
     })
 }
 
 impl Beginnings {
     fn new() -> Self {
-        let mut shapes: Vec<_> = SHAPES.iter().map(|shape| (mark(folded(shape.begins.as_bytes())), shape)).collect();
-        shapes.sort_by_key(|(mark, shape)| (*mark, shape.begins.len()));
-        let mut marked = [false; 1 << BITS];
-        for (mark, _) in &shapes {
-            if let Some(has) = marked.get_mut(*mark) {
-                *has = true;
+        let mut beginnings: Vec<_> = SHAPES.iter().map(Beginning::new).collect();
+        beginnings.sort_by_key(|known| (known.mark, known.shape.begins.len()));
+        let mut first = [0; 1 << BITS];
+        for (place, known) in (1..=u8::MAX).zip(&beginnings).rev() {
+            if let Some(first) = first.get_mut(known.mark) {
+                *first = place;
             }
         }
-        Self { marked, shapes }
+        Self { first, beginnings }
     }
 
     /// A bit for each of the first places of eight bytes where a head has a mark.
     #[inline]
     fn places(&self, eight: u64) -> u32 {
-        (0..PLACES).fold(0, |found, at| found | u32::from(self.has(mark(eight >> (8 * at)))) << at)
+        let first: [u8; PLACES] = std::array::from_fn(|at| self.first(mark(eight >> (8 * at))));
+        // Nearly always none has: which of them does is worked out only then.
+        if first.iter().fold(0, |any, first| any | first) == 0 {
+            return 0;
+        }
+        (0..).zip(first).fold(0, |found, (at, first)| found | u32::from(first > 0) << at)
     }
 
     #[inline]
-    fn has(&self, mark: usize) -> bool {
-        self.marked.get(mark).is_some_and(|has| *has)
+    fn first(&self, mark: usize) -> u8 {
+        self.first.get(mark).copied().unwrap_or_default()
     }
 
-    fn with_mark(&self, mark: usize) -> impl Iterator<Item = &'static KeyShape> {
-        let first = self.shapes.partition_point(|(other, _)| *other < mark);
-        let rest = self.shapes.get(first..).unwrap_or_default();
-        rest.iter().take_while(move |(other, _)| *other == mark).map(|(_, shape)| *shape)
+    fn with_mark(&self, mark: usize) -> impl Iterator<Item = &Beginning> {
+        let rest = usize::from(self.first(mark))
+            .checked_sub(1)
+            .and_then(|first| self.beginnings.get(first..))
+            .unwrap_or_default();
+        rest.iter().take_while(move |known| known.mark == mark)
+    }
+}
+
+impl Beginning {
+    fn new(shape: &'static KeyShape) -> Self {
+        let text = shape.begins.as_bytes();
+        let bits = u64::MAX >> (8 * (8 - text.len().min(8)));
+        let head = folded(text);
+        Self { mark: mark(head), head: head & bits, bits, shape }
     }
 }
 
@@ -113,10 +140,12 @@ mod tests {
     #[test]
     fn every_shape_can_be_looked_up_and_few_words_are() {
         assert!(SHAPES.iter().all(|shape| shape.begins.len() >= HEAD));
+        assert!(SHAPES.len() <= usize::from(u8::MAX), "a place is a byte");
         let letters = || b'a'..=b'z';
         let heads = letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| [a, b, c])));
-        let (all, marked) = heads
-            .fold((0, 0), |(all, marked), head| (all + 1, marked + usize::from(BEGINNINGS.has(mark(folded(&head))))));
+        let (all, marked) = heads.fold((0, 0), |(all, marked), head| {
+            (all + 1, marked + usize::from(BEGINNINGS.first(mark(folded(&head))) > 0))
+        });
         assert!(marked * 100 < all, "{marked} of {all}");
     }
 

@@ -123,7 +123,7 @@ async fn an_opening_that_failed_is_tried_again_by_the_next_call() {
     std::fs::write(logs.path().join("logs"), "no directory").expect("written");
     for _ in 0..2 {
         assert!(matches!(runs.get(&id("r")).await, Err(ProxyError::Recording(_))));
-        assert!(runs.places.is_empty(), "nothing is kept of it");
+        assert!(runs.read_places().is_empty(), "nothing is kept of it");
     }
     std::fs::remove_file(logs.path().join("logs")).expect("removed");
     runs.get(&id("r")).await.expect("it opens");
@@ -137,7 +137,7 @@ async fn a_run_that_was_taken_out_is_sealed_for_whoever_asks() {
     assert!(matches!(runs.get(&run.id).await, Err(ProxyError::Sealed(_))), "before");
     runs.seal(&run).expect("sealed");
     assert!(matches!(runs.get(&run.id).await, Err(ProxyError::Sealed(_))), "and after it is sealed");
-    assert!(runs.places.is_empty());
+    assert!(runs.read_places().is_empty());
 }
 
 #[tokio::test]

@@ -1,0 +1,45 @@
+//! What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
+
+use std::path::Path;
+
+use super::RunState;
+use crate::{
+    identity::Speakers,
+    proxy::stored::RetoldRun,
+    recording::{self, RecordingError},
+    surface::{self, door},
+    trajectory::{Attribution, InjectedError},
+};
+
+/// Reads it from the run's directory.
+pub(super) fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError> {
+    let (mut state, mut told, mut speakers) = (RunState::default(), RetoldRun::default(), Speakers::default());
+    for step in recording::read_recorded(dir)?.trajectory.steps {
+        let Attribution { agent, instance, .. } = &step.attribution;
+        let known = state.agents.entry((agent.clone(), *instance)).or_default();
+        known.next_call = known.next_call.max(step.call + 1);
+        // What only told again what another injection had changed was no delivery of it.
+        let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
+        for error in step.injected.iter().filter(counts) {
+            state.has_planted = true;
+            let known = state.agents.entry((error.agent.clone(), error.instance)).or_default();
+            *known.delivered.entry(error.injection).or_default() += 1;
+        }
+        state.next_step = state.next_step.max(step.step + 1);
+        let path = step.path.split('?').next().unwrap_or_default();
+        let Some(surface) = surface::for_path(&step.method, path) else { continue };
+        let reply = step.last_attempt().and_then(|attempt| {
+            let body = attempt.delivered();
+            door::reply(surface, body, attempt.streamed).ok()
+        });
+        if let Some(reply) = &reply {
+            state.served.learn(reply);
+            state.spoken.recall(&step, reply);
+            told.recall(surface, &step, reply);
+        }
+        if let Ok(outline) = door::outline(surface, &step.request) {
+            speakers.recall(&outline, &step.attribution, reply.as_ref());
+        }
+    }
+    Ok((state, told, speakers))
+}
