@@ -88,7 +88,8 @@ impl Results {
 
     /// What an exchange costs.
     fn costs(&self) -> Vec<Figure> {
-        let share = |scenario, way, base| self.ratio(scenario, way, base, |sample| Some(sample.cpu_per_request));
+        // What a log costs after its last exchange is part of what that exchange costs.
+        let share = |scenario, way, base| self.ratio(scenario, way, base, |sample| Some(sample.cpu_until_sealed));
         let cpu = |scenario| share(scenario, Way::Aegis, Way::Nginx);
         let inferring = |scenario| share(scenario, Way::AegisInferring, Way::Aegis);
         let editing = share("edit32k", Way::AegisEditing, Way::Aegis);

@@ -59,7 +59,7 @@ struct Retrying<'a> {
 pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let replaces = Replaces::OnRequest(arguments.overwrite);
-    let file = arguments.pairs.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
+    let file = arguments.preferences.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let cassette = arguments.matching.open(&arguments.dir)?;
     require(arguments, &cassette)?;
     let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
@@ -127,7 +127,7 @@ fn of_file(file: &Path, arguments: &RetryArgs, cassette: &Cassette) -> Result<Cr
     let usage = |error: String| Failure::new(Exit::Usage, format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| usage(error.to_string()))?;
     let steps = &cassette.recording().trajectory.steps;
-    Critique::from_file(&text, arguments.at, steps, arguments.gold.as_deref()).map_err(|error| usage(error.to_string()))
+    Critique::from_file(&text, arguments.at, steps, arguments.answer.as_deref()).map_err(|error| usage(error.to_string()))
 }
 
 /// A note that the blamed step cannot take is said now: three arms without it would say nothing.
@@ -215,7 +215,7 @@ impl RetryConductor for Retrying<'_> {
             None => "it says nothing".to_owned(),
             Some(row) => match (row.predictions.first(), &row.abstained) {
                 (Some(found), _) => {
-                    match Critique::from_prediction(found, &row.method, steps, arguments.gold.as_deref()) {
+                    match Critique::from_prediction(found, &row.method, steps, arguments.answer.as_deref()) {
                         Ok(critique) => return Ok(Ok(critique)),
                         Err(error) => error.to_string(),
                     }
@@ -266,8 +266,8 @@ impl Retrying<'_> {
                 critique.agent, critique.step, critique.note
             );
             eprintln!("{}", super::escape(&line));
-            if number == 1 && self.arguments.gold.is_none() {
-                eprintln!("         without --gold nobody can tell whether the note gives the right answer away");
+            if number == 1 && self.arguments.answer.is_none() {
+                eprintln!("         without --answer nobody can tell whether the note gives the right answer away");
             }
         }
     }

@@ -50,10 +50,10 @@ pub(super) struct ShowArgs {
     verdict: bool,
     /// Apply these watch rules to the recording (docs/watch.md), or `all`. Default: all but `other-result` and
     /// `new-number`.
-    #[arg(long, value_name = "RULE", value_delimiter = ',', num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["step", "before_after", "verdict"])]
-    watch: Option<Vec<String>>,
+    #[arg(long, alias = "watch", value_name = "RULE", value_delimiter = ',', num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["step", "before_after", "verdict"])]
+    watch_rules: Option<Vec<String>>,
     /// Configuration file with the roster. Default: ./aegis.toml.
-    #[arg(long, value_name = "FILE", requires = "watch")]
+    #[arg(long, value_name = "FILE", requires = "watch_rules")]
     config: Option<PathBuf>,
     /// Write the verdict as a `JUnit` report, one case per call.
     #[arg(long, value_name = "FILE", requires = "verdict")]
@@ -78,7 +78,7 @@ impl FromStr for Steps {
 }
 
 pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
-    if let Some(rules) = &arguments.watch {
+    if let Some(rules) = &arguments.watch_rules {
         return watched(arguments, rules, json, out);
     }
     let recording = recording::read(&arguments.dir)?;

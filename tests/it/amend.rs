@@ -199,7 +199,7 @@ async fn an_imported_trace_takes_the_names_of_a_roster() {
     assert_eq!(names, ["intake", "pricer"]);
     // A roster that lies beside says who speaks, too, where rules look at a record.
     fs::write(dir.join("aegis.toml"), ROSTER).expect("written");
-    let watched = data_of(dir, &["show", "logs/good", "--watch", "all"]).await;
+    let watched = data_of(dir, &["show", "logs/good", "--watch-rules", "all"]).await;
     assert!(!watched.contains("agent-"), "{watched}");
 }
 

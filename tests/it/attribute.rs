@@ -184,7 +184,7 @@ async fn compat_asks_and_reads_as_the_public_script_does() {
                 method,
                 "--compat",
                 "whowhen",
-                "--gold",
+                "--show-answer",
                 "on",
                 "--upstream",
                 &judge.url(),

@@ -35,7 +35,7 @@ async fn a_dry_run_is_refused_in_the_words_of_the_line_itself() {
         (retry(&["--method", "alignment"]), "they give the answer away"),
         (retry(&["--upstream", call]), "the address of one call"),
         (retry(&["--timeout=-1"]), "--timeout"),
-        (retry(&["--pairs", "plan.toml"]), "plan.toml"),
+        (retry(&["--preferences", "plan.toml"]), "plan.toml"),
         (vec!["attribute", "logs/failed", "--method", "a2p"], "asks a model, and none is named"),
         (
             vec!["attribute", "logs/failed", "--method", "a2p", "--upstream", "http://127.0.0.1:1/v1"],

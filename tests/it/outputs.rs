@@ -38,8 +38,8 @@ const WRITERS: &[Writer] = &[
     Writer { line: "annotations logs --export said", option: "annotations --export", replaces: Replaced::Asked },
     Writer { line: "learn demo-run --out FILE", option: "learn --out", replaces: Replaced::Refused },
     Writer {
-        line: "retry logs/r --check true --pairs FILE -- true",
-        option: "retry --pairs",
+        line: "retry logs/r --check true --preferences FILE -- true",
+        option: "retry --preferences",
         replaces: Replaced::Refused,
     },
     Writer {

@@ -151,7 +151,7 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     assert!(code == Some(0) && talk.contains("at most 24 executions"), "{talk}{out}");
     assert!(!dir.path().join("logs/bad/retry").exists());
 
-    let (code, out, talk) = verb(dir.path(), &program(&[&retry[..], &["--pairs", "pairs.jsonl"]].concat())).await;
+    let (code, out, talk) = verb(dir.path(), &program(&[&retry[..], &["--preferences", "pairs.jsonl"]].concat())).await;
     assert_eq!(code, Some(0), "{talk}{out}");
     for words in [
         "round 1  solver at step 1  by rules",
@@ -165,7 +165,7 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(talk.contains("RESULT  ok repaired in round 1  gain +1.00"), "{talk}");
-    assert!(talk.contains("without --gold nobody can tell"), "{talk}");
+    assert!(talk.contains("without --answer nobody can tell"), "{talk}");
     let kept = file(&dir.path().join("logs/bad/retry.json"));
     assert_eq!(
         (&kept["origin"], &kept["repaired_in_round"], &kept["spent"]["runs"]),
@@ -200,8 +200,8 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         (&vague[..], 1, "RESULT  finding not repaired in 1 round  gain +0.00"),
         (&[&vague[..], &["--rounds", "5"]].concat(), 1, "not repaired in 1 round"),
         // The gold answer: a note that is nothing but that is refused; of one that also says what was wrong, the rest is said.
-        (&["--critique", "telling.txt", "--at", "1", "--gold", "84"], 2, "it gives the right answer away"),
-        (&["--gold", "84"], 1, "You wrote: \"96 - 12 = 94\"."),
+        (&["--critique", "telling.txt", "--at", "1", "--answer", "84"], 2, "it gives the right answer away"),
+        (&["--answer", "84"], 1, "You wrote: \"96 - 12 = 94\"."),
         (&[&vague[..], &["--budget", "runs=2"]].concat(), 4, "RESULT  budget not "),
         (&[&vague[..], &["--budget", "calls=1"]].concat(), 4, "RESULT  budget"),
         (&[&vague[..], &["--budget", "tokens=1"]].concat(), 4, "RESULT  budget"),
@@ -264,10 +264,10 @@ async fn what_cannot_be_said_or_judged_is_told() {
     let untold = "not known in round 1: no execution with the note tells anything (2 without a verdict)";
     for (more, code, expected) in [
         // The gold answer in another shape, and in one of two sentences.
-        (["--critique", "shaped.txt", "--gold", "84", "--check", CHECK], 2, "it gives the right answer away"),
-        (["--critique", "half.txt", "--gold", "84", "--check", CHECK], 1, "previous attempt: Think again.\n"),
+        (["--critique", "shaped.txt", "--answer", "84", "--check", CHECK], 2, "it gives the right answer away"),
+        (["--critique", "half.txt", "--answer", "84", "--check", CHECK], 1, "previous attempt: Think again.\n"),
         // The note was given, and the check cannot tell what came of it.
-        (["--critique", "half.txt", "--gold", "5", "--check", "exit 3"], 1, untold),
+        (["--critique", "half.txt", "--answer", "5", "--check", "exit 3"], 1, untold),
     ] {
         let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], &more].concat())).await;
         assert!(got == Some(code) && format!("{out}{talk}").contains(expected), "{more:?}: {got:?} {talk}{out}");

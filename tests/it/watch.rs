@@ -93,9 +93,9 @@ async fn a_run_that_is_watched_says_records_and_shows_it() {
     for run in ["plain", "watched"] {
         let dir = dir.path();
         let run = format!("logs/{run}");
-        let (code, out, _) = verb(dir, &["show", &run, "--watch", "other-result"]).await;
+        let (code, out, _) = verb(dir, &["show", &run, "--watch-rules", "other-result"]).await;
         assert!(code == Some(1) && out.starts_with("solver at step 1: other-result"), "{out}");
-        let (code, out, _) = verb(dir, &["show", &run, "--watch", "--format", "json"]).await;
+        let (code, out, _) = verb(dir, &["show", &run, "--watch-rules", "--format", "json"]).await;
         let data: Value = serde_json::from_str(&out).expect("JSON");
         assert_eq!((code, &data["watched"]), (Some(0), &json!([])), "what is off looks only where it is named");
     }

@@ -49,8 +49,8 @@ pub(in crate::cli) struct AttributeArgs {
     #[command(flatten)]
     pub(super) run: RunFacts,
     /// Whether judges see the right answer, which tends to mislead them.
-    #[arg(long, value_enum, default_value_t = GoldArg::Off, value_name = "on|off")]
-    pub(super) gold: GoldArg,
+    #[arg(long, alias = "gold", value_enum, default_value_t = ShowAnswerArg::Off, value_name = "on|off")]
+    pub(super) show_answer: ShowAnswerArg,
     /// Dialogues per judge method, at temperature 0.7. A prediction's score is its share of them.
     #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(super) votes: u32,
@@ -132,7 +132,7 @@ pub(super) struct RunFacts {
     /// Task of the run. Default: the first message to its first agent.
     #[arg(long, value_name = "TEXT")]
     pub(super) question: Option<String>,
-    /// Right answer, for judges that see it (--gold on).
+    /// Right answer, for judges that see it (--show-answer on).
     #[arg(long, value_name = "TEXT", requires = "question")]
     pub(super) answer: Option<String>,
     /// Other runs of the task, for `alignment` and `spectrum`: runs, directories of runs, data sets. Default: those
@@ -143,7 +143,7 @@ pub(super) struct RunFacts {
 
 /// Whether judges know the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum GoldArg {
+pub(super) enum ShowAnswerArg {
     /// Judges see it.
     On,
     /// Judges do not see it.
@@ -166,7 +166,7 @@ impl AttributeArgs {
             list: false,
             judge,
             run: RunFacts::default(),
-            gold: GoldArg::Off,
+            show_answer: ShowAnswerArg::Off,
             votes: 1,
             compat: None,
             out: None,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arguments::{AttributeArgs, GoldArg, RunFacts};
+use super::arguments::{AttributeArgs, ShowAnswerArg, RunFacts};
 use crate::{
     attribution::methods::LoggedRun,
     capability::{Capabilities, RunVerb},
@@ -43,7 +43,7 @@ pub(super) struct Logs {
 
 /// Reads what is to be attributed.
 pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failure> {
-    let gold = arguments.gold == GoldArg::On;
+    let gold = arguments.show_answer == ShowAnswerArg::On;
     let against = against(&arguments.run)?;
     if formats::is_recording(path) {
         return recorded(path, &arguments.run, gold, against);

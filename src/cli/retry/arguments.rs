@@ -34,13 +34,13 @@ pub(in crate::cli) struct RetryArgs {
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) samples: u32,
     /// Right answer, shown to no one. Notes that contain it are cut or refused.
-    #[arg(long, value_name = "TEXT")]
-    pub(super) gold: Option<String>,
+    #[arg(long, alias = "gold", value_name = "TEXT")]
+    pub(super) answer: Option<String>,
     /// Write preference pairs: replies at the step in the failed run and in passing runs.
-    #[arg(long, value_name = "OUT.jsonl")]
-    pub(super) pairs: Option<PathBuf>,
+    #[arg(long, alias = "pairs", value_name = "OUT.jsonl")]
+    pub(super) preferences: Option<PathBuf>,
     /// Replace an existing OUT.jsonl.
-    #[arg(long, requires = "pairs")]
+    #[arg(long, requires = "preferences")]
     pub(super) overwrite: bool,
     /// Seed for the other steps that get the note.
     #[arg(long, default_value_t = 7, value_name = "N")]

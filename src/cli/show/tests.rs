@@ -48,7 +48,7 @@ fn show_args(logs: &std::path::Path) -> ShowArgs {
         before_after: false,
         verdict: false,
         junit: None,
-        watch: None,
+        watch_rules: None,
         config: None,
     }
 }

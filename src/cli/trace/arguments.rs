@@ -83,8 +83,8 @@ pub(super) struct AnalyzerArgs {
     #[arg(long, value_name = "VAR", requires = "analyzer")]
     pub(super) analyzer_key_env: Option<String>,
     /// Right answer, shown to the analyzer. Corrections that reveal it are refused.
-    #[arg(long, value_name = "TEXT", requires = "analyzer")]
-    pub(super) gold: Option<String>,
+    #[arg(long, alias = "gold", value_name = "TEXT", requires = "analyzer")]
+    pub(super) answer: Option<String>,
     /// Hide the checker's evidence from the analyzer.
     #[arg(long, requires = "analyzer")]
     pub(super) no_feedback: bool,

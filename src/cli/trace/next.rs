@@ -48,10 +48,11 @@ fn untouched(finding: &TraceFinding, steps: &[u32]) -> String {
 /// The same trace with something more, without the budget that ended it: what was said of it is said again.
 fn trace(arguments: &TraceArgs, more: &[&str]) -> String {
     /// What is about an analyzer, and whether a value follows it.
-    const ANALYZER: [(&str, bool); 5] = [
+    const ANALYZER: [(&str, bool); 6] = [
         ("--analyzer", true),
         ("--analyzer-model", true),
         ("--analyzer-key-env", true),
+        ("--answer", true),
         ("--gold", true),
         ("--no-feedback", false),
     ];

@@ -1,4 +1,4 @@
-"""Two proxies behind haproxy and behind nginx, with the configurations of docs/scale.md: 200 runs, one proxy killed; and what
+"""Two proxies behind haproxy and behind nginx, with the configurations of examples/balancers: 200 runs, one proxy killed; and what
 both count for Prometheus, added up."""
 
 import http.client
@@ -25,7 +25,8 @@ RUNS, CALLS, CLIENTS = 200, 3, 8
 LOOK = RUNS * CALLS // 2
 KILL = LOOK + 30
 TOKEN = "open-sesame"
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
+SHIPPED = Path(__file__).resolve().parents[3] / "examples" / "balancers"
+FILES = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}
 
 
 def test(aegis, cache, folder, name, report):
@@ -63,8 +64,8 @@ def instance(aegis, logs):
 
 
 def start(name, cache, place, port, addresses):
-    """The balancer, by the configuration that the documentation shows."""
-    text = re.search(rf"```{name}\n(.*?)```", DOCS.read_text(), re.DOTALL).group(1)
+    """The balancer, by the configuration that is shipped."""
+    text = (SHIPPED / FILES[name]).read_text()
     for side, address in zip(("10.0.0.1", "10.0.0.2"), addresses):
         text = text.replace(f"{side}:8484", address)
     text = text.replace("0.0.0.0:80", f"127.0.0.1:{port}")

@@ -61,7 +61,7 @@ def retried(case, command, error):
     note.write_text("A number was copied wrongly. Copy each number as it was given.\n")
     check = f"grep -qx {shlex.quote('FINAL: ' + case.answer)}"
     arguments = ["--upstream", "simulator", "--log-dir", logs, "--critique", note, "--at", error["step"], "--samples", 1]
-    arguments += ["--check", check, "--pairs", logs / "pairs.jsonl", "--timeout", 120, "--format", "json"]
+    arguments += ["--check", check, "--preferences", logs / "pairs.jsonl", "--timeout", 120, "--format", "json"]
     before = case.done.file("label.json")
     done = case.aegis.call("retry", record, *arguments, "--", *command, folder=case.folder, seconds=900)
     lines = done.stdout.strip().splitlines()

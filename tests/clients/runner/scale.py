@@ -1,5 +1,5 @@
 """Campaigns on engines that exist, and proxies behind balancers: the files that `aegis shard emit` prints, run for real, and
-the configurations of docs/scale.md."""
+the configurations of examples/balancers."""
 
 import json
 import shutil

@@ -90,10 +90,9 @@ fn shared(command: &Command) -> BTreeMap<String, String> {
 }
 
 fn described(text: &mut String, verb: &mut Command, level: &str, shared: &BTreeMap<String, String>) {
-    let usage = verb.render_usage().to_string().replace("Usage: ", "");
     let title = verb.get_bin_name().unwrap_or(verb.get_name()).to_owned();
     let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
-    let _ = write!(text, "\n{level} {title}\n\n{}.\n\n```text\n{}\n```\n", line(&about), usage.trim());
+    let _ = write!(text, "\n{level} {title}\n\n{}.\n", line(&about));
     let (common, own): (Vec<&Arg>, Vec<&Arg>) = verb
         .get_arguments()
         .filter(|arg| is_own(arg))
