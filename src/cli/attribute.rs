@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
         return Err(Failure::new(Exit::Usage, "nothing was named that could be attributed"));
     };
     let methods = arguments.methods()?;
-    let logs = logs::read(path, arguments)?;
+    let logs = logs::read(path, arguments, global.quiet)?;
     if !global.quiet {
         logs.notes.iter().for_each(|note| eprintln!("{}", super::escape(note)));
     }
@@ -127,7 +127,7 @@ pub(super) fn usage_of(rows: &[Attributed]) -> Usage {
 fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, AttributedLogs), Failure> {
     let path = arguments.path.as_deref().unwrap_or(Path::new(""));
     let methods = arguments.methods()?;
-    let logs = logs::read(path, arguments)?;
+    let logs = logs::read(path, arguments, true)?;
     let judge = judge(arguments, &methods)?;
     let ranker = arguments.ranker(&methods)?;
     let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });

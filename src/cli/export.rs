@@ -7,10 +7,10 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use super::{Exit, Failure, Finished};
+use super::{Exit, Failure, Finished, Global, OutputFormat, corpus::CorpusArgs};
 use crate::{
     dataset::{
-        ALPHA, Dataset, Split,
+        ALPHA, Split,
         formats::{
             self, AnswerForm, BudgetUnit, CleanRows, DefinitionChoice, ExportError, ExportManifest, ExportOptions,
             Inputs, Lint, PromptBudget, PromptTemplate,
@@ -27,10 +27,12 @@ const FILES_SHOWN: usize = 20;
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// Data set: a directory with `dataset.jsonl` or a JSONL file; for `har`, `otlp`, `inspect` and `atif` also one
-    /// run.
+    /// Data set: a directory with `dataset.jsonl`, a JSONL file, or a directory of runs; for `har`, `otlp`, `inspect`
+    /// and `atif` also one run.
     #[arg(value_name = "DATASET", required_unless_present_any = ["list", "schema"])]
     dataset: Option<PathBuf>,
+    #[command(flatten)]
+    corpus: CorpusArgs,
     /// Format. Formats of rows become Parquet in a file named `….parquet`.
     #[arg(long, value_name = "FORMAT", required_unless_present_any = ["list", "schema"])]
     to: Option<String>,
@@ -143,7 +145,8 @@ enum GivenExport {
     All,
 }
 
-pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+pub(super) fn run(arguments: &ExportArgs, global: &Global, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let json = global.format == OutputFormat::Json;
     if let Some(name) = &arguments.schema {
         return schema(name, json, out);
     }
@@ -155,10 +158,10 @@ pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Re
     let mut earlier = target.clone().into_os_string();
     earlier.push(".manifest.json");
     let replaces = PathBuf::from(earlier).is_file();
-    let manifest = if formats::is_recording(dataset) {
+    let manifest = if formats::is_recording(dataset) && format.takes_recordings() {
         formats::export_recording(dataset, format, target, &options)
     } else {
-        formats::export(&Dataset::open(dataset)?, format, target, &options)
+        formats::export(&arguments.corpus.open(dataset, global.quiet)?, format, target, &options)
     };
     let manifest = manifest.map_err(failure)?;
     if replaces && !json {

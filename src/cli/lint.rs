@@ -6,11 +6,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, escape,
+    Exit, Failure, Finished, Global, OutputFormat,
+    corpus::CorpusArgs,
+    escape,
     screen::{Colour, Screen},
 };
 use crate::dataset::{
-    Dataset, DatasetError,
+    DatasetError,
     lint::{self, LintReport, Rule},
 };
 
@@ -20,9 +22,11 @@ use crate::dataset::{
     after_help = "Exit code 1: there are findings. `aegis export` refuses a data set with findings, except shortcuts and findings that a sound data set can have."
 )]
 pub(super) struct LintArgs {
-    /// Data set: a directory with dataset.jsonl, or a JSONL file.
+    /// Data set: a directory with dataset.jsonl, a JSONL file, or a directory of runs.
     #[arg(value_name = "DATASET", required_unless_present = "list")]
     dataset: Option<PathBuf>,
+    #[command(flatten)]
+    corpus: CorpusArgs,
     /// List the rules and their meaning.
     #[arg(long)]
     list: bool,
@@ -36,7 +40,15 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
         return rules(global);
     }
     let path = arguments.dataset.clone().unwrap_or_default();
-    let report = Dataset::open(&path).and_then(|dataset| lint::lint(&dataset)).map_err(Failure::from)?;
+    let dataset = arguments.corpus.open(&path, global.quiet)?;
+    let mut report = lint::lint(&dataset).map_err(Failure::from)?;
+    if let Some(harvest) = dataset.harvest() {
+        // Its rows are in no file that anybody can look at: a finding is of a run.
+        report.findings.iter_mut().for_each(|finding| {
+            finding.file = harvest.recordings.get(&finding.sample).unwrap_or(&harvest.root).clone();
+            (finding.line, finding.sample) = (0, String::new());
+        });
+    }
     if global.format == OutputFormat::Text {
         let out = &mut std::io::stdout().lock();
         let said = write(&report, arguments.show, Screen::stdout(global), out)

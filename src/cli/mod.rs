@@ -16,6 +16,7 @@ mod choice;
 mod capability;
 mod client_verdict;
 mod config;
+mod corpus;
 mod demo;
 mod diff;
 mod ending;
@@ -265,8 +266,8 @@ impl Verb {
             Verb::Modes(arguments) => modes::run(arguments, global),
             Verb::Tasks(arguments) => tasks::run(arguments, json, &mut out()),
             Verb::Import(arguments) => import::run(arguments, json, &mut out()),
-            Verb::Export(arguments) => export::run(arguments, json, &mut out()),
-            Verb::Score(arguments) => score::run(arguments, json, &mut out()),
+            Verb::Export(arguments) => export::run(arguments, global, &mut out()),
+            Verb::Score(arguments) => score::run(arguments, global, &mut out()),
             Verb::Reward(arguments) => reward::run(arguments, global),
             Verb::Lint(arguments) => lint::run(arguments, global),
             Verb::Stats(arguments) => stats::run(arguments, global),

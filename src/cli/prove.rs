@@ -17,6 +17,7 @@ use super::{
     again::HowStarted,
     asking::AskingArgs,
     capability,
+    corpus::CorpusArgs,
     matching::MatchArgs,
     screen,
     settings::{self, ProxyArgs},
@@ -25,7 +26,6 @@ use super::{
 use crate::{
     attribution::{ProofOf, Proved, Proving, RecordedProof},
     capability::RunVerb,
-    dataset::Dataset,
     execution::{Console, Judge, Meter, Program},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
@@ -41,11 +41,13 @@ const KEPT: &str = "proof.json";
 /// Options of `prove`.
 #[derive(Debug, Args)]
 pub(super) struct ProveArgs {
-    /// Labelled run's directory, or a data set with recordings in `logs/` beside it. In a data set, failures that are
-    /// unverified, or verified under an earlier rule, are proven; `{question}` and `{answer}` in command and check
-    /// stand for the task's.
+    /// Labelled run's directory, a directory of runs, or a data set with recordings in `logs/` beside it. Of several
+    /// runs, failures that are unverified, or verified under an earlier rule, are proven; `{question}` and `{answer}`
+    /// in command and check stand for the task's.
     #[arg(value_name = "RUN|DATASET")]
     path: PathBuf,
+    #[command(flatten)]
+    corpus: CorpusArgs,
     /// Maximum expected share of wrong rows in a data set.
     #[arg(long, value_name = "A", default_value_t = 0.01)]
     alpha: f64,
@@ -65,7 +67,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     let terms = Terms { alpha: arguments.alpha, pairs: arguments.pairs, ..Terms::default() };
     let terms = terms.checked().map_err(|bad| Failure::new(Exit::Usage, bad))?;
     if !arguments.path.join("log.jsonl").is_file() && !arguments.path.join("log.jsonl.zst").is_file() {
-        let dataset = Dataset::open(&arguments.path)?;
+        let dataset = arguments.corpus.open(&arguments.path, global.quiet)?;
         return rows::run(&dataset, arguments, terms, global);
     }
     let cassette = Arc::new(Cassette::open(&arguments.path)?.with_rules(arguments.matching.equality()?));

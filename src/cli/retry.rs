@@ -127,7 +127,8 @@ fn of_file(file: &Path, arguments: &RetryArgs, cassette: &Cassette) -> Result<Cr
     let usage = |error: String| Failure::new(Exit::Usage, format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| usage(error.to_string()))?;
     let steps = &cassette.recording().trajectory.steps;
-    Critique::from_file(&text, arguments.at, steps, arguments.answer.as_deref()).map_err(|error| usage(error.to_string()))
+    Critique::from_file(&text, arguments.at, steps, arguments.answer.as_deref())
+        .map_err(|error| usage(error.to_string()))
 }
 
 /// A note that the blamed step cannot take is said now: three arms without it would say nothing.

@@ -10,9 +10,9 @@ use std::{
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::{Exit, Failure, Finished};
+use super::{Exit, Failure, Finished, Global, OutputFormat, corpus::CorpusArgs};
 use crate::{
-    dataset::{self, Dataset, Grounds},
+    dataset::{self, Grounds},
     score::{self, Gold, Profile, RewardKind, Scored, ScoringError, Share},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct ScoreArgs {
     /// Predictions: JSON rows or a Who&When inference log; `-` is standard input.
     #[arg(value_name = "PREDICTIONS")]
     predictions: PathBuf,
-    /// Data set with the labels.
+    /// Data set, or directory of runs, with the labels.
     #[arg(long, value_name = "DATASET")]
     gold: Option<PathBuf>,
     /// Scoring rules: strict, aegis, aegis-fork, whowhen or agentracer. Strict figures are always included.
@@ -68,11 +68,12 @@ impl Reward {
     }
 }
 
-pub(super) fn run(arguments: &ScoreArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let json = global.format == OutputFormat::Json;
     let text = read(&arguments.predictions)?;
     let text = score::read::of_method(&text, arguments.method.as_deref())
         .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display())))?;
-    let (golds, sure) = arguments.gold.as_deref().map(golds).transpose()?.unzip();
+    let (golds, sure) = arguments.gold.as_deref().map(|gold| golds(gold, global.quiet)).transpose()?.unzip();
     let named = |error: ScoringError| {
         let failure = Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display()));
         match error {
@@ -116,8 +117,8 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// The labels of a dataset, and how sure they are. Clean runs count as runs in which nobody failed.
-fn golds(path: &Path) -> Result<(Vec<Gold>, String), Failure> {
-    let dataset = Dataset::open(path)?;
+fn golds(path: &Path, quiet: bool) -> Result<(Vec<Gold>, String), Failure> {
+    let dataset = CorpusArgs::default().open(path, quiet)?;
     let (mut golds, mut grounds) = (Vec::new(), Grounds::default());
     for placed in dataset.numbered_samples() {
         let sample = placed?.sample;

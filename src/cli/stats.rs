@@ -8,12 +8,14 @@ use std::{
 use clap::Args;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, browser, counted as many, escape,
+    Exit, Failure, Finished, Global, OutputFormat, browser,
+    corpus::CorpusArgs,
+    counted as many, escape,
     output::{OutputFile, Replaces},
 };
 use crate::{
     dataset::{
-        self, Dataset,
+        self,
         statistics::{self, Statistics, Summary},
     },
     trajectory::Need,
@@ -23,9 +25,11 @@ use crate::{
 /// Options of `stats`.
 #[derive(Debug, Args)]
 pub(super) struct StatsArgs {
-    /// Data set: a directory with dataset.jsonl, or a JSONL file.
+    /// Data set: a directory with dataset.jsonl, a JSONL file, or a directory of runs.
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
+    #[command(flatten)]
+    corpus: CorpusArgs,
     /// Also write the page of `aegis view` as one file: counts, findings, samples.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -40,7 +44,7 @@ pub(super) struct StatsArgs {
 pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Failure> {
     let replaces = Replaces::OnRequest(arguments.overwrite);
     let html = arguments.html.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
-    let dataset = Dataset::open(&arguments.dataset).map_err(Failure::from)?;
+    let dataset = arguments.corpus.open(&arguments.dataset, global.quiet)?;
     let counted = statistics::statistics(&dataset).map_err(Failure::from)?;
     if let (Some(path), Some(file)) = (&arguments.html, html) {
         let page = dataset_bundle(&ViewerLibrary::new(vec![arguments.dataset.clone()]));

@@ -115,6 +115,18 @@ async fn connections_past_the_limit_wait_for_a_place() {
     assert_eq!(third.reply().await.status, 200);
 }
 
+/// Whoever has got a place is answered, however many wait for it: nobody is sent away between coming and asking.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_request_is_answered_where_places_are_wanted() {
+    let upstream = ok().await;
+    let lab = Lab::before(upstream.address, limited(Limits { max_connections: 1, ..Limits::default() })).await;
+    for _ in 0..200 {
+        let mut client = lab.client().await;
+        client.send(&request("POST", "/v1/chat/completions", &chat("now"), "Connection: close\r\n")).await;
+        assert_eq!(client.reply().await.status, 200);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let upstream = ok().await;

@@ -27,6 +27,7 @@ mod clients;
 mod container;
 mod conformance;
 mod context;
+mod corpus;
 mod dataset;
 mod dry_runs;
 mod durability;

@@ -17,6 +17,7 @@ use crate::{
     cli::{
         Config, Exit, Failure,
         budget::BudgetArgs,
+        corpus::CorpusArgs,
         settings::{self, ProxyArgs},
     },
     proxy::NegotiatingUpstream,
@@ -35,9 +36,11 @@ const PATIENCE: f64 = 120.0;
 /// Options of `attribute`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AttributeArgs {
-    /// Failed run's directory, data set, or Who&When files.
+    /// Failed run's directory, data set, directory of runs, or Who&When files.
     #[arg(value_name = "RUN|DATASET|FILES", required_unless_present = "list")]
     pub(super) path: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) corpus: CorpusArgs,
     /// Methods, comma-separated. Several also give a combined row.
     #[arg(long, value_name = "METHOD", value_delimiter = ',', required_unless_present = "list")]
     pub(super) method: Vec<String>,
@@ -162,6 +165,7 @@ impl AttributeArgs {
     pub(in crate::cli) fn after(run: &Path, method: Vec<String>, judge: JudgeArgs) -> Self {
         Self {
             path: Some(run.to_owned()),
+            corpus: CorpusArgs::default(),
             method,
             list: false,
             judge,

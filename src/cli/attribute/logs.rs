@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arguments::{AttributeArgs, ShowAnswerArg, RunFacts};
+use super::arguments::{AttributeArgs, RunFacts, ShowAnswerArg};
 use crate::{
     attribution::methods::LoggedRun,
     capability::{Capabilities, RunVerb},
     cli::{Exit, Failure},
     dataset::{
-        self, Dataset, Sample, SampleKind, Task,
+        self, Corpus, Dataset, Sample, SampleKind, Task,
         formats::{self, ImportSource},
     },
     launch::shell_word,
@@ -42,14 +42,15 @@ pub(super) struct Logs {
 }
 
 /// Reads what is to be attributed.
-pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failure> {
+pub(super) fn read(path: &Path, arguments: &AttributeArgs, quiet: bool) -> Result<Logs, Failure> {
     let gold = arguments.show_answer == ShowAnswerArg::On;
     let against = against(&arguments.run)?;
     if formats::is_recording(path) {
         return recorded(path, &arguments.run, gold, against);
     }
-    let (samples, notes) = match Dataset::open(path) {
+    let (samples, notes) = match arguments.corpus.open_unlabelled(path, quiet) {
         Ok(dataset) if is_ours(path) => (all(&dataset)?, Vec::new()),
+        Err(failure) if Corpus::is_at(path) => return Err(failure),
         _ => foreign(path)?,
     };
     let mut failed = Vec::new();

@@ -1,18 +1,22 @@
 //! The failures of a dataset, one after another; their rows are written anew with what was shown.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::json;
 
 use super::{ProveArgs, prove, word};
 use crate::{
-    cli::{Exit, Failure, Finished, Global},
+    cli::{Exit, Failure, Finished, Global, again::HowStarted, escape},
     dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
     execution::{Judge, Meter, Program},
     proof::Terms,
     recording,
     replay::Cassette,
-    trajectory::{Evidence, LabelStatus, RunId, Standing},
+    trajectory::{Evidence, LabelStatus, Standing},
 };
 
 /// Proves each failure that needs it, and writes the dataset anew.
@@ -22,31 +26,43 @@ pub(super) fn run(
     terms: Terms,
     global: &Global,
 ) -> Result<Finished, Failure> {
-    if arguments.execute.trial.check.is_none() {
+    // Each run of a corpus says itself how it was made.
+    let as_recorded = dataset.harvest().is_some() && arguments.execute.again.again;
+    if arguments.execute.trial.check.is_none() && !as_recorded {
         let error = "a proof needs --check CMD: without it nobody can tell whether an execution succeeded";
         return Err(Failure::new(Exit::Usage, error).hint("`{question}` and `{answer}` in it are the task's"));
     }
-    if arguments.execute.command.is_empty() {
+    if arguments.execute.command.is_empty() && !as_recorded {
         let error = "no command was given: expected `-- CMD [ARG]…` with `{question}` where the task goes";
         return Err(Failure::new(Exit::Usage, error));
     }
     let meter = arguments.execute.budget.meter()?;
     let mut samples = Vec::new();
-    let (mut standings, mut lost) = (Vec::new(), 0);
+    let (mut standings, mut lost, mut refused) = (Vec::new(), 0, 0);
     for placed in dataset.samples() {
-        let mut sample = placed?.sample;
-        if needs(&sample) {
-            match proven(&sample, (arguments, &meter), terms, global)? {
-                Some((new, standing)) => {
+        let placed = placed?;
+        let dir = dataset.recording_dir(&placed);
+        let mut sample = placed.sample;
+        match dir.filter(|_| needs(&sample)) {
+            None => lost += usize::from(needs(&sample)),
+            Some(dir) => match proven(&sample, &dir, (arguments, &meter), terms, global) {
+                Ok((new, standing)) => {
                     standings.push(standing);
                     sample = new;
                 }
-                None => lost += 1,
-            }
+                // One run that cannot be executed keeps no other from being proven.
+                Err(failure) if dataset.harvest().is_some() => {
+                    refused += 1;
+                    eprintln!("refused  {}  {}", escape(&dir.display().to_string()), escape(&failure.to_string()));
+                }
+                Err(failure) => return Err(failure),
+            },
         }
         samples.push(sample);
     }
-    rewrite(&samples, arguments, &terms)?;
+    if dataset.harvest().is_none() {
+        rewrite(&samples, arguments, &terms)?;
+    }
     let count = |standing| standings.iter().filter(|one| **one == standing).count();
     let (verified, all) = (count(Standing::Verified), standings.len());
     let mut summary = vec![format!("{verified} of {all} failures verified")];
@@ -58,12 +74,19 @@ pub(super) fn run(
     if lost > 0 {
         summary.push(format!("{lost} without a recording in logs/"));
     }
+    if refused > 0 {
+        summary.push(format!("{refused} could not be executed"));
+    }
     let exit = match () {
         () if all > 0 && count(Standing::Void) == all => Exit::Infrastructure,
-        () if verified < all || lost > 0 => Exit::Finding,
+        () if verified < all || lost + refused > 0 => Exit::Finding,
         () => Exit::Ok,
     };
-    Ok(Finished { exit, summary: summary.join(", "), data: json!({"verified": verified, "proven": all, "lost": lost}) })
+    Ok(Finished {
+        exit,
+        summary: summary.join(", "),
+        data: json!({"verified": verified, "proven": all, "lost": lost, "refused": refused}),
+    })
 }
 
 /// Whether a row's label is not shown, or by a former rule alone.
@@ -73,27 +96,31 @@ fn needs(sample: &Sample) -> bool {
     label.definition == "injected" && (former || label.status != LabelStatus::Verified)
 }
 
-/// The row anew; `None` where its recording is not there.
+/// The row anew.
 fn proven(
     sample: &Sample,
+    dir: &Path,
     (arguments, meter): (&ProveArgs, &Arc<Meter>),
     terms: Terms,
     global: &Global,
-) -> Result<Option<(Sample, Standing)>, Failure> {
-    let Ok(run) = RunId::parse(&sample.id) else { return Ok(None) };
-    let dir = root(arguments).join("logs").join(run.as_str());
-    if !dir.is_dir() {
-        return Ok(None);
-    }
-    let command = arguments.execute.command.iter().map(|word| filled(word, &sample.task)).collect();
-    let program = Program { command, ..Program::default() };
+) -> Result<(Sample, Standing), Failure> {
+    let execute = &arguments.execute;
+    let recorded = HowStarted::read(dir)?;
+    let command: Vec<OsString> = execute.command.iter().map(|word| filled(word, &sample.task)).collect();
+    let program = match command.as_slice() {
+        [] => recorded.required(&[], execute.again, "prove")?,
+        _ => Program { command, ..Program::default() },
+    };
     let check = arguments.execute.trial.check.as_ref().map(|check| {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
     });
-    let cassette = Arc::new(Cassette::open(&dir)?.with_rules(arguments.matching.equality()?));
-    let (_, proved) =
-        prove((&dir, &cassette), (program, Judge::of_command(check.as_deref())), (arguments, meter), terms, global)?;
+    let judge = match &check {
+        None => execute.trial.required_judge(&recorded, execute.again, "a proof")?,
+        check => Judge::of_command(check.as_deref()),
+    };
+    let cassette = Arc::new(Cassette::open(dir)?.with_rules(arguments.matching.equality()?));
+    let (_, proved) = prove((dir, &cassette), (program, judge), (arguments, meter), terms, global)?;
     let about = About {
         kind: sample.kind,
         system: sample.system.clone(),
@@ -102,7 +129,7 @@ fn proven(
         final_answer: sample.final_answer.clone(),
         clean_twin: sample.clean_twin.clone(),
     };
-    Ok(Some((Sample::from_recording(&recording::read(&dir)?, about)?, proved.standing)))
+    Ok((Sample::from_recording(&recording::read(dir)?, about)?, proved.standing))
 }
 
 fn filled(word: &OsString, task: &Task) -> OsString {

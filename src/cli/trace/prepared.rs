@@ -102,7 +102,8 @@ fn given_corrections(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corre
 /// The analyzer, where it is the source.
 fn analyzer(arguments: &TraceArgs, cassette: &Cassette) -> Result<Option<Analyzer>, Failure> {
     let Some(url) = &arguments.source.analyzer else { return Ok(None) };
-    let AnalyzerArgs { analyzer_model, analyzer_key_env, answer, no_feedback, analyzer_parameter } = &arguments.analyzer;
+    let AnalyzerArgs { analyzer_model, analyzer_key_env, answer, no_feedback, analyzer_parameter } =
+        &arguments.analyzer;
     let upstream = settings::other_upstream(url, analyzer_key_env.as_deref(), &arguments.execute.proxy)?;
     let said = &cassette.recording().trajectory.outcome.evidence;
     let feedback = Some(said.clone()).filter(|said| !no_feedback && !said.is_empty());

@@ -20,11 +20,19 @@ pub enum DatasetError {
     },
     /// What was named holds no dataset.
     #[error(
-        "`{}` is no dataset: expected a JSONL file of samples, or a directory with `dataset.jsonl`", path.display()
+        "`{}` is no dataset: expected a JSONL file of samples, a directory with `dataset.jsonl`, or one of recorded runs", path.display()
     )]
     NotADataset {
         /// What was named.
         path: PathBuf,
+    },
+    /// A directory of runs belongs to a data set, which says more of them.
+    #[error("`{}` holds the recordings of the data set `{}`: name that", path.display(), dataset.display())]
+    LogsOfDataset {
+        /// What was named.
+        path: PathBuf,
+        /// The data set.
+        dataset: PathBuf,
     },
     /// A line is no sample.
     #[error("{}:{line}:{column}: {why}", path.display())]
@@ -73,7 +81,7 @@ impl DatasetError {
     /// The exit code of the error (design §11): 2 usage and version, 5 what cannot be read or written.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NotADataset { .. } | Self::Future { .. } => 2,
+            Self::NotADataset { .. } | Self::LogsOfDataset { .. } | Self::Future { .. } => 2,
             Self::Recording(error) => error.exit_code(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 2,
             Self::Io { .. } | Self::Line { .. } | Self::Tasks { .. } | Self::Stray { .. } => 5,

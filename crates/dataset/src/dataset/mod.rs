@@ -13,6 +13,7 @@ mod backend;
 mod build;
 mod claims;
 mod content;
+mod corpus;
 mod decoys;
 mod error;
 mod gold;
@@ -43,6 +44,7 @@ mod write_tests;
 
 pub use build::About;
 pub use claims::{ALPHA, Claims, Ground, Grounds, failures};
+pub use corpus::{Corpus, CorpusFacts, Harvest};
 pub use decoys::DecoyCounts;
 pub use error::DatasetError;
 pub use gold::gold;

@@ -5,23 +5,29 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde::Deserialize;
 
 use super::{
-    BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, SampleKind, Truth, sample::FORMAT,
+    BENIGN_FILE, DatasetError, DatasetManifest, FILE, Harvest, MANIFEST_FILE, Sample, SampleKind, Truth, sample::FORMAT,
 };
 
-use crate::recording::RunFile;
+use crate::{recording::RunFile, trajectory::RunId};
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 30;
 
-/// A dataset on disk: `dataset.jsonl` of a directory with `benign.jsonl` where there is one, or one JSONL file.
+/// The directory of recordings beside a dataset.
+pub(super) const LOGS: &str = "logs";
+
+/// A dataset on disk: `dataset.jsonl` of a directory with `benign.jsonl` where there is one, or one JSONL file; or the runs of a
+/// [corpus](super::Corpus) as rows.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     files: Vec<PathBuf>,
+    harvest: Option<Arc<Harvest>>,
 }
 
 /// A sample and where it stands.
@@ -64,14 +70,37 @@ impl Dataset {
     pub fn open(path: &Path) -> Result<Self, DatasetError> {
         let none = || DatasetError::NotADataset { path: path.to_owned() };
         if path.is_file() {
-            return Ok(Self { files: vec![path.to_owned()] });
+            return Ok(Self { files: vec![path.to_owned()], harvest: None });
         }
         let main = path.join(FILE);
         if !main.is_file() {
             return Err(none());
         }
         let benign = path.join(BENIGN_FILE);
-        Ok(Self { files: std::iter::once(main).chain(Some(benign).filter(|benign| benign.is_file())).collect() })
+        let files = std::iter::once(main).chain(Some(benign).filter(|benign| benign.is_file())).collect();
+        Ok(Self { files, harvest: None })
+    }
+
+    /// The rows of a corpus.
+    pub(super) fn harvested(harvest: Arc<Harvest>) -> Result<Self, DatasetError> {
+        Ok(Self { harvest: Some(Arc::clone(&harvest)), ..Self::open(harvest.rows.path())? })
+    }
+
+    /// The corpus whose runs its rows are, if it is one.
+    pub fn harvest(&self) -> Option<&Harvest> {
+        self.harvest.as_deref()
+    }
+
+    /// Where the recording of a sample lies, if it is there: in the corpus, or in `logs/` beside the files.
+    pub fn recording_dir(&self, placed: &PlacedSample) -> Option<PathBuf> {
+        let id = &placed.sample.id;
+        if let Some(harvest) = &self.harvest {
+            return harvest.recordings.get(id).cloned();
+        }
+        // An id that is no run's may be any text, a path out of the directory too.
+        let run = RunId::parse(id).ok()?;
+        let dir = self.files.get(placed.file)?.parent()?.join(LOGS).join(run.as_str());
+        dir.is_dir().then_some(dir)
     }
 
     /// The files, in the order in which they are read.

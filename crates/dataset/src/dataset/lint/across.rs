@@ -118,22 +118,16 @@ impl Across {
 
     /// Whether the run, or most of its steps, stand elsewhere too.
     fn repeated(&mut self, sample: &Sample, task: u32, noted: &mut Noted<'_>) {
-        let mut run = 0;
         let (mut shared, mut speaking) = (0, 0);
-        for (index, step) in (0..).zip(&sample.steps) {
-            let (hash, said) = fingerprint(sample, index, step);
-            run = add(run, &hash.to_le_bytes());
+        let marks = fingerprints(sample);
+        for (hash, said) in marks.iter().copied() {
             if !said {
                 continue;
             }
             speaking += 1;
             shared += u32::from(*self.steps.entry(hash).or_insert(task) != task);
         }
-        let errors = sample
-            .label
-            .as_ref()
-            .map(|label| serde_json::to_string(&(&label.errors, &label.others, &label.not_shown)).unwrap_or_default());
-        run = hash_of(run, [&errors.unwrap_or_default(), &sample.system, &sample.task.id]);
+        let run = content_hash(sample, &marks);
         match self.runs.get(&run) {
             Some(other) if !sample.steps.is_empty() && *other != sample.id => {
                 noted.note(Rule::DuplicateSample, format!("sample {} holds the same run", quoted(other)));
@@ -145,6 +139,24 @@ impl Across {
             noted.note(Rule::SharedSteps, format!("{shared} of {speaking} steps stand in runs of other tasks too"));
         }
     }
+}
+
+/// What a run holds, and what was done to it: equal of two runs that are one as data.
+pub(in crate::dataset) fn hash_of_run(sample: &Sample) -> u64 {
+    content_hash(sample, &fingerprints(sample))
+}
+
+fn content_hash(sample: &Sample, marks: &[(u64, bool)]) -> u64 {
+    let errors = sample
+        .label
+        .as_ref()
+        .map(|label| serde_json::to_string(&(&label.errors, &label.others, &label.not_shown)).unwrap_or_default());
+    let steps = marks.iter().fold(0, |run, (hash, _)| add(run, &hash.to_le_bytes()));
+    hash_of(steps, [&errors.unwrap_or_default(), &sample.system, &sample.task.id])
+}
+
+fn fingerprints(sample: &Sample) -> Vec<(u64, bool)> {
+    (0..).zip(&sample.steps).map(|(index, step)| fingerprint(sample, index, step)).collect()
 }
 
 /// A step by what was asked and answered, and whether anything was.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::logs::LOGS;
-use crate::{dataset::Dataset, recording};
+use crate::{
+    dataset::{Dataset, read::LOGS},
+    recording,
+};
 
 /// When runs began, and which of them are controls: runs without a plan that begin like another.
 #[derive(Debug, Default)]

@@ -1,23 +1,18 @@
 //! A sample beside the recording that it was made from, where that lies beside the dataset: `logs/<run>`.
 
-use std::path::PathBuf;
-
 use super::{Noted, Rule, is_imported};
 use crate::{
     dataset::{About, Dataset, LabelledError, Mode, PlacedSample, Sample, SampleKind, Truth, ids},
     proof,
     recording::{self, Recording},
     ruling::{NoLabel, PLANTED, Ruling},
-    trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
+    trajectory::{Evidence, Executed, Label, LabelEntry},
 };
-
-/// The directory of recordings beside a dataset.
-pub(super) const LOGS: &str = "logs";
 
 /// Makes the sample again and compares.
 pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
-    let Some(dir) = directory(placed, dataset) else { return };
     let sample = &placed.sample;
+    let Some(dir) = dataset.recording_dir(placed).filter(|_| !is_imported(sample)) else { return };
     let recording = match recording::read(&dir) {
         Ok(recording) => recording,
         Err(error) => return noted.note(Rule::RecordingDiffers, format!("it cannot be read: {error}")),
@@ -31,14 +26,6 @@ pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<
         }
         Err(error) => noted.note(Rule::RecordingDiffers, error.to_string()),
     }
-}
-
-/// Where the sample's recording lies, if it is there.
-fn directory(placed: &PlacedSample, dataset: &Dataset) -> Option<PathBuf> {
-    // An id that is no run's may be any text, a path out of the directory too.
-    let run = RunId::parse(&placed.sample.id).ok().filter(|_| !is_imported(&placed.sample))?;
-    let dir = dataset.files().get(placed.file)?.parent()?.join(LOGS).join(run.as_str());
-    dir.is_dir().then_some(dir)
 }
 
 fn sample_facts(sample: &Sample) -> About {

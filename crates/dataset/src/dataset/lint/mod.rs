@@ -53,6 +53,7 @@ use super::{
     Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample, SampleKind,
 };
 use across::Across;
+pub(super) use across::hash_of_run;
 use answer::Answers;
 use controls::Controls;
 pub(in crate::dataset) use leak::holds_machine_path;
@@ -249,7 +250,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
         report.samples += 1;
         report.count_modes(&placed.sample);
         let file = dataset.files().get(placed.file).cloned().unwrap_or_default();
-        let mut noted = Noted::new(&mut report, file, &placed);
+        let mut noted = Noted::new(&mut report, file, &placed, dataset.harvest().is_some());
         shape::check(&placed, dataset, &mut noted);
         label::check(&placed.sample, &mut noted);
         evidence::check(&placed, &controls, &mut noted);
@@ -279,11 +280,13 @@ struct Noted<'a> {
     file: PathBuf,
     line: u64,
     sample: String,
+    /// Whether the row was made of a run that somebody recorded, without a task set or clean runs that belong to it.
+    of_corpus: bool,
 }
 
 impl<'a> Noted<'a> {
-    fn new(report: &'a mut LintReport, file: PathBuf, placed: &PlacedSample) -> Self {
-        Self { report, file, line: placed.line, sample: placed.sample.id.clone() }
+    fn new(report: &'a mut LintReport, file: PathBuf, placed: &PlacedSample, of_corpus: bool) -> Self {
+        Self { report, file, line: placed.line, sample: placed.sample.id.clone(), of_corpus }
     }
 
     fn note(&mut self, rule: Rule, what: impl Into<String>) {

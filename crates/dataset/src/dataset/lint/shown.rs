@@ -22,6 +22,8 @@ pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut Noted<'_>) {
     if sample.kind != SampleKind::Failure || told {
         return;
     }
+    // The clean runs of a run that stands alone are those that were executed without its error.
+    let alone = noted.of_corpus;
     let mut unproven = |what: String| noted.note(Rule::Unproven, what);
     match label.status {
         LabelStatus::Verified => {}
@@ -35,7 +37,7 @@ pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut Noted<'_>) {
     if evidence.is_of_former_rule() {
         return former(evidence, injected, &mut unproven);
     }
-    if injected && !evidence.clean.all() {
+    if injected && !evidence.clean.all() && !(alone && evidence.clean.of == 0) {
         unproven(passed("clean runs", evidence.clean));
     }
     if let Some(what) = evidence.executed.as_ref().and_then(wanting) {

@@ -27,7 +27,7 @@ impl<'a> Twins<'a> {
             let sample = self.dataset.at(entry)?;
             let file = self.dataset.files().get(entry.file).cloned().unwrap_or_default();
             let placed = PlacedSample { sample, file: entry.file, line: entry.line, offset: entry.offset };
-            let mut noted = Noted::new(report, file, &placed);
+            let mut noted = Noted::new(report, file, &placed, self.dataset.harvest().is_some());
             self.pair(&placed.sample, &mut noted)?;
         }
         Ok(())
@@ -35,7 +35,8 @@ impl<'a> Twins<'a> {
 
     fn pair(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> Result<(), DatasetError> {
         let Some(id) = &sample.clean_twin else {
-            if sample.kind == SampleKind::Failure && is_injected(sample) {
+            // Of a run that stands alone, the executions without its error show what a twin would.
+            if sample.kind == SampleKind::Failure && is_injected(sample) && !noted.of_corpus {
                 noted.note(Rule::TwinMissing, "the failure names no clean twin");
             }
             return Ok(());

@@ -185,14 +185,20 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends
         }
         // One that is idle ends at once, another with its answer, and one whose request does not come, soon.
         Ok(()) = ends.wanted.changed() => {
-            served.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = &mut served => ended,
-                () = tokio::time::sleep(REQUEST_DUE) => {
-                    if !client.link.is_answering() {
-                        return;
+            // The first request of who has just come may be on its way, and nobody sends it twice.
+            let due = if client.link.has_asked() { Duration::ZERO } else { REQUEST_DUE };
+            if let Ok(ended) = tokio::time::timeout(due, served.as_mut()).await {
+                ended
+            } else {
+                served.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = &mut served => ended,
+                    () = tokio::time::sleep(REQUEST_DUE) => {
+                        if !client.link.is_answering() {
+                            return;
+                        }
+                        served.await
                     }
-                    served.await
                 }
             }
         }

@@ -43,6 +43,8 @@ pub(in crate::proxy) struct Link {
     waiting: Mutex<Option<Waker>>,
     /// A request has come, and its answer has not ended.
     answering: AtomicBool,
+    /// A request has come at all.
+    has_asked: AtomicBool,
     /// Nothing of that answer has been written, and its client knows interim ones.
     unanswered: AtomicBool,
     /// Whoever waits for the end of the answer.
@@ -82,6 +84,7 @@ impl Link {
     /// A request of this version has come.
     pub(in crate::proxy) fn answer(self: &Arc<Self>, version: Version) -> Answering {
         self.answering.store(true, Ordering::Release);
+        self.has_asked.store(true, Ordering::Release);
         self.unanswered.store(version == Version::HTTP_11, Ordering::Release);
         Answering(Arc::clone(self))
     }
@@ -89,6 +92,11 @@ impl Link {
     /// Whether an answer is under way.
     pub(in crate::proxy) fn is_answering(&self) -> bool {
         self.answering.load(Ordering::Acquire)
+    }
+
+    /// Whether a request has come since the connection began.
+    pub(in crate::proxy) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Acquire)
     }
 
     /// Waits for the end of the answer under way.
