@@ -43,7 +43,9 @@ impl CorpusArgs {
         let tasks = self.tasks.as_deref().map(read_tasks).transpose()?.unwrap_or_default();
         let dataset = corpus.harvest(&CorpusFacts { tasks, system: self.system.clone(), unlabelled })?;
         if let Some(harvest) = dataset.harvest().filter(|_| !quiet) {
-            lines(harvest, corpus.runs().len()).iter().for_each(|line| screen::say_at_once(line));
+            for line in lines(harvest, corpus.runs().len()) {
+                screen::say_at_once(&line);
+            }
         }
         Ok(dataset)
     }

@@ -1,6 +1,7 @@
 //! `aegis trace RUN -- CMD`: which step made the run fail, found by executing it again from there.
 
 mod arguments;
+mod corpus;
 mod dataset;
 mod dry;
 mod label;
@@ -20,6 +21,7 @@ use super::{
 use crate::{
     attribution::{Decisive, LabelRule, Trace, TraceFinding, label_of},
     capability::Capabilities,
+    dataset::{Corpus, formats},
     execution::{Console, Judge, Meter, Program},
     proof::SearchEnding,
     replay::Cassette,
@@ -28,6 +30,14 @@ use crate::{
 
 pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
+    if !formats::is_recording(&arguments.dir) && Corpus::is_at(&arguments.dir) {
+        return corpus::run(arguments, global);
+    }
+    trace_run(arguments, true, global)
+}
+
+/// Traces one run. Of one of several, the line that was typed leads no further.
+fn trace_run(arguments: &TraceArgs, is_alone: bool, global: &Global) -> Result<Finished, Failure> {
     let PreparedTrace { cassette, executed, entry, search } = PreparedTrace::prepare(arguments, global)?;
     let (program, judge) = match executed {
         ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
@@ -44,6 +54,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
     }
     let next = next::line(&finding, arguments, &Capabilities::new(cassette.recording(), &arguments.dir));
+    let next = next.filter(|_| is_alone);
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {

@@ -54,7 +54,7 @@ async fn what_lies_in_a_log_directory_is_proven_and_exported() {
         assert!(text.contains(line), "`{line}` is missing: {text}");
     }
     let (code, text) = said(dir, &["export", "logs", "--to", "sft", "--out", "early.jsonl"]).await;
-    assert!(code == Some(2) && text.contains("lint refuses"), "{text}");
+    assert!(code == Some(1) && text.contains("left out: 1 × a label that is not proven"), "{text}");
     // Each by its own command and check.
     let (code, text) = said(dir, &["prove", "logs", "--again"]).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 1 of 1 failures verified"), "{text}");
@@ -81,9 +81,15 @@ async fn what_lies_in_a_log_directory_is_proven_and_exported() {
     );
     let (code, text) = said(dir, &["stats", "logs", "--tasks", "tasks.jsonl"]).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 2 samples of 1 tasks, 1 failure"), "{text}");
+    // A failure of its own is traced once; that it finds nothing is an answer, too.
+    let trace = ["trace", "logs", "--redraw", "--again", "--budget", "runs=30"];
+    let (code, text) = said(dir, &trace).await;
+    assert!(code == Some(1) && text.contains("RESULT  finding 0 of 1 failures labelled"), "{text}");
+    let (code, text) = said(dir, &trace).await;
+    assert!(code == Some(0) && text.contains("RESULT  ok 0 of 0 failures labelled"), "{text}");
     // What is to be attributed needs no label.
     let (code, text) = said(dir, &["attribute", "logs", "--method", "rules"]).await;
-    assert!(code == Some(0) && text.contains("natural  no prediction"), "{text}");
+    assert!(code == Some(0) && text.contains("RESULT  ok 2 runs, 1 predictions, 1 abstained"), "{text}");
 }
 
 #[tokio::test]

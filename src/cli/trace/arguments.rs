@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// Options of `trace`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct TraceArgs {
-    /// Directory of the failed run.
+    /// Directory of the failed run, or a directory of runs: its failures without a plan, each once, within one budget.
     #[arg(value_name = "RUN_DIR")]
     pub(super) dir: PathBuf,
     #[command(flatten)]

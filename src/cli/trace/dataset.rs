@@ -39,6 +39,11 @@ pub(super) struct TracedDataset {
 }
 
 impl DatasetArgs {
+    /// Whether the run is to be kept as data.
+    pub(super) fn is_given(&self) -> bool {
+        self.dataset.is_some()
+    }
+
     /// The entry that is asked for, before anything is paid for.
     pub(super) fn entry(&self) -> Result<Option<TracedDataset>, Failure> {
         let (Some(dir), Some(tasks), Some(id)) = (&self.dataset, &self.tasks, &self.task) else { return Ok(None) };

@@ -4,7 +4,6 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use super::{
@@ -132,7 +131,7 @@ impl Corpus {
         writer.state_begun(ALPHA, begun);
         let manifest = writer.finish()?;
         let harvest = Harvest { rows, root: self.root.clone(), manifest, recordings, unproven, left_out };
-        Dataset::harvested(Arc::new(harvest))
+        Dataset::harvested(harvest)
     }
 }
 
@@ -152,7 +151,9 @@ fn find(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) {
         .map(|entry| entry.path())
         .collect();
     dirs.sort();
-    dirs.iter().for_each(|dir| find(dir, depth + 1, runs));
+    for dir in &dirs {
+        find(dir, depth + 1, runs);
+    }
 }
 
 /// Whether something was executed to show what the run's label claims: such claims count, whatever came of them. Of a system

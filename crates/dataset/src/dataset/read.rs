@@ -82,8 +82,9 @@ impl Dataset {
     }
 
     /// The rows of a corpus.
-    pub(super) fn harvested(harvest: Arc<Harvest>) -> Result<Self, DatasetError> {
-        Ok(Self { harvest: Some(Arc::clone(&harvest)), ..Self::open(harvest.rows.path())? })
+    pub(super) fn harvested(harvest: Harvest) -> Result<Self, DatasetError> {
+        let files = Self::open(harvest.rows.path())?.files;
+        Ok(Self { files, harvest: Some(Arc::new(harvest)) })
     }
 
     /// The corpus whose runs its rows are, if it is one.

@@ -1,0 +1,85 @@
+//! `aegis trace DIR`: the failures of a directory of runs that no plan made, one after another.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{TraceArgs, trace_run};
+use crate::{
+    cli::{Exit, Failure, Finished, Global, escape, screen, trial::ExecuteArgs},
+    dataset::Corpus,
+    recording,
+    trajectory::{LabelStatus, Verdict},
+};
+
+/// Traces each failure that is not explained yet, within one budget. One that was traced before is not paid for again.
+pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Failure> {
+    if arguments.kept.is_given() {
+        let error = "--dataset keeps one run: the rows of a directory of runs are written by `export`";
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    let corpus = Corpus::open(&arguments.dir)?;
+    let open: Vec<&Path> = corpus.runs().iter().map(AsRef::as_ref).filter(|dir| is_open(dir)).collect();
+    let mut left = arguments.execute.budget;
+    let (mut labelled, mut traced, mut refused, mut rows) = (0, 0, 0, Vec::new());
+    let mut is_spent = false;
+    for (number, dir) in (1..).zip(&open) {
+        if left.is_spent() {
+            is_spent = true;
+            break;
+        }
+        let execute = ExecuteArgs { budget: left, ..arguments.execute.clone() };
+        let own = TraceArgs { dir: dir.to_path_buf(), execute, ..arguments.clone() };
+        let name = escape(&dir.display().to_string());
+        match trace_run(&own, false, global) {
+            Ok(finished) => {
+                traced += 1;
+                labelled += usize::from(finished.exit == Exit::Ok && !arguments.dry_run);
+                is_spent |= finished.exit == Exit::Budget;
+                let spent = |what: &str| finished.data.pointer(&format!("/spent/{what}")).and_then(Value::as_u64);
+                let [runs, calls, tokens] =
+                    ["runs", "calls", "live_tokens"].map(|what| spent(what).unwrap_or_default());
+                left = left.less(runs, calls, tokens);
+                if !global.quiet {
+                    screen::say_at_once(&format!("traced   {number} of {}  {name}  {}", open.len(), finished.summary));
+                }
+                rows.push(json!({"run": name, "finding": finished.data}));
+            }
+            // One run that cannot be executed keeps no other from being traced.
+            Err(failure) => {
+                refused += 1;
+                screen::say_at_once(&format!("refused  {number} of {}  {name}  {failure}", open.len()));
+                rows.push(json!({"run": name, "refused": failure.to_string()}));
+            }
+        }
+    }
+    let mut parts = vec![format!("{labelled} of {} failures labelled", open.len())];
+    if refused > 0 {
+        parts.push(format!("{refused} could not be executed"));
+    }
+    let waiting = open.len() - traced - refused;
+    if waiting > 0 {
+        parts.push(format!("{waiting} not begun: the same line goes on"));
+    }
+    let exit = match () {
+        () if is_spent => Exit::Budget,
+        () if labelled < open.len() && !arguments.dry_run => Exit::Finding,
+        () => Exit::Ok,
+    };
+    Ok(Finished {
+        exit,
+        summary: parts.join(", "),
+        data: json!({"failures": open.len(), "labelled": labelled, "refused": refused, "runs": rows}),
+    })
+}
+
+/// Whether a run failed by itself, and nobody has said why: no plan, no label that is shown, no trace.
+fn is_open(dir: &Path) -> bool {
+    let Ok(manifest) = recording::read_manifest(dir) else { return false };
+    let own = manifest.plan.is_none() && manifest.origin.is_none() && manifest.repeat_of.is_none();
+    let shown = || {
+        let label = recording::read_label(dir).ok().flatten();
+        label.is_some_and(|label| label.status == LabelStatus::Verified)
+    };
+    own && manifest.outcome.verdict == Verdict::Failure && !dir.join("trace.json").exists() && !shown()
+}
