@@ -115,7 +115,7 @@ impl Corpus {
                 }
                 Ok(kind) => {
                     let sample = sample(&recording, kind, facts)?;
-                    match known.entry(hash_of_run(&sample)) {
+                    match known.entry((kind, hash_of_run(&sample))) {
                         Entry::Occupied(earlier) => leave_out(format!("holds the same as `{}`", earlier.get())),
                         Entry::Vacant(new) => {
                             writer.push(&sample)?;
