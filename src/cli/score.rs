@@ -1,5 +1,6 @@
 //! `aegis score PREDICTIONS --gold DATASET --profile P`: how good predictions are, beside rules without a model.
 
+mod paper;
 mod text;
 
 use std::{
@@ -10,6 +11,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use self::paper::TableFormat;
 use super::{Exit, Failure, Finished, Global, OutputFormat, corpus::CorpusArgs};
 use crate::{
     dataset::{self, Grounds},
@@ -34,6 +36,9 @@ pub(super) struct ScoreArgs {
     /// Method to score, in a file with several.
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
+    /// Print the papers' table instead: F1 of pairs, agents and modes, and accuracy, with the rules without a model.
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "reward")]
+    table: Option<TableFormat>,
     /// Print a training reward per row instead.
     #[arg(long, value_enum, value_name = "REWARD")]
     reward: Option<Reward>,
@@ -87,16 +92,26 @@ pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -
     }
     let scored = score::score(&text, golds.as_deref(), arguments.profile, arguments.base).map_err(named)?;
     if !json {
-        if let Some(sure) = &sure {
+        if let Some(sure) = sure.as_ref().filter(|_| arguments.table.is_none()) {
             writeln!(out, "gold: {sure}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
-        text::write(&scored, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        let written = match (arguments.table, &scored.strict) {
+            (Some(format), Some(report)) => paper::write(&name_of(arguments), report, format, out),
+            _ => text::write(&scored, out),
+        };
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let mut data = serde_json::to_value(&scored).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     if let (Some(fields), Some(sure)) = (data.as_object_mut(), sure) {
         fields.insert("gold_sure".to_owned(), sure.into());
     }
     Ok(Finished { exit: Exit::Ok, summary: summary(&scored), data })
+}
+
+/// What a row of a table is called: the method, or the file.
+fn name_of(arguments: &ScoreArgs) -> String {
+    let file = arguments.predictions.file_stem().unwrap_or_default().to_string_lossy();
+    arguments.method.clone().unwrap_or_else(|| file.into_owned())
 }
 
 /// The text of a prediction file.

@@ -65,6 +65,21 @@ async fn predictions_are_scored_beside_rules_without_a_model() {
     assert_eq!((&strict["coverage"]["unparsed"], &strict["coverage"]["answered"]["hits"]), (&json!(1), &json!(2)));
     assert_eq!(strict["baselines"][0]["agent"], json!(1.0 / 3.0));
     assert!(talk.contains("RESULT  ok agent 66.7 %"), "{talk}");
+    // One of three agents and one of fourteen modes are drawn for each of three runs with one label each.
+    let drawn = strict["baselines"][0]["pair_f1"]["micro"].as_f64().expect("a figure");
+    assert!((drawn - 1.0 / 42.0).abs() < 1e-12, "{drawn}");
+
+    let table = ["score", "said.jsonl", "--gold", "gold.jsonl", "--table"];
+    let (_, markdown, _) = run(dir.path(), &[&table[..], &["markdown"]].concat()).await;
+    for line in [
+        "| % | pair µF1 | pair MF1 | agent µF1 | agent MF1 | mode µF1 | mode MF1 | agent acc. | step acc. |",
+        "| said | 50.0 | 33.3 | 80.0 | 66.7 | 50.0 | 33.3 | 66.7 | 33.3 |",
+        "| random speaker, random step, random mode | 2.4 | ",
+    ] {
+        assert!(markdown.contains(line), "`{line}`: {markdown}");
+    }
+    let (_, latex, _) = run(dir.path(), &[&table[..], &["latex"]].concat()).await;
+    assert!(latex.contains("\\begin{tabular}{lrrrrrrrr}") && latex.contains("\nsaid & 50.0 & 33.3 & "), "{latex}");
 
     let (code, out, _) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--profile", "aegis"]).await;
     assert_eq!(code, Some(0));

@@ -138,5 +138,15 @@ fn write_baselines(out: &mut dyn Write, rules: &[Baseline]) -> io::Result<()> {
         let (agent, step, joint, mode) = (cell(rule.agent), cell(rule.step), cell(rule.joint), cell(rule.mode));
         writeln!(out, "  {name:<50} {agent:>7} {step:>7} {joint:>7} {mode:>7}")?;
     }
+    if rules.iter().any(|rule| rule.pair_f1.is_some() || rule.mode_f1.is_some()) {
+        let heads = ["pair µ", "pair M", "agent µ", "agent M", "mode µ", "mode M"].map(|head| format!("{head:>7}"));
+        writeln!(out, "\n  {:<50} {}", "F1 of these rules, micro and macro", heads.join(" "))?;
+        for rule in rules.iter().filter(|rule| [rule.pair_f1, rule.agent_f1, rule.mode_f1].iter().any(Option::is_some))
+        {
+            let cells = [rule.pair_f1, rule.agent_f1, rule.mode_f1]
+                .map(|f1| format!("{:>7} {:>7}", cell(f1.map(|f1| f1.micro)), cell(f1.map(|f1| f1.macro_))));
+            writeln!(out, "  {:<50} {}", rule.rule, cells.join(" "))?;
+        }
+    }
     writeln!(out, "  * chosen by looking at these labels; rules have no interval: they are computed from these runs")
 }

@@ -1,17 +1,24 @@
 //! What rules without a model score on the same data. A method that does not beat them has found nothing.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use serde::Serialize;
 
 use super::{
     accuracy::{Judged, accuracy, plain_share},
+    drawn::expected_f1,
     gold::{Gold, Speaker},
     names::{agent_key, is_agent, mode_key},
     prediction::{Guess, PredictedAnswer},
     ratio, real,
+    report::{agent_sets, agents_of, mode_sets, modes_of, pair_sets, pairs_of},
+    sets::SetScore,
     shape::{ShapeProbed, Unseen, probe},
 };
+use crate::trajectory::FailureMode;
 
 /// One rule's figures, each 0 to 1; `None` where the data at hand cannot feed the rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +35,22 @@ pub struct Baseline {
     pub joint: Option<f64>,
     /// Share of runs whose label has the guessed failure mode.
     pub mode: Option<f64>,
+    /// F1 of (agent, failure mode) pairs; `None` where the rule guesses none, or no label knows one.
+    pub pair_f1: Option<RuleF1>,
+    /// F1 of agents.
+    pub agent_f1: Option<RuleF1>,
+    /// F1 of failure modes.
+    pub mode_f1: Option<RuleF1>,
+}
+
+/// The F1 of a rule, over the classes of the labels as in [`Report`](super::Report).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RuleF1 {
+    /// Over all runs and classes at once.
+    pub micro: f64,
+    /// Unweighted mean of the classes.
+    #[serde(rename = "macro")]
+    pub macro_: f64,
 }
 
 /// All rules on these labels, the shape probe among them where there is enough for it.
@@ -43,6 +66,9 @@ pub fn shape_probe(golds: &[Gold]) -> Option<(ShapeProbed, Baseline)> {
     let best = trivial(golds).into_iter().max_by(|a, b| a.step.unwrap_or(0.0).total_cmp(&b.step.unwrap_or(0.0)))?;
     (probed.step.interval.low > best.step? + FAR_ABOVE).then_some((probed, best))
 }
+
+/// How many failure modes there are to draw from.
+const MODES: usize = FailureMode::ALL.len();
 
 /// What the probe's interval must be above the best trivial rule to be far above it.
 const FAR_ABOVE: f64 = 0.1;
@@ -94,7 +120,17 @@ const UNSEEN: [(&str, Unseen); 3] = [
 
 fn probed(rule: &'static str, probed: &ShapeProbed) -> Baseline {
     let (agent, step) = (Some(probed.agent.share), Some(probed.step.share));
-    Baseline { rule, hindsight: true, agent, step, joint: step, mode: None }
+    Baseline {
+        rule,
+        hindsight: true,
+        agent,
+        step,
+        joint: step,
+        mode: None,
+        pair_f1: None,
+        agent_f1: None,
+        mode_f1: None,
+    }
 }
 
 fn guess(agent: Option<&String>, step: Option<usize>) -> Guess {
@@ -127,8 +163,15 @@ fn rule(rule: &'static str, golds: &[Gold], answer: impl Fn(&Gold) -> Guess) -> 
         agent: of(score.agent, agent),
         step: of(score.step, step),
         joint: of(score.joint, agent && step),
+        pair_f1: pair_sets(&rows).filter(|_| agent && mode.is_some()).map(|tally| f1(&tally.plain())),
+        agent_f1: agent_sets(&rows).filter(|_| agent).map(|tally| f1(&tally.plain())),
+        mode_f1: mode_sets(&rows).filter(|_| mode.is_some()).map(|tally| f1(&tally.plain())),
         mode,
     }
+}
+
+fn f1(score: &SetScore) -> RuleF1 {
+    RuleF1 { micro: score.micro.f1, macro_: score.macro_.f1 }
 }
 
 fn constant(name: &'static str, golds: &[Gold], answer: impl Fn(&Gold) -> Guess) -> Baseline {
@@ -151,10 +194,25 @@ fn random(rule: &'static str, golds: &[Gold], cast: impl Fn(&Gold) -> Vec<Speake
     });
     let moded: Vec<Vec<String>> = golds.iter().map(modes).filter(|modes| !modes.is_empty()).collect();
     let mode = moded.iter().map(|modes| {
-        let distinct: std::collections::BTreeSet<&String> = modes.iter().collect();
-        ratio(distinct.len(), crate::trajectory::FailureMode::ALL.len())
+        let distinct: BTreeSet<&String> = modes.iter().collect();
+        ratio(distinct.len(), MODES)
     });
     let mean = |sum: f64, of: usize| (of > 0).then(|| sum / real(of));
+    let all_modes = || FailureMode::ALL.iter().map(|mode| mode_key(mode.code()));
+    let even = |count: usize| 1.0 / real(count.max(1));
+    let keys = |gold: &Gold| cast(gold).into_iter().map(|speaker| speaker.key).collect::<BTreeSet<_>>();
+    let drawn_agents = golds.iter().map(|gold| {
+        let keys = keys(gold);
+        let chance = even(keys.len());
+        (agents_of(gold), keys.into_iter().map(|key| (key, chance)).collect())
+    });
+    let drawn_modes = golds.iter().map(|gold| (modes_of(gold), all_modes().map(|mode| (mode, even(MODES))).collect()));
+    let drawn_pairs = golds.iter().map(|gold| {
+        let keys = keys(gold);
+        let chance = even(keys.len() * MODES);
+        let pairs = keys.iter().flat_map(|key| all_modes().map(|mode| ((key.clone(), mode), chance)));
+        (pairs_of(gold), pairs.collect())
+    });
     Baseline {
         rule,
         hindsight: false,
@@ -162,6 +220,9 @@ fn random(rule: &'static str, golds: &[Gold], cast: impl Fn(&Gold) -> Vec<Speake
         step: mean(step.sum(), stepped.len()),
         joint: None,
         mode: mean(mode.sum(), moded.len()),
+        pair_f1: expected_f1(&drawn_pairs.collect::<Vec<_>>()),
+        agent_f1: expected_f1(&drawn_agents.collect::<Vec<_>>()),
+        mode_f1: expected_f1(&drawn_modes.collect::<Vec<_>>()),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod shape;
 mod accuracy;
 mod agreement;
 mod baseline;
+mod drawn;
 mod gold;
 mod interval;
 mod names;
@@ -26,7 +27,7 @@ mod table;
 
 pub use accuracy::{Accuracy, TopK};
 pub use agreement::{Agreement, agreement};
-pub use baseline::{Baseline, shape_probe};
+pub use baseline::{Baseline, RuleF1, shape_probe};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, RESAMPLED_MIN, Share, bootstrap, wilson};
 pub use names::{agent_key, is_agent, mode_key};

@@ -111,11 +111,7 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
     }
     let rows: Vec<Judged<'_>> =
         golds.iter().zip(&answers).map(|(gold, answer)| Judged { gold, answer: *answer, base }).collect();
-    let modes = sets(&rows, modes_of, |answer| claimed_set(answer, |guess| guess.mode.as_deref().map(mode_key)));
-    let agents = sets(&rows, agents_of, |answer| claimed_set(answer, |guess| guess.agent.as_deref().map(agent_key)));
-    let pairs = sets(&rows, pairs_of, |answer| {
-        claimed_set(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?))))
-    });
+    let (pairs, agents, modes) = (pair_sets(&rows), agent_sets(&rows), mode_sets(&rows));
     let per_mode = modes.as_ref().map(SetTally::classes).unwrap_or_default();
     let mut warnings = warnings(&rows);
     warnings.extend(shape::probe(golds, Unseen::Task).err().map(|why| format!("the shape probe is left out: {why}")));
@@ -193,15 +189,32 @@ fn sets<K: Ord + Clone>(
     rows.iter().any(|(gold, _)| !gold.is_empty()).then(|| SetTally::new(&rows, Classes::Gold))
 }
 
-fn agents_of(gold: &Gold) -> BTreeSet<String> {
+/// The agents of labels and answers.
+pub(super) fn agent_sets(rows: &[Judged<'_>]) -> Option<SetTally<String>> {
+    sets(rows, agents_of, |answer| claimed_set(answer, |guess| guess.agent.as_deref().map(agent_key)))
+}
+
+/// The failure modes of labels and answers.
+pub(super) fn mode_sets(rows: &[Judged<'_>]) -> Option<SetTally<String>> {
+    sets(rows, modes_of, |answer| claimed_set(answer, |guess| guess.mode.as_deref().map(mode_key)))
+}
+
+/// The pairs of an agent and a failure mode of labels and answers.
+pub(super) fn pair_sets(rows: &[Judged<'_>]) -> Option<SetTally<(String, String)>> {
+    sets(rows, pairs_of, |answer| {
+        claimed_set(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?))))
+    })
+}
+
+pub(super) fn agents_of(gold: &Gold) -> BTreeSet<String> {
     gold.culprits.iter().filter_map(|culprit| culprit.agent.as_deref()).map(agent_key).collect()
 }
 
-fn modes_of(gold: &Gold) -> BTreeSet<String> {
+pub(super) fn modes_of(gold: &Gold) -> BTreeSet<String> {
     gold.culprits.iter().filter_map(|culprit| culprit.mode.as_deref()).map(mode_key).collect()
 }
 
-fn pairs_of(gold: &Gold) -> BTreeSet<(String, String)> {
+pub(super) fn pairs_of(gold: &Gold) -> BTreeSet<(String, String)> {
     let pair =
         |culprit: &super::Culprit| Some((agent_key(culprit.agent.as_deref()?), mode_key(culprit.mode.as_deref()?)));
     gold.culprits.iter().filter_map(pair).collect()
