@@ -108,7 +108,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "aegis export --list",
         ],
     ),
-    ("score", &["aegis score predictions.jsonl --gold demo-run", "aegis score predictions.jsonl --gold demo-run --table latex"]),
+    (
+        "score",
+        &[
+            "aegis score predictions.jsonl --gold demo-run",
+            "aegis score predictions.jsonl --gold demo-run --table latex",
+        ],
+    ),
     ("reward", &["aegis reward --listen 127.0.0.1:8485"]),
     ("lint", &["aegis lint demo-run", "aegis lint logs", "aegis lint --list"]),
     ("stats", &["aegis stats demo-run", "aegis stats demo-run --html stats.html --open"]),

@@ -158,11 +158,14 @@ pub(super) fn run(arguments: &ExportArgs, global: &Global, out: &mut dyn Write) 
     let mut earlier = target.clone().into_os_string();
     earlier.push(".manifest.json");
     let replaces = PathBuf::from(earlier).is_file();
-    let manifest = if formats::is_recording(dataset) && format.takes_recordings() {
-        formats::export_recording(dataset, format, target, &options)
-    } else {
-        formats::export(&arguments.corpus.open(dataset, global.quiet)?, format, target, &options)
-    };
+    let is_run = formats::is_recording(dataset);
+    let rows =
+        if is_run && format.takes_recordings() { None } else { Some(arguments.corpus.open(dataset, global.quiet)?) };
+    let manifest =
+        match rows.filter(|rows| !is_run || rows.harvest().is_some_and(|harvest| !harvest.recordings.is_empty())) {
+            Some(rows) => formats::export(&rows, format, target, &options),
+            None => formats::export_recording(dataset, format, target, &options),
+        };
     let manifest = manifest.map_err(failure)?;
     if replaces && !json {
         let said = writeln!(out, "replaced: the earlier export at {}", super::escape(&target.display().to_string()));

@@ -40,8 +40,8 @@ pub(super) struct RunsArgs {
     /// Rules to apply, or `all` (docs/watch.md). Default: all but `other-result` and `new-number`.
     #[arg(long, value_name = "RULE", value_delimiter = ',', requires = "since")]
     watch_rules: Vec<String>,
-    /// Configuration file with the roster. Default: ./aegis.toml.
-    #[arg(long, value_name = "FILE", requires = "since")]
+    /// Configuration file with the roster, for --since. Default: ./aegis.toml.
+    #[arg(long, value_name = "FILE", env = "AEGIS_CONFIG")]
     config: Option<PathBuf>,
 }
 

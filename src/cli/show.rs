@@ -15,7 +15,12 @@ use std::{
 use clap::Args;
 
 use self::whole::ShownExtent;
-use super::{Exit, Failure, client_verdict, escape, screen::Screen, watch};
+use super::{
+    Exit, Failure, client_verdict, escape,
+    screen::Screen,
+    test::allowed::{allowed, defect_rule},
+    watch,
+};
 use crate::{
     recording::{self, Recording},
     ruling,
@@ -52,8 +57,11 @@ pub(super) struct ShowArgs {
     /// `new-number`.
     #[arg(long, alias = "watch", value_name = "RULE", value_delimiter = ',', num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["step", "before_after", "verdict"])]
     watch_rules: Option<Vec<String>>,
-    /// Configuration file with the roster. Default: ./aegis.toml.
-    #[arg(long, value_name = "FILE", requires = "watch_rules")]
+    /// Accept findings of this rule in the client verdict; repeatable. Adds to `[test] allow` of aegis.toml.
+    #[arg(long = "allow", value_name = "RULE", value_parser = defect_rule, requires = "verdict")]
+    allow: Vec<String>,
+    /// Configuration file with the roster and with `[test] allow`. Default: ./aegis.toml.
+    #[arg(long, value_name = "FILE", env = "AEGIS_CONFIG")]
     config: Option<PathBuf>,
     /// Write the verdict as a `JUnit` report, one case per call.
     #[arg(long, value_name = "FILE", requires = "verdict")]
@@ -83,7 +91,8 @@ pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dy
     }
     let recording = recording::read(&arguments.dir)?;
     if arguments.verdict {
-        return judged(&recording, arguments.junit.as_deref(), json, out);
+        let allowed = allowed(&arguments.allow, &super::Config::load(arguments.config.as_deref())?)?;
+        return judged(&recording, &allowed, arguments.junit.as_deref(), json, out);
     }
     let steps = wanted(arguments, &recording)?;
     let written = if json {
@@ -102,22 +111,25 @@ fn unfired(recording: &Recording, out: &mut dyn Write) -> std::io::Result<()> {
     never.try_for_each(|finding| writeln!(out, "  ! {}", escape(&finding.says)))
 }
 
-/// How the program met faults; a verdict that is not passed is a finding.
+/// How the program met faults; a verdict that is not passed is a finding, but for what `aegis test` passes: a fault that is drawn by
+/// chance may stay away if another came.
 fn judged(
     recording: &Recording,
+    allowed: &[String],
     junit: Option<&std::path::Path>,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    let verdict = verdict::read(recording);
-    let exit = if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding };
+    let verdict = verdict::read(recording).allowing(allowed);
+    let survival = verdict::survival(recording, allowed);
+    let stays_away = verdict.result == Judgement::Inconclusive && survival.is_passed();
+    let exit = if verdict.result == Judgement::Passed || stays_away { Exit::Ok } else { Exit::Finding };
     if let Some(file) = client_verdict::junit_file(junit)? {
         let failed = (exit != Exit::Ok).then(|| format!("client {}", verdict.summary()));
         let text = verdict::junit(recording.manifest.run.as_str(), &verdict, failed.as_deref());
         file.write_aloud(text.as_bytes())?;
     }
     let written = if json {
-        let survival = verdict::survival(recording, &[]);
         let data = serde_json::json!({"run": recording.manifest.run, "client": verdict, "survival": survival});
         writeln!(out, "{data}")
     } else {

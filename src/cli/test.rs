@@ -1,6 +1,6 @@
 //! `aegis test PLAN… -- CMD`: plans × program, and whether the program survives each: for CI.
 
-mod allowed;
+pub(super) mod allowed;
 mod annotate;
 mod baseline;
 mod choice;

@@ -102,6 +102,16 @@ async fn run(plan: &str) -> (Option<i32>, serde_json::Value, String, String) {
     let junit = std::fs::read_to_string(dir.path().join("junit.xml")).expect("a file");
     let shown = verb(dir.path(), &["show", "logs/r1", "--verdict"]).await;
     assert_eq!(shown.0, code.map(|code| code.min(1)), "{}", shown.1);
+    // A rule that is allowed, here or in aegis.toml, finds no defect.
+    let allowed = verb(dir.path(), &["show", "logs/r1", "--verdict", "--allow", "crashed"]).await;
+    std::fs::write(dir.path().join("own.toml"), "[test]\nallow = [\"crashed\"]\n").expect("written");
+    let configured = verb(dir.path(), &["show", "logs/r1", "--verdict", "--config", "own.toml"]).await;
+    assert_eq!(
+        (allowed.0, configured.0),
+        if shown.1.contains("! crashed") { (Some(0), Some(0)) } else { (shown.0, shown.0) },
+        "{}",
+        allowed.1
+    );
     (code, data, junit, shown.1)
 }
 

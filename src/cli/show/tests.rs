@@ -49,6 +49,7 @@ fn show_args(logs: &std::path::Path) -> ShowArgs {
         verdict: false,
         junit: None,
         watch_rules: None,
+        allow: Vec::new(),
         config: None,
     }
 }

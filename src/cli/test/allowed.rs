@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A rule that finds defects, by name.
-pub(super) fn defect_rule(name: &str) -> Result<String, String> {
+pub(in crate::cli) fn defect_rule(name: &str) -> Result<String, String> {
     let rules = || RULES.iter().filter(|rule| rule.weight == Weight::Defect).map(|rule| rule.name);
     if rules().any(|rule| rule == name) {
         return Ok(name.to_owned());
@@ -19,7 +19,7 @@ pub(super) fn defect_rule(name: &str) -> Result<String, String> {
 }
 
 /// The rules that the command line and `[test] allow` name.
-pub(super) fn allowed(said: &[String], config: &Config) -> Result<Vec<String>, Failure> {
+pub(in crate::cli) fn allowed(said: &[String], config: &Config) -> Result<Vec<String>, Failure> {
     let of_file = config.test.allow.iter().map(|rule| {
         let file = config.file.as_deref().unwrap_or_else(|| Path::new("aegis.toml"));
         defect_rule(rule)

@@ -99,7 +99,8 @@ impl Corpus {
         let (mut recordings, mut known, mut begun) = (BTreeMap::new(), BTreeMap::new(), 0);
         let (mut left_out, mut unproven) = (BTreeMap::<_, Vec<_>>::new(), 0);
         for dir in &self.runs {
-            let name = dir.strip_prefix(&self.root).unwrap_or(dir).display().to_string();
+            let below = dir.strip_prefix(&self.root).ok().filter(|below| !below.as_os_str().is_empty());
+            let name = below.unwrap_or(dir).display().to_string();
             let mut leave_out = |why: String| left_out.entry(why).or_default().push(name.clone());
             let recording = match recording::read(dir) {
                 Ok(recording) => recording,
