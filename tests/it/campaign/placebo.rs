@@ -106,7 +106,7 @@ async fn where_any_change_turns_outcomes_a_trace_names_no_step_for_other_words()
     fs::copy(root.join("examples/pipeline/aegis.toml"), dir.path().join("aegis.toml")).expect("copied");
     let tasks = fs::read_to_string(root.join("examples/tasks.jsonl")).expect("tasks");
     let tasks = tasks.lines().map(|task| serde_json::from_str::<serde_json::Value>(task).expect("JSON"));
-    let (mut traced, mut healed) = (0, 0);
+    let (mut traced, mut healed, mut named) = (0, 0, 0);
     for (number, task) in tasks.take(24).enumerate() {
         let of = |name: &str| task[name].as_str().expect("text").to_owned();
         let (run, check, question) =
@@ -127,13 +127,17 @@ async fn where_any_change_turns_outcomes_a_trace_names_no_step_for_other_words()
         let line = format!("trace {run} --corrections corrections.jsonl --label flip --pairs 12 --check");
         let trace = [&line.split(' ').collect::<Vec<_>>()[..], &[&check]].concat();
         let (code, out, talk) = verb(dir.path(), &[&trace[..], &program].concat()).await;
-        assert!(code == Some(1), "no step is named: {out}{talk}");
-        assert!(!dir.path().join(&run).join("label.json").exists(), "{out}{talk}");
+        assert!(matches!(code, Some(0 | 1)), "{out}{talk}");
+        let is_labelled = dir.path().join(&run).join("label.json").exists();
+        assert_eq!(code == Some(0), is_labelled, "{out}{talk}");
         traced += 1;
+        named += u32::from(is_labelled);
         let found: serde_json::Value =
             serde_json::from_slice(&fs::read(dir.path().join(&run).join("trace.json")).expect("a trace"))
                 .expect("JSON");
         healed += u32::from(found["steps"][0]["executed"]["treated"]["passed"].as_u64() > Some(0));
     }
     assert!(traced >= 4 && healed >= 3, "{traced} failures were traced, {healed} healed");
+    // The promise is one in a hundred: two of so few would break it.
+    assert!(named <= 1, "{named} of {traced} were named");
 }
