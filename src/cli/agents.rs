@@ -42,7 +42,7 @@ pub(super) struct AgentsArgs {
     #[arg(long, conflicts_with_all = ["roster", "evidence"])]
     suggest: bool,
     /// Report the effect of this roster (an aegis.toml) on the runs.
-    #[arg(long, value_name = "FILE", conflicts_with = "evidence")]
+    #[arg(long, alias = "check", value_name = "FILE", conflicts_with = "evidence")]
     roster: Option<PathBuf>,
 }
 

@@ -80,7 +80,7 @@ pub(super) struct ExportArgs {
     inputs: Option<GivenExport>,
     /// Maximum prompt length in tokens (estimated) or characters (`32000chars`). Inputs are cut first; labelled steps
     /// stay, shortened like others.
-    #[arg(long = "max-prompt", value_name = "N", value_parser = budget)]
+    #[arg(long = "max-prompt", alias = "budget", value_name = "N", value_parser = budget)]
     budget: Option<PromptBudget>,
     /// Export despite findings of this lint rule; repeatable.
     #[arg(long, value_name = "RULE")]

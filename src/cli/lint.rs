@@ -28,7 +28,7 @@ pub(super) struct LintArgs {
     #[command(flatten)]
     corpus: CorpusArgs,
     /// List the rules and their meaning.
-    #[arg(long)]
+    #[arg(long, alias = "rules")]
     list: bool,
     /// Maximum findings shown per rule; 0 for all.
     #[arg(long, default_value_t = 20, value_name = "N")]

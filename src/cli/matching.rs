@@ -20,6 +20,9 @@ pub(super) struct MatchArgs {
     /// everything. Default: `exact`; campaigns learn it from clean runs.
     #[arg(long, value_name = "HOW")]
     tool_results: Option<ToolResultsChoice>,
+    /// The former spelling of `--tool-results any`.
+    #[arg(long, hide = true, conflicts_with = "tool_results")]
+    any_tool_results: bool,
 }
 
 /// How far results of tools may differ.
@@ -33,7 +36,8 @@ enum ToolResultsChoice {
 impl MatchArgs {
     /// How far results of tools may differ, where that is said.
     pub(super) fn tool_results(&self) -> Option<ToolResults> {
-        self.tool_results.map(|choice| match choice {
+        let choice = self.tool_results.or(self.any_tool_results.then_some(ToolResultsChoice::Any));
+        choice.map(|choice| match choice {
             ToolResultsChoice::Exact => ToolResults::Exact,
             ToolResultsChoice::Masked => ToolResults::Masked,
             ToolResultsChoice::Any => ToolResults::Any,
