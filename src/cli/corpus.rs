@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Failure, escape, screen};
-use crate::dataset::{Corpus, CorpusFacts, Dataset, DatasetError, Harvest, SampleKind, read_tasks};
+use super::{Failure, counted, escape, screen};
+use crate::dataset::{self, Corpus, CorpusFacts, Dataset, DatasetError, Harvest, SampleKind, read_tasks};
 use crate::launch::shell_word;
 
 /// Runs that are named of those that are left out for one reason.
@@ -55,9 +55,10 @@ impl CorpusArgs {
 fn lines(harvest: &Harvest, runs: usize) -> Vec<String> {
     let count = |kind| harvest.manifest.kinds.get(&kind).copied().unwrap_or_default();
     let mut lines = vec![format!(
-        "corpus   {}  {runs} runs: {} failures, {} benign, {} clean",
+        "corpus   {}  {}: {}, {} benign, {} clean",
         escape(&harvest.root.display().to_string()),
-        count(SampleKind::Failure),
+        counted(runs, "run"),
+        dataset::failures(count(SampleKind::Failure)),
         count(SampleKind::Benign),
         count(SampleKind::Clean),
     )];
@@ -68,7 +69,7 @@ fn lines(harvest: &Harvest, runs: usize) -> Vec<String> {
     }
     if harvest.unproven > 0 {
         let root = shell_word(&harvest.root.to_string_lossy());
-        lines.push(format!("next     aegis prove {root} --again   proves {} failures", harvest.unproven));
+        lines.push(format!("next     aegis prove {root} --again   proves {}", counted(harvest.unproven, "failure")));
     }
     lines
 }

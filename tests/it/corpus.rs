@@ -9,7 +9,7 @@ use crate::program::aegis;
 const TASK: &str = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
 
-async fn said(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+async fn output_of(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = aegis(dir).args(arguments).output().await.expect("it ran");
     (
         output.status.code(),
@@ -21,7 +21,7 @@ async fn said(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 async fn record(dir: &Path, run: &str, options: &[&str]) {
     let head = ["run", "--upstream", "simulator", "--config", CONFIG, "--run", run];
     let tail = ["--", env!("CARGO_BIN_EXE_aegis"), "example", "pipeline", "--task", TASK];
-    let (code, text) = said(dir, &[&head[..], options, &tail].concat()).await;
+    let (code, text) = output_of(dir, &[&head[..], options, &tail].concat()).await;
     assert!(matches!(code, Some(0 | 1)), "{text}");
 }
 
@@ -41,24 +41,24 @@ async fn what_lies_in_a_log_directory_is_proven_and_exported() {
     let dir = dir.path();
     recorded(dir).await;
     // Nothing is proven yet, and each run that is no row says why.
-    let (code, text) = said(dir, &["lint", "logs"]).await;
+    let (code, text) = output_of(dir, &["lint", "logs"]).await;
     assert_eq!(code, Some(1), "{text}");
     for line in [
-        "corpus   logs  5 runs: 1 failures, 0 benign, 1 clean",
+        "corpus   logs  5 runs: 1 failure, 0 benign, 1 clean",
         "1 × failed by itself: `trace` finds the step  (natural)",
         "1 × has no outcome: `run --check` gives one  (unjudged)",
         "1 × holds the same as `bad-1`  (bad-2)",
-        "next     aegis prove logs --again   proves 1 failures",
+        "next     aegis prove logs --again   proves 1 failure",
         "logs/bad-1: the label was delivered, and nothing was executed that shows it",
     ] {
         assert!(text.contains(line), "`{line}` is missing: {text}");
     }
-    let (code, text) = said(dir, &["export", "logs", "--to", "sft", "--out", "early.jsonl"]).await;
+    let (code, text) = output_of(dir, &["export", "logs", "--to", "sft", "--out", "early.jsonl"]).await;
     assert!(code == Some(1) && text.contains("left out: 1 × a label that is not proven"), "{text}");
     // Each by its own command and check.
-    let (code, text) = said(dir, &["prove", "logs", "--again"]).await;
+    let (code, text) = output_of(dir, &["prove", "logs", "--again"]).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 1 of 1 failures verified"), "{text}");
-    let (code, text) = said(dir, &["lint", "logs"]).await;
+    let (code, text) = output_of(dir, &["lint", "logs"]).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 2 samples, nothing found"), "{text}");
     fs::write(
         dir.join("tasks.jsonl"),
@@ -67,7 +67,7 @@ async fn what_lies_in_a_log_directory_is_proven_and_exported() {
     .expect("written");
     let export =
         ["export", "logs", "--tasks", "tasks.jsonl", "--system", "pipeline", "--to", "whowhen", "--out", "out"];
-    let (code, text) = said(dir, &export).await;
+    let (code, text) = output_of(dir, &export).await;
     assert_eq!(code, Some(0), "{text}");
     let written = fs::read_dir(dir.join("out")).expect("a directory").flatten().map(|entry| entry.path());
     let rows: Vec<Value> = written
@@ -79,16 +79,16 @@ async fn what_lies_in_a_log_directory_is_proven_and_exported() {
         (&row["question"], &row["ground_truth"], &row["mistake_step"]),
         (&TASK.into(), &"84".into(), &"1".into())
     );
-    let (code, text) = said(dir, &["stats", "logs", "--tasks", "tasks.jsonl"]).await;
+    let (code, text) = output_of(dir, &["stats", "logs", "--tasks", "tasks.jsonl"]).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 2 samples of 1 tasks, 1 failure"), "{text}");
     // A failure of its own is traced once; that it finds nothing is an answer, too.
     let trace = ["trace", "logs", "--redraw", "--again", "--budget", "runs=30"];
-    let (code, text) = said(dir, &trace).await;
+    let (code, text) = output_of(dir, &trace).await;
     assert!(code == Some(1) && text.contains("RESULT  finding 0 of 1 failures labelled"), "{text}");
-    let (code, text) = said(dir, &trace).await;
+    let (code, text) = output_of(dir, &trace).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 0 of 0 failures labelled"), "{text}");
     // What is to be attributed needs no label.
-    let (code, text) = said(dir, &["attribute", "logs", "--method", "rules"]).await;
+    let (code, text) = output_of(dir, &["attribute", "logs", "--method", "rules"]).await;
     assert!(code == Some(0) && text.contains("RESULT  ok 2 runs, 1 predictions, 1 abstained"), "{text}");
 }
 
@@ -97,12 +97,12 @@ async fn one_run_is_a_corpus_and_runs_of_a_data_set_are_none() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     record(dir, "good", &["--check", "grep -q 'ANSWER: 84'"]).await;
-    let (code, text) = said(dir, &["stats", "logs/good"]).await;
-    assert!(code == Some(0) && text.contains("1 runs: 0 failures, 0 benign, 1 clean"), "{text}");
-    let (code, text) = said(dir, &["stats", "logs/none"]).await;
+    let (code, text) = output_of(dir, &["stats", "logs/good"]).await;
+    assert!(code == Some(0) && text.contains("1 run: 0 failures, 0 benign, 1 clean"), "{text}");
+    let (code, text) = output_of(dir, &["stats", "logs/none"]).await;
     assert!(code == Some(2) && text.contains("is no dataset"), "{text}");
     // What a data set says of its runs is more than they say themselves.
     fs::write(dir.join("dataset.jsonl"), "").expect("written");
-    let (code, text) = said(dir, &["stats", "logs"]).await;
+    let (code, text) = output_of(dir, &["stats", "logs"]).await;
     assert!(code == Some(2) && text.contains("holds the recordings of the data set"), "{text}");
 }
