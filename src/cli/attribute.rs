@@ -5,6 +5,7 @@ mod arguments;
 mod beside;
 mod calibration;
 mod dry;
+mod judge;
 mod logs;
 mod page;
 mod report;
@@ -19,21 +20,19 @@ use std::{
 
 use serde_json::json;
 
-use self::logs::{FailedLog, Logs};
-pub(super) use self::{
-    arguments::{AttributeArgs, JudgeArgs},
-    logs::model_of,
-};
+use self::logs::{Logs, RunLog};
+pub(super) use self::{arguments::AttributeArgs, judge::JudgeArgs, logs::model_of};
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     output::{OutputFile, Replaces},
     settings,
+    tracer::ChosenMethod,
     trial::failed,
 };
 use crate::{
     attribution::{
         Attributed, Driving, LogJudge, attribute, combine,
-        methods::{self, LearnedRanker, LoggedRun, Method, View},
+        methods::{self, LearnedRanker, LoggedRun, Method, Tracer, TracerAsking, View},
     },
     budget::Price,
     execution::ExecutionError,
@@ -58,7 +57,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
         return Err(Failure::new(Exit::Usage, "nothing was named that could be attributed"));
     };
     let methods = arguments.methods()?;
-    let logs = logs::read(path, arguments, global.quiet)?;
+    let logs = logs::read(path, arguments, &methods, global.quiet)?;
     if !global.quiet {
         logs.notes.iter().for_each(|note| eprintln!("{}", super::escape(note)));
     }
@@ -96,7 +95,7 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
     let (logs, done) = quietly(arguments, global)?;
     beside::keep(&logs, &done.rows, global);
     let next = report::next(&logs, &done.rows);
-    if let ([log], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
+    if let ([log], [rows]) = (logs.runs.as_slice(), done.rows.as_slice())
         && !global.quiet
     {
         let written = report::write(log, rows, next.as_deref(), &mut std::io::stderr());
@@ -112,7 +111,7 @@ pub(super) fn of_recording(
     global: &Global,
 ) -> Result<(LoggedRun, Vec<Attributed>, u64), Failure> {
     let (mut logs, done) = quietly(arguments, global)?;
-    let run = logs.failed.pop().map(|log| log.run).unwrap_or_default();
+    let run = logs.runs.pop().map(|log| log.run).unwrap_or_default();
     let rows = done.rows.into_iter().flatten().filter(|row| row.method != methods::COMBINED);
     Ok((run, rows.collect(), done.questions.0))
 }
@@ -127,7 +126,7 @@ pub(super) fn usage_of(rows: &[Attributed]) -> Usage {
 fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, AttributedLogs), Failure> {
     let path = arguments.path.as_deref().unwrap_or(Path::new(""));
     let methods = arguments.methods()?;
-    let logs = logs::read(path, arguments, true)?;
+    let logs = logs::read(path, arguments, &methods, true)?;
     let judge = judge(arguments, &methods)?;
     let ranker = arguments.ranker(&methods)?;
     let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
@@ -148,14 +147,15 @@ impl AttributeArgs {
 }
 
 /// The judge, where a method asks one.
-fn judge(arguments: &AttributeArgs, methods: &[&dyn Method]) -> Result<Option<LogJudge>, Failure> {
-    let named = arguments.judge.named(methods)?;
-    named.map(|named| arguments.judge.open(named, arguments.compat.is_some())).transpose()
+fn judge(arguments: &AttributeArgs, methods: &[ChosenMethod]) -> Result<Option<LogJudge>, Failure> {
+    let judge = arguments.judge_args()?;
+    let named = judge.named(methods)?;
+    named.map(|named| judge.open(named, arguments.compat.is_some())).transpose()
 }
 
 async fn conduct(
     logs: &Logs,
-    asked: (&[&'static dyn Method], Option<&LearnedRanker>),
+    asked: (&[ChosenMethod], Option<&LearnedRanker>),
     judge: Option<LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
@@ -166,10 +166,10 @@ async fn conduct(
         let mut done: Vec<(usize, Vec<Attributed>)> = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(log) = logs.failed.get(at) else { return Ok::<_, ExecutionError>(done) };
+            let Some(log) = logs.runs.get(at) else { return Ok::<_, ExecutionError>(done) };
             let rows = rows(log, asked, judge.as_ref(), driving, arguments).await?;
             if !global.quiet {
-                print_progress(&rows, at + 1, logs.failed.len());
+                print_progress(&rows, at + 1, logs.runs.len());
             }
             done.push((at, rows));
         }
@@ -207,8 +207,8 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 
 /// A row a method, and one that combines them.
 async fn rows(
-    log: &FailedLog,
-    (methods, ranker): (&[&'static dyn Method], Option<&LearnedRanker>),
+    log: &RunLog,
+    (methods, ranker): (&[ChosenMethod], Option<&LearnedRanker>),
     judge: Option<&LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
@@ -216,10 +216,10 @@ async fn rows(
     let (compat, longest_log) = (arguments.compat.is_some(), arguments.longest_log());
     let view = View { compat, longest_log, others: &log.others, ranker };
     let mut rows = Vec::new();
-    for method in methods {
-        rows.push(attribute(*method, &log.run, view, judge, driving).await?);
+    for method in methods.iter().filter(|method| log.failed || method.takes_clean()) {
+        rows.push(attribute(&**method, &log.run, view, judge, driving).await?);
     }
-    if rows.len() > 1 {
+    if rows.len() > 1 && log.failed {
         rows.push(combine(&log.run, &rows));
     }
     Ok(rows)
@@ -261,7 +261,7 @@ fn print_results(
     }
     if global.format == OutputFormat::Text && arguments.out.as_deref() != Some(Path::new("-")) {
         let mut out = std::io::stdout().lock();
-        match (logs.failed.as_slice(), done.rows.as_slice()) {
+        match (logs.runs.as_slice(), done.rows.as_slice()) {
             ([log], [rows]) => report::write(log, rows, next.as_deref(), &mut out).map_err(failed)?,
             _ => table::write(&measured, &done.rows, &mut out).map_err(failed)?,
         }
@@ -273,7 +273,7 @@ fn print_results(
     let all = live + replayed;
     let mut summary =
         format!("{} runs, {} predictions, {abstained} abstained", done.rows.len(), asking.count() - abstained);
-    if let ([_], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
+    if let ([_], [rows]) = (logs.runs.as_slice(), done.rows.as_slice())
         && let Some(last) = rows.last()
     {
         summary = report::named(last);
@@ -312,18 +312,27 @@ fn list(global: &Global) -> Result<Finished, Failure> {
         Needs::OtherRuns => "other runs",
         Needs::Ranker => "prior.toml",
     };
+    let tracers: Vec<Tracer> =
+        TracerAsking::names().filter_map(|name| Some(Tracer::new(name, TracerAsking::named(name)?))).collect();
+    let tracers = tracers.iter().map(|tracer| (tracer as &dyn Method, "tracer"));
+    let all: Vec<(&dyn Method, &str)> = methods::ALL.iter().map(|method| (*method, "method")).chain(tracers).collect();
     let mut lines = String::new();
-    for method in methods::ALL {
+    for (method, option) in &all {
         let public = if method.is_public() { "  (--compat whowhen)" } else { "" };
         let (name, needs) = (method.name(), needs(method.needs()));
-        let _ = writeln!(lines, "{name:<15} {needs:<11} {}{public}", method.description());
+        let _ = writeln!(lines, "--{option} {name:<15} {needs:<11} {}{public}", method.description());
     }
     if global.format == OutputFormat::Text {
         super::print(&lines, &mut std::io::stdout())?;
     }
-    let data = methods::ALL.iter().map(|method| {
-        json!({"name": method.name(), "about": method.description(), "needs": needs(method.needs()), "compat": method.is_public()})
+    let data = all.iter().map(|(method, option)| {
+        json!({"name": method.name(), "option": option, "about": method.description(), "needs": needs(method.needs()),
+            "compat": method.is_public()})
     });
     let data = json!({"methods": data.collect::<Vec<_>>()});
-    Ok(Finished { exit: Exit::Ok, summary: format!("{} methods", methods::ALL.len()), data })
+    Ok(Finished {
+        exit: Exit::Ok,
+        summary: format!("{} methods, {} tracers", methods::ALL.len(), all.len() - methods::ALL.len()),
+        data,
+    })
 }

@@ -68,9 +68,9 @@ pub(super) struct ExportArgs {
     /// `coupled`, `flip`), annotated (`human`) or `all`; repeatable. Default: the labels must be of one kind.
     #[arg(long, value_name = "KIND", value_parser = KINDS)]
     kind: Vec<String>,
-    /// Your attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`,
-    /// `{answer_form}`.
-    #[arg(long, value_name = "FILE")]
+    /// Attribution prompt: `aegis` (its published one), or a file with `{question}`, `{conversation}`, `{gold_answer}`,
+    /// `{modes}`, `{agents}`, `{answer_form}`.
+    #[arg(long, value_name = "FILE|aegis")]
     template: Option<PathBuf>,
     /// Include the right answer in the prompt.
     #[arg(long)]
@@ -239,6 +239,7 @@ fn say(manifest: &ExportManifest, out: &mut dyn Write) -> std::io::Result<()> {
 fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
     let template = match &arguments.template {
         None => PromptTemplate::default(),
+        Some(path) if let Some(shipped) = path.to_str().and_then(PromptTemplate::named) => shipped,
         Some(path) => {
             let named = |error: String| Failure::new(Exit::Usage, format!("{}: {error}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|error| named(format!("cannot be read: {error}")))?;
@@ -328,7 +329,8 @@ fn summary(manifest: &ExportManifest) -> String {
             manifest.cut.dropped_steps
         ),
     };
-    let longest = manifest.prompts.map(|prompts| format!(", prompts of up to {} tokens", prompts.longest_tokens));
+    let longest =
+        manifest.prompts.as_ref().map(|prompts| format!(", prompts of up to {} tokens", prompts.longest_tokens));
     let longest = longest.unwrap_or_default();
     let left_out: u64 = manifest.left_out.values().sum();
     format!(

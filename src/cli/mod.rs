@@ -54,6 +54,7 @@ mod tasks;
 mod terminal;
 mod test;
 mod trace;
+mod tracer;
 mod trial;
 mod typed;
 mod upstream_origin;

@@ -102,12 +102,16 @@ fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
             );
         }
     }
+    if arguments.tracers.tracer.len() > 1 {
+        return Err(Failure::new(Exit::Usage, "a retry asks one tracer").hint("one --tracer"));
+    }
     arguments.settings().map(|_| ())
 }
 
 /// What the method is asked of a run.
 fn method(arguments: &RetryArgs, dir: &Path, judge: JudgeArgs) -> AttributeArgs {
-    AttributeArgs::after(dir, vec![arguments.method.clone()], judge)
+    let methods = if arguments.tracers.tracer.is_empty() { vec![arguments.method.clone()] } else { Vec::new() };
+    AttributeArgs::after(dir, methods, judge).traced_by(arguments.tracers.clone())
 }
 
 /// The judge of a method that asks one: the run's own upstream, or another that is named, within what is left.
@@ -158,7 +162,7 @@ fn dry(
                 agent: step.attribution.agent.clone(),
                 step: step.step,
                 note: "a note".to_owned(),
-                source: arguments.method.clone(),
+                source: arguments.critic_name().to_owned(),
             })
             .collect(),
     };
@@ -224,7 +228,7 @@ impl RetryConductor for Retrying<'_> {
                 (None, why) => serde_json::to_string(why).unwrap_or_default(),
             },
         };
-        Ok(Err(format!("`{}` gives no note for {}: {why}", arguments.method, dir.display())))
+        Ok(Err(format!("`{}` gives no note for {}: {why}", arguments.critic_name(), dir.display())))
     }
 
     fn round(&mut self, number: u32, critique: Critique, failed: &FailedRun) -> Result<RetryRound, Failure> {

@@ -1,24 +1,23 @@
 //! `aegis run -- CMD`: a command as one recorded run.
 
+mod arguments;
 mod talk;
 
-use std::{collections::BTreeMap, ffi::OsString, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use clap::Args;
 use nix::sys::signal::Signal;
 
+pub(super) use self::arguments::RunArgs;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
-    attribute::{self, AttributeArgs, JudgeArgs},
-    budget::BudgetArgs,
+    attribute::{self, JudgeArgs},
     client_verdict,
     config::Config,
     serve::monitoring::Monitoring,
     settings,
-    settings::{PlannedArgs, ProxyArgs},
+    settings::ProxyArgs,
     signals::number,
     trial,
-    watch::WatchArgs,
 };
 use crate::{
     execution::{
@@ -31,58 +30,12 @@ use crate::{
     recording::{self, Recording},
     ruling::NoLabel,
     surface::{
-        self, ParameterSetting,
+        self,
         account::{self, RunAccount},
     },
     trajectory::{Label, Outcome, RunId, Step, Unserved, Verdict, WatchSign, unanswered, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
-
-/// Options of `run`.
-#[derive(Debug, Args)]
-pub(super) struct RunArgs {
-    #[command(flatten)]
-    proxy: ProxyArgs,
-    #[command(flatten)]
-    planned: PlannedArgs,
-    /// Name of the run. Default: generated.
-    #[arg(long, value_name = "NAME")]
-    run: Option<String>,
-    /// Replace an existing recording of that name.
-    #[arg(long, requires = "run")]
-    overwrite: bool,
-    /// Command that judges the outcome, run by `sh -c` with the program's output on standard input and `AEGIS_RUN_DIR`
-    /// set. Exit code 0: success; 1: failure; other: unknown.
-    #[arg(long, value_name = "CMD")]
-    check: Option<String>,
-    /// Timeout of the command in seconds.
-    #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
-    timeout: Option<f64>,
-    /// Write a `JUnit` report on how the program met the plan's faults, one case per call. Red if and only if the exit
-    /// code is not 0.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<std::path::PathBuf>,
-    /// If the check fails, attribute the failure by these methods (`aegis attribute --list`). Judges use the run's
-    /// upstream.
-    #[arg(long, value_name = "METHOD", value_delimiter = ',', requires = "check")]
-    attribute: Vec<String>,
-    /// Model of the judge. Default: the first model that the run asked.
-    #[arg(long, value_name = "NAME", requires = "attribute")]
-    attribute_model: Option<String>,
-    /// Request parameter of the judge; VALUE `none` omits it; repeatable.
-    #[arg(long, value_name = "NAME=VALUE", requires = "attribute")]
-    attribute_parameter: Vec<ParameterSetting>,
-    /// Also request `logprobs`; they are recorded for `attribute --method confidence` and hidden from the program.
-    #[arg(long)]
-    ask_logprobs: bool,
-    #[command(flatten)]
-    budget: BudgetArgs,
-    #[command(flatten)]
-    watch: WatchArgs,
-    /// Command to execute.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
-}
 
 /// What a run came to.
 #[derive(Debug)]
@@ -129,8 +82,12 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     };
     let limit = settings::time_limit(arguments.timeout)?;
     let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
+    if arguments.attributes() && arguments.check.is_none() {
+        let error = "a failure is attributed where a check says that the run failed, and no check is named";
+        return Err(Failure::new(Exit::Usage, error).hint("--check 'CMD'"));
+    }
     // A name that no method has is no reason to run anything.
-    AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).check()?;
+    arguments.attributing(Path::new(""), JudgeArgs::default()).check()?;
     let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.planned.on(&arguments.proxy) };
     let (mut proxy, config) = asked.proxy(Some(id.clone()))?;
     arguments.watch.apply(&mut proxy, &config)?;
@@ -181,7 +138,7 @@ fn attributed(
     config: &Config,
     global: &Global,
 ) -> Option<serde_json::Value> {
-    if arguments.attribute.is_empty() || concluded.outcome.verdict != Verdict::Failure || concluded.steps == 0 {
+    if !arguments.attributes() || concluded.outcome.verdict != Verdict::Failure || concluded.steps == 0 {
         return None;
     }
     let asked = || recording::read(&concluded.dir).ok().and_then(|recording| attribute::model_of(&recording));
@@ -193,7 +150,7 @@ fn attributed(
         arguments.proxy.config.clone(),
     );
     let judge = judge.with_parameters(arguments.attribute_parameter.clone());
-    let arguments = AttributeArgs::after(&concluded.dir, arguments.attribute.clone(), judge);
+    let arguments = arguments.attributing(&concluded.dir, judge);
     match attribute::after(&arguments, global) {
         Ok(rows) => Some(rows),
         Err(failure) => {

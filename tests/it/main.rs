@@ -100,6 +100,7 @@ mod told_lines;
 mod told_true;
 mod tidy;
 mod trace;
+mod tracer;
 mod unread;
 mod upstream_team;
 mod unsure;

@@ -97,7 +97,7 @@ fn score(given: Option<f64>, rank: usize) -> f64 {
 
 /// Gives each row its interval.
 pub(super) fn apply(calibrations: &Calibrations, logs: &Logs, rows: &mut [Vec<Attributed>]) {
-    for (log, rows) in logs.failed.iter().zip(rows) {
+    for (log, rows) in logs.runs.iter().zip(rows) {
         let steps = u32::try_from(log.run.turns.len()).unwrap_or(u32::MAX);
         for row in rows {
             let Some(calibrated) = calibrations.get(&row.method) else { continue };

@@ -6,18 +6,15 @@ use serde_json::json;
 
 use super::{arguments::AttributeArgs, logs::Logs};
 use crate::{
-    attribution::{
-        Foreseen, foresee,
-        methods::{Method, View},
-    },
-    cli::{Exit, Failure, Finished, Global, OutputFormat},
+    attribution::{Foreseen, foresee, methods::View},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, tracer::ChosenMethod},
     trajectory::Usage,
 };
 
 /// Foretells each method over all runs.
 pub(super) fn run(
     logs: &Logs,
-    methods: &[&'static dyn Method],
+    methods: &[ChosenMethod],
     arguments: &AttributeArgs,
     global: &Global,
 ) -> Result<Finished, Failure> {
@@ -27,14 +24,14 @@ pub(super) fn run(
     let mut data = Vec::new();
     for method in methods {
         let mut sum = Foreseen::default();
-        for log in &logs.failed {
+        for log in logs.runs.iter().filter(|log| log.failed || method.takes_clean()) {
             let view = View {
                 compat: arguments.compat.is_some(),
                 longest_log: arguments.longest_log(),
                 others: &log.others,
                 ranker: None,
             };
-            sum = sum.and(foresee(*method, &log.run, view, arguments.votes));
+            sum = sum.and(foresee(&**method, &log.run, view, arguments.votes));
         }
         let _ = writeln!(lines, "{:<15} {:>8} {:>14} {:>14}", method.name(), sum.calls, sum.bytes, sum.answers);
         data.push(json!({"method": method.name(), "most": sum}));
@@ -53,7 +50,7 @@ pub(super) fn run(
         "at most {} calls, {} tokens{money} over {} runs; nothing was asked",
         all.calls,
         all.bytes + all.answers,
-        logs.failed.len()
+        logs.runs.len()
     );
     Ok(Finished { exit: Exit::Ok, summary, data: json!({"methods": data, "most": all}) })
 }

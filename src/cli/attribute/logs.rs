@@ -6,7 +6,7 @@ use super::arguments::{AttributeArgs, RunFacts, ShowAnswerArg};
 use crate::{
     attribution::methods::LoggedRun,
     capability::{Capabilities, RunVerb},
-    cli::{Exit, Failure},
+    cli::{Exit, Failure, tracer::ChosenMethod},
     dataset::{
         self, Corpus, Dataset, Sample, SampleKind, Task,
         formats::{self, ImportSource},
@@ -21,9 +21,11 @@ use crate::{
 /// Most runs beside one that are looked at for others of its task.
 const BESIDE_MAX: usize = 256;
 
-/// A run to be attributed.
-pub(super) struct FailedLog {
+/// A run that methods are asked about.
+pub(super) struct RunLog {
     pub(super) run: LoggedRun,
+    /// Whether it failed, or may have; of one that did not only tracers say anything.
+    pub(super) failed: bool,
     /// Other runs of its task.
     pub(super) others: Vec<LoggedRun>,
     /// Its label, for the figures alone.
@@ -32,7 +34,7 @@ pub(super) struct FailedLog {
 
 /// What a path holds.
 pub(super) struct Logs {
-    pub(super) failed: Vec<FailedLog>,
+    pub(super) runs: Vec<RunLog>,
     /// The recorded run's directory, where it is one.
     pub(super) recorded: Option<PathBuf>,
     /// The line that settles by execution what its log only suggests, where it can be executed.
@@ -42,39 +44,51 @@ pub(super) struct Logs {
 }
 
 /// Reads what is to be attributed.
-pub(super) fn read(path: &Path, arguments: &AttributeArgs, quiet: bool) -> Result<Logs, Failure> {
+pub(super) fn read(
+    path: &Path,
+    arguments: &AttributeArgs,
+    methods: &[ChosenMethod],
+    quiet: bool,
+) -> Result<Logs, Failure> {
+    let clean = methods.iter().any(|method| method.takes_clean());
     let gold = arguments.show_answer == ShowAnswerArg::On;
     let against = against(&arguments.run)?;
     if formats::is_recording(path) {
-        return recorded(path, &arguments.run, gold, against);
+        return recorded(path, &arguments.run, (gold, clean), against);
     }
     let (samples, notes) = match arguments.corpus.open_unlabelled(path, quiet) {
         Ok(dataset) if is_ours(path) => (all(&dataset)?, Vec::new()),
         Err(failure) if Corpus::is_at(path) => return Err(failure),
         _ => foreign(path)?,
     };
-    let mut failed = Vec::new();
-    for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Failure) {
+    let mut runs = Vec::new();
+    let asked = |sample: &&Sample| match sample.kind {
+        SampleKind::Failure => true,
+        SampleKind::Clean => clean,
+        SampleKind::Benign | SampleKind::Decoy => false,
+    };
+    for sample in samples.iter().filter(asked) {
         let same = |other: &&Sample| {
             other.id != sample.id
                 && other.system == sample.system
                 && !other.task.id.is_empty()
                 && other.task.id == sample.task.id
         };
-        let run = LoggedRun::from_sample(sample, gold);
+        let run = LoggedRun::from_sample(sample, gold).with_row(sample);
         let others = samples.iter().filter(same).map(|other| LoggedRun::from_sample(other, false));
         let others = others
             .chain(against.iter().filter(|other| other.problem.is_empty() || run.problem == other.problem).cloned())
             .collect();
-        failed.push(FailedLog { run, others, gold: dataset::gold(sample) });
+        let failed = sample.kind == SampleKind::Failure;
+        runs.push(RunLog { run, failed, others, gold: dataset::gold(sample) });
     }
-    if failed.is_empty() {
+    if runs.is_empty() {
         return Err(Failure::new(
             Exit::Usage,
             format!("`{}` holds no failure: there is nothing to attribute", path.display()),
         ));
     }
-    Ok(Logs { failed, recorded: None, trace: None, notes })
+    Ok(Logs { runs, recorded: None, trace: None, notes })
 }
 
 /// A dataset of ours: a directory with one, or a file of rows.
@@ -101,9 +115,15 @@ fn foreign(path: &Path) -> Result<(Vec<Sample>, Vec<String>), Failure> {
 }
 
 /// One recorded run, and those beside it that were given the same task.
-fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun>) -> Result<Logs, Failure> {
+fn recorded(
+    path: &Path,
+    facts: &RunFacts,
+    (gold, clean): (bool, bool),
+    mut others: Vec<LoggedRun>,
+) -> Result<Logs, Failure> {
     let recording = recording::read(path)?;
-    if recording.trajectory.outcome.verdict == Verdict::Success {
+    let succeeded = recording.trajectory.outcome.verdict == Verdict::Success;
+    if succeeded && !clean {
         let error = format!("`{}` succeeded: there is no failure to attribute", path.display());
         return Err(Failure::new(Exit::Usage, error));
     }
@@ -123,11 +143,11 @@ fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun
     let passed = others.iter().filter(|other| other.passed == Some(true));
     let mut twins = passed.filter_map(|other| Some(path.parent()?.join(&other.id)));
     let twin = twins.find(|dir| formats::is_recording(dir));
-    let failed = vec![FailedLog { run, others, gold: None }];
+    let runs = vec![RunLog { run, failed: !succeeded, others, gold: None }];
     let corrected = twin.as_ref().map(|twin| format!("--twin {} ", shell_word(&twin.to_string_lossy())));
     let corrected = format!("{}--redraw", corrected.unwrap_or_default());
     let trace = Capabilities::new(&recording, path).line_with(RunVerb::Trace, &corrected).ok();
-    Ok(Logs { failed, recorded: Some(path.to_owned()), trace, notes })
+    Ok(Logs { runs, recorded: Some(path.to_owned()), trace, notes })
 }
 
 /// A recorded run as methods see it.

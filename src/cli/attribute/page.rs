@@ -96,7 +96,7 @@ fn baseline(page: &mut String, rule: &Baseline) {
 /// Each run: what every method says of it, with its words.
 fn runs(page: &mut String, logs: &Logs, rows: &[Vec<Attributed>]) {
     page.push_str("<h2>Runs</h2>\n");
-    for (log, rows) in logs.failed.iter().zip(rows) {
+    for (log, rows) in logs.runs.iter().zip(rows) {
         let last = rows.last().map(report::named).unwrap_or_default();
         let truth = log.gold.as_ref().map(|gold| {
             let culprits = gold.culprits.iter().map(|culprit| {
@@ -108,7 +108,7 @@ fn runs(page: &mut String, logs: &Logs, rows: &[Vec<Attributed>]) {
         let _ = writeln!(
             page,
             "<details{}><summary>{} · {}{}</summary>\n<table><tr><th>method<th>says<th>score<th>why<th>words<th>repair</tr>",
-            if logs.failed.len() == 1 { " open" } else { "" },
+            if logs.runs.len() == 1 { " open" } else { "" },
             in_markup(&log.run.id),
             in_markup(&last),
             truth.unwrap_or_default()

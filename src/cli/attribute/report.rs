@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::logs::{FailedLog, Logs};
+use super::logs::{Logs, RunLog};
 use crate::{
     attribution::{Attributed, methods::PredictedStep},
     cli::escape,
@@ -12,13 +12,18 @@ use crate::{
 /// The first prediction in a few words, or why there is none.
 pub(super) fn named(row: &Attributed) -> String {
     match (row.predictions.first(), &row.abstained) {
-        (Some(found), _) => {
-            let step = found.step.map_or_else(|| "at an unnamed step".to_owned(), |step| format!("at step {step}"));
-            format!("{} {step}", found.agent.as_deref().unwrap_or("an unnamed agent"))
-        }
+        (Some(_), _) if row.set => row.predictions.iter().map(culprit).collect::<Vec<_>>().join(", "),
+        (Some(found), _) => culprit(found),
+        (None, None) if row.set => "nobody erred".to_owned(),
         (None, Some(why)) => format!("no prediction: {}", why.name()),
         (None, None) => "no prediction".to_owned(),
     }
+}
+
+/// A culprit in a few words.
+fn culprit(found: &PredictedStep) -> String {
+    let step = found.step.map_or_else(|| "at an unnamed step".to_owned(), |step| format!("at step {step}"));
+    format!("{} {step}", found.agent.as_deref().unwrap_or("an unnamed agent"))
 }
 
 /// The command that settles what a log only suggests, for a recorded run.
@@ -30,7 +35,7 @@ pub(super) fn next(logs: &Logs, rows: &[Vec<Attributed>]) -> Option<String> {
     Some(format!("{show}{}", trace.unwrap_or_default()))
 }
 
-pub(super) fn write(log: &FailedLog, rows: &[Attributed], next: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(log: &RunLog, rows: &[Attributed], next: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     let Some(last) = rows.last() else { return Ok(()) };
     writeln!(out, "{}", escape(&format!("{}  {}", log.run.id, named(last))))?;
     // Of a combined row the words are those of the method that named the step.
@@ -78,7 +83,7 @@ pub(super) fn write(log: &FailedLog, rows: &[Attributed], next: Option<&str>, ou
     }
 }
 
-fn details(log: &FailedLog, found: &PredictedStep, out: &mut dyn Write) -> io::Result<()> {
+fn details(log: &RunLog, found: &PredictedStep, out: &mut dyn Write) -> io::Result<()> {
     let mut line = |name: &str, text: &str| {
         if text.is_empty() {
             Ok(())

@@ -29,9 +29,14 @@ pub(super) struct MethodFigures {
 /// Measures each method against the labels, where there are any.
 pub(super) fn measured(logs: &Logs, rows: &[Vec<Attributed>]) -> Result<Vec<MethodFigures>, Failure> {
     // Of failures that nobody labelled nothing is right or wrong.
-    let golds: Vec<Gold> = logs.failed.iter().filter_map(|log| log.gold.clone()).collect();
+    let golds: Vec<Gold> = logs.runs.iter().filter_map(|log| log.gold.clone()).collect();
     let labelled: HashSet<&str> = golds.iter().map(|gold| gold.id.as_str()).collect();
-    let names: Vec<String> = rows.first().into_iter().flatten().map(|row| row.method.clone()).collect();
+    let mut names: Vec<String> = Vec::new();
+    for row in rows.iter().flatten() {
+        if !names.contains(&row.method) {
+            names.push(row.method.clone());
+        }
+    }
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| Failure::new(Exit::Infrastructure, error);
     names
         .into_iter()
@@ -46,6 +51,9 @@ pub(super) fn measured(logs: &Logs, rows: &[Vec<Attributed>]) -> Result<Vec<Meth
             let report = if golds.is_empty() {
                 None
             } else {
+                // Of clean runs only tracers are asked.
+                let asked: HashSet<&str> = own.iter().map(|row| row.id.as_str()).collect();
+                let golds: Vec<Gold> = golds.iter().filter(|gold| asked.contains(gold.id.as_str())).cloned().collect();
                 let predictions = read::predictions(&text).map_err(|error| failed(error.into()))?;
                 score::evaluate(&golds, &predictions, 0).ok()
             };

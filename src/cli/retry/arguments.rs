@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     attribution::RetrySettings,
-    cli::{Failure, matching::MatchArgs, settings, trial::ExecuteArgs},
+    cli::{Failure, matching::MatchArgs, settings, tracer::TracerArgs, trial::ExecuteArgs},
     surface::ParameterSetting,
     trajectory::StepIndex,
 };
@@ -20,9 +20,11 @@ pub(in crate::cli) struct RetryArgs {
     /// Method that names agent, step and error (`aegis attribute --list`), applied to the newest failure in each round.
     #[arg(long, value_name = "METHOD", default_value = "rules")]
     pub(super) method: String,
+    #[command(flatten)]
+    pub(super) tracers: TracerArgs,
     /// File with the critique: rows of `aegis attribute --out`, {"step": N, "note": "…"}, or plain text with --at. One
     /// round.
-    #[arg(long, value_name = "FILE", conflicts_with = "method")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "tracer"])]
     pub(super) critique: Option<PathBuf>,
     /// Step that the critique refers to.
     #[arg(long, value_name = "STEP", requires = "critique")]
@@ -74,6 +76,11 @@ pub(super) struct RetryJudgeArgs {
 }
 
 impl RetryArgs {
+    /// Who is asked for the error: a tracer, as the user names it, or a method.
+    pub(super) fn critic_name(&self) -> &str {
+        self.tracers.tracer.first().unwrap_or(&self.method)
+    }
+
     /// How it is made.
     ///
     /// # Errors

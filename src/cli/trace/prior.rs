@@ -8,14 +8,16 @@ use super::TraceArgs;
 use crate::{
     attribution::{
         Attributed, LabelRule, Prior, PriorRanking,
-        methods::{self, LoggedRun, Method, Needs},
+        methods::{self, LoggedRun, Needs},
         order_name,
     },
     cli::{
         Exit, Failure, Global,
         attribute::{self, AttributeArgs, JudgeArgs},
         budget::BudgetArgs,
-        escape, trial,
+        escape,
+        tracer::TracerArgs,
+        trial,
     },
     dataset::Task,
     launch::shell_word,
@@ -33,6 +35,8 @@ pub(super) struct PriorArgs {
     /// `attribute --out` (.jsonl) and rankers of `aegis learn` (.toml). Judges use the trace's upstream.
     #[arg(long, value_name = "METHOD|PRED.jsonl|PRIOR.toml", value_delimiter = ',')]
     pub(super) prior: Vec<String>,
+    #[command(flatten)]
+    pub(super) tracers: TracerArgs,
     /// Model of the judge. Default: the first model that the run asked.
     #[arg(long, value_name = "NAME", requires = "prior")]
     prior_model: Option<String>,
@@ -68,6 +72,13 @@ struct PriorSources {
     ranker: Option<PathBuf>,
 }
 
+impl PriorArgs {
+    /// Whether a ranking is asked for.
+    fn is_asked(&self) -> bool {
+        !self.prior.is_empty() || !self.tracers.tracer.is_empty()
+    }
+}
+
 impl TraceArgs {
     /// The order of the search.
     ///
@@ -75,9 +86,9 @@ impl TraceArgs {
     /// A prior, and an order that does not heed it.
     pub(super) fn order(&self) -> Result<Order, Failure> {
         match self.order.map(Order::from) {
-            None if self.prior.prior.is_empty() => Ok(Order::default()),
+            None if !self.prior.is_asked() => Ok(Order::default()),
             None | Some(Order::BestFirst) => Ok(Order::BestFirst),
-            Some(order) if self.prior.prior.is_empty() => Ok(order),
+            Some(order) if !self.prior.is_asked() => Ok(order),
             Some(order) => {
                 let error = format!("--order {} heeds no prior", order_name(order));
                 Err(Failure::new(Exit::Usage, error).hint("leave --order out: --prior searches best-first"))
@@ -91,17 +102,20 @@ impl TraceArgs {
 /// # Errors
 /// A name that nothing has, a file that cannot be read, a judge that cannot be asked.
 pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -> Result<Option<PriorResult>, Failure> {
-    if arguments.prior.prior.is_empty() {
+    if !arguments.prior.is_asked() {
         return Ok(None);
     }
     let sources = sources(&arguments.prior.prior)?;
-    let chosen: Vec<&'static dyn Method> = sources.methods.iter().filter_map(|name| methods::method(name)).collect();
+    let asked = |judge| {
+        AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).traced_by(arguments.prior.tracers.clone())
+    };
+    let chosen = asked(JudgeArgs::none()).methods()?;
     let asking = chosen.iter().find(|method| method.needs() == Needs::Model);
     if let Some(asking) = asking.filter(|_| arguments.dry_run) {
         let error = format!("`{}` asks a model, and a dry run asks nobody", asking.name());
-        let (run, method) = (shell_word(&arguments.dir.to_string_lossy()), asking.name());
+        let (run, method) = (shell_word(&arguments.dir.to_string_lossy()), asking.option());
         return Err(Failure::new(Exit::Usage, error).hint(format!(
-            "`aegis attribute {run} --method {method} --upstream URL --model NAME --dry-run` says what it would ask"
+            "`aegis attribute {run} {method} --upstream URL --model NAME --dry-run` says what it would ask"
         )));
     }
     let recording = cassette.recording();
@@ -110,9 +124,7 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     } else {
         let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::none() };
         let against: Vec<PathBuf> = arguments.source.twin.iter().cloned().collect();
-        let asked =
-            AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).beside(against, sources.ranker);
-        attribute::of_recording(&asked, global)?
+        attribute::of_recording(&asked(judge).beside(against, sources.ranker.clone()), global)?
     };
     let mut said: Vec<PriorRanking> = rows.iter().map(of_row).collect();
     for file in &sources.files {

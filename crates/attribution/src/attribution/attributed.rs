@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::{
     Draw, LogJudge,
     methods::{
-        Abstention, COMBINED, Cuts, Dialogue, JudgeQuestion, JudgeReply, LoggedRun, Method, Pause, PredictedStep,
-        StepInterval, View, combined, voted,
+        Abstention, COMBINED, Cuts, Dialogue, JudgeQuestion, JudgeReply, LoggedRun, Method, MethodAnswer, Pause,
+        PredictedStep, StepInterval, View, combined, voted,
     },
 };
 use crate::{execution::ExecutionError, trajectory::Usage};
@@ -32,8 +32,11 @@ pub struct Attributed {
     /// Whose script's prompts and reading these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<&'static str>,
-    /// The likeliest first; empty where the method abstained.
+    /// The likeliest first; empty where the method abstained, or says in a set that nobody erred.
     pub predictions: Vec<PredictedStep>,
+    /// Whether all of them are meant: an answer that is a set. Else they are alternatives.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub set: bool,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abstained: Option<Abstention>,
@@ -105,27 +108,25 @@ pub async fn attribute(
     let mut tally = QuestionTally::default();
     let asks = method.needs() == super::methods::Needs::Model;
     let votes = if asks { driving.votes.max(1) } else { 1 };
-    let (mut cast, mut abstained, mut predictions) = (Vec::new(), None, Vec::new());
+    let published = method.published().or(view.compat.then_some("whowhen"));
+    let (mut cast, mut abstained) = (Vec::new(), None);
     for vote in 0..votes {
-        let draw = match (view.compat, votes) {
-            (true, _) => Draw::Open,
+        let draw = match (published.is_some(), votes) {
+            (true, 1) => Draw::Open,
             (false, 1) => Draw::Only,
-            (false, _) => Draw::Vote(vote),
+            (_, _) => Draw::Vote(vote),
         };
-        let pose = |dialogue: &mut Dialogue<'_>| method.attribute(run, view, dialogue);
+        let pose = |dialogue: &mut Dialogue<'_>| method.answer(run, view, dialogue);
         match converse(pose, judge.map(|judge| (judge, draw)), &mut tally).await? {
-            Ok(found) => {
-                cast.extend(found.first().cloned());
-                predictions = found;
-            }
+            Ok(found) => cast.push(found),
             Err(why) => abstained = abstained.or(Some(why)),
         }
     }
     let several = votes > 1;
     let answered = u32::try_from(cast.len()).unwrap_or(u32::MAX);
-    if several {
-        predictions = voted(&cast, votes as usize);
-    }
+    let answer = if several { voted(&cast, votes) } else { cast.pop() };
+    let set = matches!(answer, Some(MethodAnswer::Set(_)));
+    let predictions = answer.map(|answer| answer.steps().to_vec()).unwrap_or_default();
     let judge = judge.filter(|_| asks);
     let cost = judge.filter(|_| driving.priced).map(|judge| judge.price(tally.usage));
     Ok(Attributed {
@@ -134,9 +135,10 @@ pub async fn attribute(
         model: judge.map(|judge| judge.model().to_owned()),
         served_model: tally.served,
         gold: run.gold.is_some(),
-        compat: view.compat.then_some("whowhen"),
-        abstained: abstained.filter(|_| predictions.is_empty()),
+        compat: published,
+        abstained: abstained.filter(|_| predictions.is_empty() && !set),
         predictions,
+        set,
         interval: None,
         votes: several.then_some([votes, answered]),
         calls: tally.calls,
@@ -163,6 +165,7 @@ pub fn combine(run: &LoggedRun, rows: &[Attributed]) -> Attributed {
         compat: None,
         abstained: predictions.is_empty().then(why),
         predictions,
+        set: false,
         interval: None,
         votes: None,
         calls: 0,

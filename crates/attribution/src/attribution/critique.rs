@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{leak, methods::PredictedStep};
-use crate::trajectory::{AgentName, Step, StepIndex};
+use crate::trajectory::{AgentName, FailureMode, Step, StepIndex};
 
 /// How each note begins.
 const OPENING: &str = "Review note on your previous attempt: ";
@@ -57,8 +57,9 @@ impl Critique {
         gold: Option<&str>,
     ) -> Result<Self, NoCritique> {
         let quotes = found.evidence.iter().filter(|evidence| evidence.stands && Some(evidence.step) == found.step);
+        let mode = mode_words(found.failure_mode.as_deref(), [&found.reason, &found.fix]);
         let said = CritiqueWords {
-            reason: &found.reason,
+            reason: mode.as_deref().unwrap_or(&found.reason),
             fix: &found.fix,
             quote: quotes.map(|evidence| evidence.quote.as_str()).next(),
         };
@@ -90,10 +91,23 @@ impl Critique {
         }
         let found = line.predictions.first().ok_or_else(|| NoCritique::Form("it predicts nothing".to_owned()))?;
         let quote = found.evidence.iter().find(|evidence| evidence.stands && Some(evidence.step) == found.step);
-        let said =
-            CritiqueWords { reason: &found.reason, fix: &found.fix, quote: quote.map(|quote| quote.quote.as_str()) };
+        let mode = mode_words(found.failure_mode.as_deref(), [&found.reason, &found.fix]);
+        let said = CritiqueWords {
+            reason: mode.as_deref().unwrap_or(&found.reason),
+            fix: &found.fix,
+            quote: quote.map(|quote| quote.quote.as_str()),
+        };
         said.critique(at.or(found.step), line.method.as_deref().unwrap_or("file"), steps, gold)
     }
+}
+
+/// What a failure mode says of a reply, where nothing else does: a tracer names the mode and gives no reason.
+fn mode_words(mode: Option<&str>, said: [&str; 2]) -> Option<String> {
+    let mode = FailureMode::parse(mode?).ok()?;
+    said.iter().all(|said| said.trim().is_empty()).then(|| {
+        let (name, meaning) = (mode.name(), mode.meaning());
+        format!("it shows this kind of error: {name}, that is, somebody {meaning}")
+    })
 }
 
 /// The note that says nothing in particular.
@@ -118,6 +132,7 @@ struct CritiqueReply {
     reason: String,
     #[serde(default)]
     fix: String,
+    failure_mode: Option<String>,
     #[serde(default)]
     evidence: Vec<CritiqueQuote>,
 }
@@ -223,6 +238,20 @@ mod tests {
             overlapping: false,
             unplaced: crate::trajectory::StepUnplaced::default(),
         }
+    }
+
+    #[test]
+    fn a_mode_alone_is_told_in_its_words() {
+        let found = PredictedStep { step: Some(0), failure_mode: Some("FM-2.6".into()), ..PredictedStep::default() };
+        let note = Critique::from_prediction(&found, "mine", &[step(0)], None).expect("a note").note;
+        let said =
+            "it shows this kind of error: reasoning-action mismatch, that is, somebody acts against its own reasoning.";
+        assert_eq!(note, format!("{OPENING}{said}"));
+        let row = r#"{"method": "mine", "predictions": [{"agent": "a", "step": 0, "failure_mode": "FM-2.6"}]}"#;
+        assert_eq!(Critique::from_file(row, None, &[step(0)], None).expect("a note").note, note);
+        let said = PredictedStep { reason: "the sum is wrong".into(), ..found };
+        let note = Critique::from_prediction(&said, "mine", &[step(0)], None).expect("a note").note;
+        assert_eq!(note, format!("{OPENING}the sum is wrong."));
     }
 
     #[test]

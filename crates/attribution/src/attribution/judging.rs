@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
 
 use super::{
@@ -22,7 +23,7 @@ use crate::{
     proxy::Proxy,
     surface::{
         Answer, Conversation, Message, OpenaiChat, ParameterSettings, Part, RequiredFormat, Role, Sampling, Surface,
-        door,
+        Tool, door,
     },
     trajectory::{RunId, Usage},
 };
@@ -145,12 +146,13 @@ impl LogJudge {
             Some(schema) => RequiredFormat::JsonSchema { name: "attribution".to_owned(), schema },
             None => RequiredFormat::Text,
         };
+        let system = Some(&question.system).filter(|system| !system.is_empty());
+        let system = system.map(|system| Message::text_of(Role::System, system.clone()));
+        let user = Message::text_of(Role::User, question.user.clone());
         let conversation = Conversation {
             model: self.settings.model.clone(),
-            messages: vec![
-                Message::text_of(Role::System, question.system.clone()),
-                Message::text_of(Role::User, question.user.clone()),
-            ],
+            messages: system.into_iter().chain([user]).collect(),
+            tools: question.tool.iter().map(tool).collect(),
             format,
             max_tokens: Some(question.longest_answer),
             sampling: Sampling { seed, ..Sampling::default() },
@@ -218,8 +220,20 @@ fn read_answer(answer: &Bytes, body: Bytes) -> JudgeCall {
     JudgeCall { reply: said, usage, served, body }
 }
 
+/// A function as chat templates write it.
+fn tool(function: &Value) -> Tool {
+    let text = |pointer: &str| function.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Tool {
+        name: text("/function/name"),
+        description: text("/function/description"),
+        parameters: function.pointer("/function/parameters").cloned().unwrap_or_default(),
+        ..Tool::default()
+    }
+}
+
+/// What was said: its words, or what its last call hands over.
 fn judge_reply(answer: &Answer) -> JudgeReply {
-    let words = answer.message.text();
+    let words = answer.message.tool_calls.last().map_or_else(|| answer.message.text(), |call| call.arguments.clone());
     let filtered = answer.finish_reason.as_deref() == Some(Answer::FILTERED);
     let refusal = answer.message.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
     if words.trim().is_empty() && (filtered || refusal) {

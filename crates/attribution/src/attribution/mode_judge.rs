@@ -105,6 +105,7 @@ impl PlantedChange {
                 .to_owned(),
             user,
             schema: Some(schema),
+            tool: None,
             longest_answer: LONGEST_ANSWER,
             cuts: Cuts::default(),
             longest_way: json!({"reason": "", "letter": "D"}).to_string(),

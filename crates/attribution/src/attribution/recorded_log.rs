@@ -1,6 +1,6 @@
 //! A recorded run as methods see it, its steps by the numbers that `show` prints.
 
-use super::methods::LoggedRun;
+use super::methods::{LoggedRow, LoggedRun};
 use crate::{
     dataset::{About, DatasetError, Sample, SampleKind, Task},
     recording::Recording,
@@ -46,6 +46,7 @@ impl LoggedRun {
             turn.quoted = turn.quoted.iter().map(|step| place(*step)).collect();
         }
         run.turns.sort_by_key(|turn| turn.step);
+        run.row = Some(LoggedRow::unlabelled(&sample, places));
         Ok(run)
     }
 }

@@ -1,7 +1,7 @@
 //! The whole log in one question (Who&When, arXiv 2505.00212): who, at which step, why.
 
 use super::{
-    Dialogue, LoggedRun, Method, Pause, PredictedStep, View, predicted,
+    Dialogue, JudgeQuestion, LoggedRun, Method, MethodAnswer, Pause, PredictedStep, View, predicted,
     prompt::{LogPrompt, form},
     whowhen,
 };
@@ -31,6 +31,13 @@ impl Method for AllAtOnce {
     ) -> Result<Vec<PredictedStep>, Pause> {
         one(run, view, dialogue).map(|found| vec![found])
     }
+
+    fn answer(&self, run: &LoggedRun, view: View<'_>, dialogue: &mut Dialogue<'_>) -> Result<MethodAnswer, Pause> {
+        if view.compat {
+            return self.attribute(run, view, dialogue).map(MethodAnswer::Ranked);
+        }
+        dialogue.ask(|| question(run, view), |words| predicted::culprits(run, words))
+    }
 }
 
 /// The one answer.
@@ -38,12 +45,13 @@ pub(super) fn one(run: &LoggedRun, view: View<'_>, dialogue: &mut Dialogue<'_>) 
     if view.compat {
         return whowhen::all_at_once(run, dialogue);
     }
-    let asked = || {
-        let asked = format!(
-            "Which agent made the decisive error, and at which step? If no error is obvious, name the likeliest.\n{}",
-            form()
-        );
-        LogPrompt::whole(run, asked).question(view)
-    };
-    dialogue.ask(asked, |words| predicted::culprit(run, words))
+    dialogue.ask(|| question(run, view), |words| predicted::culprit(run, words))
+}
+
+fn question(run: &LoggedRun, view: View<'_>) -> JudgeQuestion {
+    let asked = format!(
+        "Which agent made the decisive error, and at which step? If no error is obvious, name the likeliest.\n{}",
+        form()
+    );
+    LogPrompt::whole(run, asked).question(view)
 }

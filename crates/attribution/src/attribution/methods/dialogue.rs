@@ -7,12 +7,14 @@ use super::Cuts;
 /// What is to be asked of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgeQuestion {
-    /// The system message.
+    /// The system message; none where it is empty.
     pub system: String,
     /// The user message.
     pub user: String,
     /// Schema of the answer, where one is asked for.
     pub schema: Option<Value>,
+    /// The function that is to be called with the answer, as chat templates take it, where one is.
+    pub tool: Option<Value>,
     /// Longest answer, in tokens.
     pub longest_answer: u64,
     /// What was cut from the log to make it fit.

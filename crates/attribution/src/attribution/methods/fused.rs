@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{LoggedRun, PredictedStep};
+use super::{LoggedRun, MethodAnswer, PredictedStep};
 
 /// The name of the row that combines methods.
 pub const COMBINED: &str = "combined";
@@ -40,17 +40,50 @@ pub(super) fn counted(votes: &[(PredictedStep, f64)]) -> Vec<PredictedStep> {
     found
 }
 
-/// Votes of one method, each the first prediction of one dialogue; `of` were asked for, those that abstained count as shares of
-/// nobody.
-pub fn voted(votes: &[PredictedStep], of: usize) -> Vec<PredictedStep> {
+/// Votes of one method as one answer, out of so many that were asked for; those that abstained count as shares of nobody.
+/// `None` where nobody answered.
+///
+/// Rankings are counted by their first prediction. Of sets stays what more than half of all votes name: nothing is left where
+/// most say that nobody erred. Where both were cast, the kind that more are of is counted.
+pub fn voted(votes: &[MethodAnswer], of: u32) -> Option<MethodAnswer> {
+    let sets = votes.iter().filter(|vote| matches!(vote, MethodAnswer::Set(_))).count();
+    if votes.is_empty() {
+        None
+    } else if sets * 2 > votes.len() {
+        Some(MethodAnswer::Set(majority(votes, of)))
+    } else {
+        let firsts = votes.iter().filter(|vote| matches!(vote, MethodAnswer::Ranked(_)));
+        let firsts: Vec<PredictedStep> = firsts.filter_map(|vote| vote.steps().first().cloned()).collect();
+        Some(MethodAnswer::Ranked(firsts_counted(&firsts, of)))
+    }
+}
+
+fn firsts_counted(votes: &[PredictedStep], of: u32) -> Vec<PredictedStep> {
     let weighted: Vec<(PredictedStep, f64)> = votes.iter().map(|vote| (vote.clone(), 1.0)).collect();
     let answered = u32::try_from(votes.len()).map_or(0.0, f64::from);
-    let of = u32::try_from(of.max(1)).map_or(1.0, f64::from);
     let share = |found: PredictedStep| {
-        let score = found.score.unwrap_or(0.0) * answered / of;
+        let score = found.score.unwrap_or(0.0) * answered / f64::from(of.max(1));
         found.scored(score)
     };
     counted(&weighted).into_iter().map(share).collect()
+}
+
+/// What more than half of all votes name: each agent, step and mode with its share.
+fn majority(votes: &[MethodAnswer], of: u32) -> Vec<PredictedStep> {
+    type MemberKey = (Option<u32>, Option<String>, Option<String>);
+    let mut tally: BTreeMap<MemberKey, (u32, &PredictedStep)> = BTreeMap::new();
+    for vote in votes {
+        let mut named: Vec<MemberKey> = Vec::new();
+        for found in vote.steps() {
+            let key = (found.step, found.agent.clone(), found.failure_mode.clone());
+            if !named.contains(&key) {
+                tally.entry(key.clone()).or_insert((0, found)).0 += 1;
+                named.push(key);
+            }
+        }
+    }
+    let most = tally.into_values().filter(|(count, _)| count * 2 > of);
+    most.map(|(count, found)| found.clone().scored(f64::from(count) / f64::from(of.max(1)))).collect()
 }
 
 /// Rankings of several methods as one: s(step) = Σ 1 / (5 + rank) over the methods that name it, normalised to 1. The reason
@@ -95,10 +128,27 @@ mod tests {
 
     #[test]
     fn votes_are_shares_of_all_that_were_asked_and_ties_go_to_the_earlier_step() {
-        let found = voted(&[at(2), at(1), at(2), at(1)], 5);
-        let shape: Vec<_> = found.iter().map(|found| (found.step, found.score)).collect();
+        let votes = [at(2), at(1), at(2), at(1)].map(|vote| MethodAnswer::Ranked(vec![vote]));
+        let found = voted(&votes, 5).expect("an answer");
+        let shape: Vec<_> = found.steps().iter().map(|found| (found.step, found.score)).collect();
         assert_eq!(shape, [(Some(1), Some(0.4)), (Some(2), Some(0.4))]);
-        assert!(voted(&[], 3).is_empty());
+        assert_eq!(voted(&[], 3), None);
+    }
+
+    #[test]
+    fn of_sets_stays_what_more_than_half_of_all_votes_name() {
+        let set = |steps: &[u32]| MethodAnswer::Set(steps.iter().map(|step| at(*step)).collect());
+        for (votes, of, expected) in [
+            (vec![set(&[0, 1]), set(&[1]), set(&[1, 2])], 3, Some(vec![1])),
+            (vec![set(&[0, 0]), set(&[0]), set(&[])], 3, Some(vec![0])),
+            (vec![set(&[]), set(&[]), set(&[2])], 3, Some(vec![])),
+            (vec![set(&[2])], 3, Some(vec![])),
+            (vec![MethodAnswer::Ranked(vec![at(2)]), set(&[1]), set(&[1])], 3, Some(vec![1])),
+        ] {
+            let found = voted(&votes, of);
+            let steps = found.map(|found| found.steps().iter().filter_map(|found| found.step).collect::<Vec<_>>());
+            assert_eq!(steps, expected, "{votes:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A run as methods see it: who said what, after what. Nothing in it tells of plans, labels or ids.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use crate::{
     dataset::{Sample, SampleMessage, SampleStep},
@@ -24,6 +24,30 @@ pub struct LoggedRun {
     pub passed: Option<bool>,
     /// Who said what, in order.
     pub turns: Vec<LoggedTurn>,
+    /// The run as a row without its label, for tracers that are asked in the words of exported rows.
+    pub row: Option<LoggedRow>,
+}
+
+/// A run as a row of a data set, without its label.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoggedRow {
+    /// The row.
+    pub sample: Arc<Sample>,
+    /// The number of each of its steps in the run; empty where they are the same.
+    pub places: Vec<u32>,
+}
+
+impl LoggedRow {
+    /// A row, its label left out.
+    pub fn unlabelled(sample: &Sample, places: Vec<u32>) -> Self {
+        Self { sample: Arc::new(Sample { label: None, ..sample.clone() }), places }
+    }
+
+    /// The number in the run of a step that somebody counts as the row does.
+    pub fn place(&self, step: u32) -> u32 {
+        let known = usize::try_from(step).ok().and_then(|step| self.places.get(step));
+        known.copied().unwrap_or(step)
+    }
 }
 
 /// One step of a run.
@@ -80,7 +104,14 @@ impl LoggedRun {
                 crate::trajectory::Verdict::Unknown => None,
             },
             turns,
+            row: None,
         }
+    }
+
+    /// The same with the row itself, for tracers.
+    #[must_use]
+    pub fn with_row(self, sample: &Sample) -> Self {
+        Self { row: Some(LoggedRow::unlabelled(sample, Vec::new())), ..self }
     }
 
     /// The turn of that number.

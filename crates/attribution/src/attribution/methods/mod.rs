@@ -28,6 +28,7 @@ mod rules;
 mod spectrum;
 mod step_by_step;
 mod log_text;
+mod tracer;
 mod whowhen;
 
 #[cfg(test)]
@@ -41,9 +42,10 @@ pub use dialogue::{Abstention, Dialogue, JudgeQuestion, JudgeReply, Pause};
 pub use fused::{COMBINED, combined, voted};
 pub use learned::{LearnedError, LearnedFrom, LearnedRanker};
 pub use log_text::Cuts;
-pub use logged::{LoggedCall, LoggedRun, LoggedTurn};
+pub use logged::{LoggedCall, LoggedRow, LoggedRun, LoggedTurn};
 pub(super) use predicted::object as answer_object;
-pub use predicted::{PredictedStep, QuotedEvidence};
+pub use predicted::{MethodAnswer, PredictedStep, QuotedEvidence};
+pub use tracer::{Tracer, TracerAsking};
 
 /// What a method may look at beside the run.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +76,7 @@ pub enum Needs {
 /// A way to tell from a log who failed and when.
 pub trait Method: Sync + std::fmt::Debug {
     /// Its name on the command line and in rows.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// What it does, in one line.
     fn description(&self) -> &'static str;
@@ -87,6 +89,24 @@ pub trait Method: Sync + std::fmt::Debug {
     /// Whether the public Who&When script has it, so that `--compat whowhen` means something.
     fn is_public(&self) -> bool {
         false
+    }
+
+    /// Whether it is asked about runs that did not fail, too, and may say that nobody erred.
+    fn takes_clean(&self) -> bool {
+        false
+    }
+
+    /// Whose published script its question is, where that is so whatever the view says.
+    fn published(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What it answers: its ranking, where it says nothing else.
+    ///
+    /// # Errors
+    /// As [`attribute`](Self::attribute).
+    fn answer(&self, run: &LoggedRun, view: View<'_>, dialogue: &mut Dialogue<'_>) -> Result<MethodAnswer, Pause> {
+        self.attribute(run, view, dialogue).map(MethodAnswer::Ranked)
     }
 
     /// What it finds, the most likely first; never an empty list.

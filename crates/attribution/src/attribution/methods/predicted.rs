@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::LoggedRun;
+use super::{LoggedRow, LoggedRun};
 use crate::{
-    score::{PredictedAnswer, mode_key, read},
+    score::{Guess, PredictedAnswer, mode_key, read},
     trajectory::FailureMode,
 };
 
@@ -99,18 +99,73 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// Reads a judge's words: the last JSON object that names somebody, a tag, or labelled lines.
+/// What a method answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MethodAnswer {
+    /// Alternatives, the likeliest first; never none.
+    Ranked(Vec<PredictedStep>),
+    /// Errors that are all meant; none says that nobody erred.
+    Set(Vec<PredictedStep>),
+}
+
+impl MethodAnswer {
+    /// What is named, in order.
+    pub fn steps(&self) -> &[PredictedStep] {
+        match self {
+            Self::Ranked(steps) | Self::Set(steps) => steps,
+        }
+    }
+}
+
+/// Reads a judge's words: the last JSON object that names somebody, a tag, or labelled lines. Of several that it names the
+/// first.
 pub(super) fn culprit(run: &LoggedRun, words: &str) -> Result<PredictedStep, String> {
     let guess = match read::answer(words) {
         PredictedAnswer::Unparsed(why) => return Err(why),
         answer => answer.claimed().first().cloned().ok_or("it names nobody")?,
     };
+    let fields = object(words).unwrap_or_default();
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let found = guessed(run, &guess)?;
+    let found = PredictedStep {
+        reason: Some(text("reason")).filter(|said| !said.is_empty()).unwrap_or_else(|| spoken_reason(words)),
+        fix: text("fix"),
+        ..found
+    };
+    Ok(match found.step {
+        Some(step) => found.quoting(run, step, &text("quote")),
+        None => found,
+    })
+}
+
+/// Reads the words of who was asked for one error: where it names several, all of them are meant.
+pub(super) fn culprits(run: &LoggedRun, words: &str) -> Result<MethodAnswer, String> {
+    match read::answer(words) {
+        PredictedAnswer::Set(all) if all.len() > 1 => {
+            Ok(MethodAnswer::Set(all.iter().map(|guess| guessed(run, guess)).collect::<Result<_, _>>()?))
+        }
+        _ => culprit(run, words).map(|found| MethodAnswer::Ranked(vec![found])),
+    }
+}
+
+/// Reads the words of a tracer: a set, nobody, or a ranking. It counts steps as the row does.
+pub(super) fn traced(run: &LoggedRun, row: &LoggedRow, words: &str) -> Result<MethodAnswer, String> {
+    let place = |step: i64| u32::try_from(step).map_or(step, |step| i64::from(row.place(step)));
+    let one = |guess: &Guess| guessed(run, &Guess { step: guess.step.map(place), ..guess.clone() });
+    let all = |guesses: &[Guess]| guesses.iter().map(one).collect::<Result<Vec<_>, _>>();
+    Ok(match read::answer(words) {
+        PredictedAnswer::Unparsed(why) => return Err(why),
+        PredictedAnswer::Set(guesses) => MethodAnswer::Set(all(&guesses)?),
+        PredictedAnswer::Ranked(guesses) => MethodAnswer::Ranked(all(&guesses)?),
+    })
+}
+
+/// A guess, held against the run.
+fn guessed(run: &LoggedRun, guess: &Guess) -> Result<PredictedStep, String> {
     let step = guess.step.map(|step| u32::try_from(step).map_err(|_| format!("{step} is no step"))).transpose()?;
     if guess.agent.is_none() && step.is_none() {
         return Err("it names neither agent nor step".to_owned());
     }
-    let fields = object(words).unwrap_or_default();
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let written = guess.agent.as_deref();
     let known = written.and_then(|written| run.agent(written));
     let speaker = step.and_then(|step| run.turn(step)).map(|turn| turn.agent.as_str());
@@ -124,20 +179,13 @@ pub(super) fn culprit(run: &LoggedRun, words: &str) -> Result<PredictedStep, Str
         _ => None,
     };
     let mode = guess.mode.as_deref().map(mode_key).filter(|mode| FailureMode::parse(mode).is_ok());
-    let found = PredictedStep {
+    Ok(PredictedStep {
         agent_of_step: speaker.filter(|speaker| agent.as_deref() != Some(*speaker)).map(str::to_owned),
         agent,
         step,
-        score: None,
         failure_mode: mode,
-        reason: Some(text("reason")).filter(|said| !said.is_empty()).unwrap_or_else(|| spoken_reason(words)),
-        fix: text("fix"),
-        evidence: Vec::new(),
         conflict,
-    };
-    Ok(match step {
-        Some(step) => found.quoting(run, step, &text("quote")),
-        None => found,
+        ..PredictedStep::default()
     })
 }
 

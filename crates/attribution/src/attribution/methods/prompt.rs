@@ -64,6 +64,7 @@ impl<'a> LogPrompt<'a> {
             system: system(self.particular),
             user,
             schema: self.schema,
+            tool: None,
             longest_answer: LONGEST_ANSWER,
             cuts: log.cuts,
             longest_way: self.longest_way,

@@ -18,6 +18,7 @@ fn question(system: &str, user: String, longest_way: &str) -> JudgeQuestion {
         system: system.to_owned(),
         user,
         schema: None,
+        tool: None,
         longest_answer: LONGEST_ANSWER,
         cuts: super::Cuts::default(),
         longest_way: longest_way.to_owned(),

@@ -333,6 +333,18 @@ fn entry(step: &SampleStep, told: &RenderedStep) -> Value {
     entry
 }
 
+/// An entry as the text that Aegis' converter to verl rows makes of it; a role or phase that is missing is empty.
+pub(super) fn entry_text(step: &SampleStep, told: &RenderedStep) -> String {
+    let entry = entry(step, told);
+    let text = |name: &str| match entry.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    let [step, agent, role, phase, content] = ["step", "agent_name", "agent_role", "phase", "content"].map(text);
+    format!("Step {step} - {agent} ({role}) [{phase}]:\n{content}\n\n")
+}
+
 fn metadata(sample: &Sample, errors: &[LabelledError]) -> Value {
     let text = |name: &str| sample.task.extra.get(name).and_then(Value::as_str).unwrap_or_default();
     let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);

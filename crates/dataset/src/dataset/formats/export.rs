@@ -14,7 +14,7 @@ use super::{
     own::SAMPLE,
     pretty,
     refused::ExportError,
-    sink::{Sink, beside, is_parted, part_of, targets},
+    sink::{MANIFEST, Sink, beside, is_parted, part_of, targets},
 };
 use crate::{
     dataset::{Dataset, Entry, FILE, Index, PlacedSample, Sample, SampleKind},
@@ -137,7 +137,7 @@ pub fn export(
 /// Refuses to write over what the dataset is made of: its own files, whatever lies beside them and is no earlier export,
 /// and the directories above them.
 fn spare(dataset: &Dataset, format: &dyn Format, out: &Path, options: &ExportOptions) -> Result<(), ExportError> {
-    let exported = beside(out, "manifest.json").is_file();
+    let exported = beside(out, MANIFEST).is_file();
     let sources: Vec<_> = dataset.files().iter().filter_map(|file| file.canonicalize().ok()).collect();
     for path in targets(format, out, options) {
         let Ok(target) = path.canonicalize() else { continue };

@@ -1,10 +1,13 @@
 //! A trace in a budget: what is cut, evenly, so that length tells nothing of the label.
 
-use super::render::{Inputs, RenderedStep, render_steps};
-use crate::dataset::Sample;
+use super::{
+    aegis,
+    render::{Inputs, RenderedStep, render_steps},
+};
+use crate::dataset::{Sample, SampleStep};
 
 /// How long a prompt may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PromptBudget {
     /// How many.
     pub most: usize,
@@ -13,7 +16,7 @@ pub struct PromptBudget {
 }
 
 /// What a budget counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetUnit {
     /// Tokens, estimated: a quarter of the ASCII characters and all others. No tokenizer is asked, because each model has
@@ -77,13 +80,34 @@ const LEAST: usize = 24;
 const FRAME: usize = 24;
 const GAP: usize = 12;
 
-/// The trace as text: each step with its number and agent, what it was given and what it said.
-pub(super) fn conversation(sample: &Sample, inputs: Inputs) -> String {
-    let all: Vec<Option<RenderedStep>> = render_steps(sample, inputs).into_iter().map(Some).collect();
-    joined(sample, &all)
+/// How a trace is written out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum TraceForm {
+    /// A step with its number from 0 and its agent, what it was given and what it said.
+    #[default]
+    Own,
+    /// Aegis' converter to verl rows (arXiv 2509.14295): query and history, entries with role and phase, numbered from 1.
+    Aegis,
 }
 
-fn joined(sample: &Sample, texts: &[Option<RenderedStep>]) -> String {
+impl TraceForm {
+    fn entry(self, step: &SampleStep, said: &RenderedStep) -> String {
+        match self {
+            Self::Own => {
+                ["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", &said.whole(), "\n\n"].concat()
+            }
+            Self::Aegis => aegis::entry_text(step, said),
+        }
+    }
+}
+
+/// The trace as text, entry by entry.
+pub(super) fn conversation(sample: &Sample, inputs: Inputs, form: TraceForm) -> String {
+    let all: Vec<Option<RenderedStep>> = render_steps(sample, inputs).into_iter().map(Some).collect();
+    joined(sample, &all, form)
+}
+
+fn joined(sample: &Sample, texts: &[Option<RenderedStep>], form: TraceForm) -> String {
     let mut text = String::new();
     let mut gone = 0;
     for (step, said) in sample.steps.iter().zip(texts) {
@@ -92,10 +116,12 @@ fn joined(sample: &Sample, texts: &[Option<RenderedStep>]) -> String {
             continue;
         };
         note_gone(&mut text, &mut gone);
-        text.extend(["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", &said.whole(), "\n\n"]);
+        text.push_str(&form.entry(step, said));
     }
     note_gone(&mut text, &mut gone);
-    text.truncate(text.trim_end().len());
+    if form == TraceForm::Own {
+        text.truncate(text.trim_end().len());
+    }
     text
 }
 
@@ -110,9 +136,14 @@ fn note_gone(text: &mut String, gone: &mut usize) {
 /// The trace in a budget. What steps were given goes first: of each step as much as of any other, or all of it. Then each
 /// reply is cut to one common length, the labelled ones like all others; only where that would leave nothing to read,
 /// unlabelled steps go, drawn by hash.
-pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (String, Option<TraceCut>) {
+pub(super) fn fitted(
+    sample: &Sample,
+    inputs: Inputs,
+    budget: PromptBudget,
+    form: TraceForm,
+) -> (String, Option<TraceCut>) {
     let texts = render_steps(sample, inputs);
-    let whole = conversation(sample, inputs);
+    let whole = conversation(sample, inputs, form);
     let before = budget.unit.length(&whole);
     if before <= budget.most {
         return (whole, None);
@@ -120,7 +151,7 @@ pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (
     let mut cut = TraceCut::default();
     let (texts, fits) = inputs_cut(texts, budget, &mut cut);
     let left = if fits { texts.into_iter().map(Some).collect() } else { replies_cut(sample, texts, budget, &mut cut) };
-    let text = joined(sample, &left);
+    let text = joined(sample, &left, form);
     cut.gone = before.saturating_sub(budget.unit.length(&text));
     (text, Some(cut))
 }

@@ -36,6 +36,10 @@ pub trait Format: std::fmt::Debug + Sync {
     fn trains(&self) -> bool {
         false
     }
+    /// Whether its rows hold the question that a tracer is asked.
+    fn asks(&self) -> bool {
+        false
+    }
     /// Whether its rows say of an error which failure mode it is.
     fn names_modes(&self) -> bool {
         false
@@ -243,9 +247,14 @@ impl ExportOptions {
         if sample.steps.is_empty() {
             return Err(Unfit("no step"));
         }
-        let inputs = self.inputs_or(Inputs::New);
+        let inputs = self.prompt_inputs();
         let asking = PromptAsking { gold_answer: self.gold_answer, inputs, budget: self.budget, form };
         Ok(self.template.fill(sample, asking))
+    }
+
+    /// What of their inputs steps show in prompts.
+    pub(super) fn prompt_inputs(&self) -> Inputs {
+        self.inputs_or(self.template.usual_inputs())
     }
 
     /// What of their inputs steps show in a format that usually shows this.

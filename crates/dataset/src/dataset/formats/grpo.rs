@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::PROMPT,
-    prompt::{self, AnswerForm},
+    prompt::AnswerForm,
     render::CUT,
     schema::{
         Field::{May, Needed},
@@ -50,11 +50,14 @@ impl Format for Grpo {
     fn trains(&self) -> bool {
         true
     }
+    fn asks(&self) -> bool {
+        true
+    }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let row = json!({
             "prompt": asked.messages(),
-            "ground_truth": prompt::answer(sample).to_string(),
+            "ground_truth": context.options.template.answer(sample).to_string(),
             "id": sample.id,
         });
         Ok(vec![WrittenPiece::asking(row, sample, &asked)])

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{ExportOptions, Format, Inputs, PromptBudget, SelectedClaims, Unfit, format::WrittenPiece, rows::FileHash};
+use super::{
+    AnswerForm, ExportOptions, Format, Inputs, PromptBudget, SelectedClaims, Unfit, format::WrittenPiece,
+    rows::FileHash,
+};
 use crate::{
     dataset::{Sample, task_sets},
     surface::account::{ReadState, RunAccount},
@@ -66,9 +69,23 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// What prompts show and how long they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_text(form: &AnswerForm) -> bool {
+    *form == AnswerForm::Text
+}
+
+/// How a tracer is asked in the rows, so that it can be asked in the same words later, and how long prompts are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
+    /// The user's own template, or the name of a shipped one; none is the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// Whether they tell the right answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gold_answer: bool,
+    /// How the tracer answers.
+    #[serde(default, skip_serializing_if = "is_text")]
+    pub answer: AnswerForm,
     /// What of their inputs steps show.
     pub inputs: Inputs,
     /// How long they were allowed to be.
@@ -154,8 +171,15 @@ impl ExportManifest {
     pub(super) fn count(&mut self, piece: &WrittenPiece, options: &ExportOptions) {
         self.pieces += 1;
         if let Some(tokens) = piece.prompt {
-            let (inputs, budget) = (options.inputs_or(Inputs::New), options.budget);
-            let prompts = self.prompts.get_or_insert(Prompts { inputs, budget, longest_tokens: 0 });
+            let prompts = self.prompts.get_or_insert_with(|| Prompts {
+                template: options.template.recorded(),
+                gold_answer: options.gold_answer,
+                // Only `sft` has rows that answer by a call.
+                answer: if self.to == "sft" { options.answer } else { AnswerForm::Text },
+                inputs: options.prompt_inputs(),
+                budget: options.budget,
+                longest_tokens: 0,
+            });
             prompts.longest_tokens = prompts.longest_tokens.max(tokens);
         }
         if let Some(cut) = piece.cut {

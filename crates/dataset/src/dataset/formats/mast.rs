@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
-    fit::conversation,
+    fit::{TraceForm, conversation},
     foreign::{Defects, unknown_fields},
     render::Inputs,
     schema::{Field::Needed, Type},
@@ -139,7 +139,7 @@ impl Format for Mast {
             "llm_name": model,
             "benchmark_name": benchmark,
             "trace_id": context.number,
-            "trace": {"key": sample.id, "index": context.number, "trajectory": conversation(sample, context.options.inputs_or(Inputs::None))},
+            "trace": {"key": sample.id, "index": context.number, "trajectory": conversation(sample, context.options.inputs_or(Inputs::None), TraceForm::Own)},
             "mast_annotation": vector,
         }))])
     }

@@ -38,6 +38,7 @@ mod schema;
 mod sft;
 mod shred;
 mod sink;
+mod tracer;
 mod verl;
 mod whowhen;
 
@@ -75,6 +76,7 @@ pub use rows::{FileHash, RowError};
 pub use schema::{Field, Type};
 pub use selected_claims::SelectedClaims;
 pub use shred::Misfit;
+pub use tracer::{TracerPrompt, TracerPromptError};
 
 /// Every format that is written.
 pub const ALL: &[&dyn Format] = &[

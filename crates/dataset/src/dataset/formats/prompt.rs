@@ -1,9 +1,10 @@
 //! The question that a tracer is trained and asked with: a template, and what its places hold.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    fit::{BudgetUnit, PromptBudget, TraceCut, conversation, fitted},
+    fit::{BudgetUnit, PromptBudget, TraceCut, TraceForm, conversation, fitted},
     render::Inputs,
 };
 use crate::{
@@ -13,6 +14,11 @@ use crate::{
 
 /// The template that ships.
 const SHIPPED: &str = include_str!("attribution.txt");
+/// The prompt of Aegis (arXiv 2509.14295), word by word as its converter to verl rows writes it; its repository is under the
+/// MIT licence.
+const AEGIS: &str = include_str!("published_aegis.txt");
+/// Its name as a template.
+pub(super) const PUBLISHED: &str = "aegis";
 /// What a template may hold, in braces.
 const PLACES: [&str; 6] = ["question", "conversation", "gold_answer", "modes", "agents", "answer_form"];
 /// How the answer is asked for as text.
@@ -45,10 +51,12 @@ pub enum PromptTemplateError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptTemplate {
     text: String,
+    trace: TraceForm,
 }
 
 /// How a tracer is to answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnswerForm {
     /// JSON as text.
     #[default]
@@ -90,11 +98,55 @@ pub struct PromptAsking {
 
 impl Default for PromptTemplate {
     fn default() -> Self {
-        Self { text: SHIPPED.to_owned() }
+        Self { text: SHIPPED.to_owned(), trace: TraceForm::Own }
     }
 }
 
 impl PromptTemplate {
+    /// The prompt that Aegis published. It asks for agents and modes, not for steps.
+    pub fn aegis() -> Self {
+        Self { text: AEGIS.to_owned(), trace: TraceForm::Aegis }
+    }
+
+    /// The template of a name that ships: `aegis`.
+    pub fn named(name: &str) -> Option<Self> {
+        (name == PUBLISHED).then(Self::aegis)
+    }
+
+    /// What its rows are asked with where they do not say: the name of a shipped one, or its whole text.
+    pub(super) fn recorded(&self) -> Option<String> {
+        match self.trace {
+            TraceForm::Aegis => Some(PUBLISHED.to_owned()),
+            TraceForm::Own if self.text == SHIPPED => None,
+            TraceForm::Own => Some(self.text.clone()),
+        }
+    }
+
+    /// What of their inputs steps show under it where nobody says.
+    pub(super) fn usual_inputs(&self) -> Inputs {
+        match self.trace {
+            TraceForm::Own => Inputs::New,
+            TraceForm::Aegis => Inputs::None,
+        }
+    }
+
+    /// The answer that a tracer is to give: labelled agents with their steps and modes, as JSON in one line. Aegis' has no
+    /// steps.
+    pub(super) fn answer(&self, sample: &Sample) -> Value {
+        let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
+        let entry = |error: &crate::dataset::LabelledError| {
+            let mut entry = json!({"agent_name": error.agent});
+            if let Some(fields) = entry.as_object_mut() {
+                let step = error.step.filter(|_| self.trace == TraceForm::Own);
+                fields.extend(step.map(|step| ("step".to_owned(), step.into())));
+                let mode = error.failure_mode.as_ref();
+                fields.extend(mode.map(|mode| ("error_type".to_owned(), mode.code.clone().into())));
+            }
+            entry
+        };
+        json!({"faulty_agents": errors.iter().map(entry).collect::<Vec<_>>()})
+    }
+
     /// Checks a template.
     ///
     /// # Errors
@@ -107,7 +159,11 @@ impl PromptTemplate {
             }
         }
         let shows = text.lines().flat_map(places).any(|name| name == "conversation");
-        if shows { Ok(Self { text: text.to_owned() }) } else { Err(PromptTemplateError::NoConversation) }
+        if shows {
+            Ok(Self { text: text.to_owned(), trace: TraceForm::Own })
+        } else {
+            Err(PromptTemplateError::NoConversation)
+        }
     }
 
     /// The prompt of a sample.
@@ -135,9 +191,9 @@ impl PromptTemplate {
         let (conversation, cut) = match asking.budget {
             Some(PromptBudget { most, unit }) => {
                 let most = most.saturating_sub(unit.length(&frame));
-                fitted(sample, asking.inputs, PromptBudget { most, unit })
+                fitted(sample, asking.inputs, PromptBudget { most, unit }, self.trace)
             }
-            None => (conversation(sample, asking.inputs), None),
+            None => (conversation(sample, asking.inputs, self.trace), None),
         };
         let text = self.with(|name| value(name, &conversation));
         Prompt { tokens: BudgetUnit::Tokens.length(&text), text, cut }
@@ -165,20 +221,6 @@ impl PromptTemplate {
 fn places(line: &str) -> impl Iterator<Item = &str> {
     let inside = line.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name));
     inside.filter(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
-}
-
-/// The answer that a tracer is to give: labelled agents with their steps and modes, as JSON in one line.
-pub(super) fn answer(sample: &Sample) -> Value {
-    let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
-    let entry = |error: &crate::dataset::LabelledError| {
-        let mut entry = json!({"agent_name": error.agent});
-        if let Some(fields) = entry.as_object_mut() {
-            fields.extend(error.step.map(|step| ("step".to_owned(), step.into())));
-            fields.extend(error.failure_mode.as_ref().map(|mode| ("error_type".to_owned(), mode.code.clone().into())));
-        }
-        entry
-    };
-    json!({"faulty_agents": errors.iter().map(entry).collect::<Vec<_>>()})
 }
 
 /// The tool that an answer by a call calls, as chat templates take it.

@@ -63,9 +63,12 @@ impl Format for Sft {
     fn trains(&self) -> bool {
         true
     }
+    fn asks(&self) -> bool {
+        true
+    }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, context.options.answer)?;
-        let answer = prompt::answer(sample);
+        let answer = context.options.template.answer(sample);
         let mut row = Map::new();
         let mut messages = asked.messages();
         if context.options.answer == AnswerForm::Call {

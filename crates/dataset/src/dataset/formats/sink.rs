@@ -33,6 +33,8 @@ fn hidden(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!(".{}.{suffix}", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
+/// The end of a manifest's name.
+pub(super) const MANIFEST: &str = "manifest.json";
 /// Where samples go that are in no part.
 const NO_PART: &str = "unsplit";
 /// Every part that a file may be of.
@@ -48,6 +50,15 @@ fn of_part(path: &Path, part: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let end = path.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
     path.with_file_name(format!("{stem}-{part}{end}"))
+}
+
+/// Where the manifest of exported rows may lie: that of the file, or of the export that it is one part of.
+pub(super) fn manifests(rows: &Path) -> Vec<PathBuf> {
+    let stem = rows.file_stem().unwrap_or_default().to_string_lossy();
+    let whole = PARTS.iter().find_map(|part| stem.strip_suffix(&format!("-{part}")));
+    let end = rows.extension().unwrap_or_default().to_string_lossy();
+    let whole = whole.map(|whole| rows.with_file_name(format!("{whole}.{end}")));
+    std::iter::once(rows.to_owned()).chain(whole).map(|rows| beside(&rows, MANIFEST)).collect()
 }
 
 /// Whether each part of the dataset gets a file of its own.
@@ -123,7 +134,7 @@ impl<'a> Sink<'a> {
         }
         let table = shape == DiskLayout::Table || out.extension().is_some_and(|extension| extension == "parquet");
         let columns = table.then(|| format.columns(options));
-        let exported = beside(out, "manifest.json").is_file();
+        let exported = beside(out, MANIFEST).is_file();
         if let Some(path) = targets(format, out, options).into_iter().find(|path| path.is_file() && !exported) {
             return Err(ExportError::Occupied { path });
         }
@@ -277,7 +288,7 @@ impl<'a> Sink<'a> {
         manifest.files = std::mem::take(&mut self.files);
         let mut text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        let path = beside(&self.out, "manifest.json");
+        let path = beside(&self.out, MANIFEST);
         // One of an earlier export must not speak of the new files, however this ends.
         let earlier = match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),

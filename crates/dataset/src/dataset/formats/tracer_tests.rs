@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     ALL, BudgetUnit, CleanRows, ExportOptions, Inputs, PromptBudget, PromptTemplate, export,
-    fit::conversation,
+    fit::{TraceForm, conversation},
     format,
     formats_tests::{dataset, exported, rows, unchecked},
     prompt::PromptAsking,
@@ -40,13 +40,13 @@ fn a_step_shows_what_was_new_to_its_agent() {
     let sample = with_a_tool();
     let replies = "Step 0 - solver:\n[calls calculator with {\"expression\": \"12*8\"}]\n\nStep 1 - solver:\n\
         The product of twelve and eight is ninety-six, as the tool says.\n\nStep 2 - critic:\nAPPROVE";
-    assert_eq!(conversation(&sample, Inputs::None), replies);
+    assert_eq!(conversation(&sample, Inputs::None, TraceForm::Own), replies);
     let new = "Step 0 - solver:\n(given by system) You are the solver.\n(given by user) How much is 12 * 8?\n\
         (says) [calls calculator with {\"expression\": \"12*8\"}]\n\n\
         Step 1 - solver:\n(given by tool calculator) 97\n(says) The product of twelve and eight is ninety-six, as the tool says.\n\n\
         Step 2 - critic:\n(given by system) You are the critic.\n(given by user solver) Judge this:\n[the words of step 1]\nDo it well.\n(says) APPROVE";
-    assert_eq!(conversation(&sample, Inputs::New), new);
-    let all = conversation(&sample, Inputs::All);
+    assert_eq!(conversation(&sample, Inputs::New, TraceForm::Own), new);
+    let all = conversation(&sample, Inputs::All, TraceForm::Own);
     assert_eq!(all.matches("(given by system) You are the solver.").count(), 2, "{all}");
 }
 

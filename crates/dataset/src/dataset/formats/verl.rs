@@ -7,7 +7,7 @@ use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::PROMPT,
     pretty,
-    prompt::{self, AnswerForm},
+    prompt::AnswerForm,
     render::CUT,
     schema::{
         Field::{May, Needed},
@@ -63,9 +63,12 @@ impl Format for Verl {
     fn trains(&self) -> bool {
         true
     }
+    fn asks(&self) -> bool {
+        true
+    }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
-        let answer = String::from_utf8(pretty(&prompt::answer(sample), b"  ")).unwrap_or_default();
+        let answer = String::from_utf8(pretty(&context.options.template.answer(sample), b"  ")).unwrap_or_default();
         let answer = answer.trim_end();
         let split = match sample.split {
             Some(Split::Validation) => "val",

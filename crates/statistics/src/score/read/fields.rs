@@ -33,6 +33,12 @@ pub(super) fn read(value: &Value) -> Option<PredictedAnswer> {
             if let Some(found) = list(SET) {
                 return Some(PredictedAnswer::Set(found));
             }
+            // Rows of `attribute` say whether what they list is one answer.
+            if fields.get("set") == Some(&Value::Bool(true))
+                && let Some(found) = list(RANKED)
+            {
+                return Some(PredictedAnswer::Set(found));
+            }
             if let Some(found) = list(RANKED).filter(|found| !found.is_empty()) {
                 return Some(PredictedAnswer::Ranked(found));
             }
@@ -105,6 +111,8 @@ mod tests {
             (json!([{"agent": "A", "step": -3}]), one("A", -3)),
             (json!({"faulty_agents": []}), Some(PredictedAnswer::Set(vec![]))),
             (json!({"predictions": []}), None),
+            (json!({"predictions": [], "set": true}), Some(PredictedAnswer::Set(vec![]))),
+            (json!({"predictions": [{"agent": "A", "step": 3}], "set": true}), one("A", 3)),
             (json!({"agent": "", "reason": "x"}), None),
             (json!({"faulty_agents": ["A"]}), None),
             (json!("A"), None),
