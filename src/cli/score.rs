@@ -21,12 +21,12 @@ use crate::{
 /// Options of `score`.
 #[derive(Debug, Args)]
 pub(super) struct ScoreArgs {
-    /// Predictions: JSON rows or a Who&When inference log; `-` is standard input.
-    #[arg(value_name = "PREDICTIONS")]
-    predictions: PathBuf,
-    /// Data set, or directory of runs, with the labels.
+    /// Predictions: JSON rows or a Who&When inference log; `-` is standard input. Several files make a table.
+    #[arg(value_name = "PREDICTIONS", required = true)]
+    predictions: Vec<PathBuf>,
+    /// Data set, or directory of runs, with the labels. A table takes several, each with columns of its own.
     #[arg(long, value_name = "DATASET")]
-    gold: Option<PathBuf>,
+    gold: Vec<PathBuf>,
     /// Scoring rules: strict, aegis, aegis-fork, whowhen or agentracer. Strict figures are always included.
     #[arg(long, value_name = "PROFILE", default_value = "strict")]
     profile: Profile,
@@ -36,7 +36,8 @@ pub(super) struct ScoreArgs {
     /// Method to score, in a file with several.
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
-    /// Print the papers' table instead: F1 of pairs, agents and modes, and accuracy, with the rules without a model.
+    /// Print the papers' table instead: F1 of pairs, agents and modes, and accuracy, of each method and of the rules
+    /// without a model.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "reward")]
     table: Option<TableFormat>,
     /// Print a training reward per row instead.
@@ -74,32 +75,32 @@ impl Reward {
 }
 
 pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -> Result<Finished, Failure> {
+    if let Some(format) = arguments.table {
+        return paper::run(arguments, format, global, out);
+    }
     let json = global.format == OutputFormat::Json;
-    let text = read(&arguments.predictions)?;
-    let text = score::read::of_method(&text, arguments.method.as_deref())
-        .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display())))?;
-    let (golds, sure) = arguments.gold.as_deref().map(|gold| golds(gold, global.quiet)).transpose()?.unzip();
-    let named = |error: ScoringError| {
-        let failure = Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display()));
-        match error {
-            ScoringError::TwoDirectories(_) => failure.hint("import each directory on its own, and score it alone"),
-            _ => failure,
+    let (file, gold) = match (arguments.predictions.as_slice(), arguments.gold.as_slice()) {
+        ([file], [] | [_]) => (file, arguments.gold.first()),
+        _ => {
+            let error = "several prediction files or data sets make a table, and none is asked for";
+            return Err(Failure::new(Exit::Usage, error).hint("--table markdown"));
         }
     };
+    let text = read(file)?;
+    let text = score::read::of_method(&text, arguments.method.as_deref())
+        .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())))?;
+    let (golds, sure) = gold.map(|gold| golds(gold, global.quiet)).transpose()?.unzip();
+    let named = |error: ScoringError| unscored(file, error);
     if let Some(reward) = arguments.reward {
         let golds = golds.as_deref().ok_or(ScoringError::GoldNeeded("reward")).map_err(named)?;
         return rewards(&text, golds, reward, json, out).map_err(named)?;
     }
     let scored = score::score(&text, golds.as_deref(), arguments.profile, arguments.base).map_err(named)?;
     if !json {
-        if let Some(sure) = sure.as_ref().filter(|_| arguments.table.is_none()) {
+        if let Some(sure) = &sure {
             writeln!(out, "gold: {sure}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
-        let written = match (arguments.table, &scored.strict) {
-            (Some(format), Some(report)) => paper::write(&name_of(arguments), report, format, out),
-            _ => text::write(&scored, out),
-        };
-        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        text::write(&scored, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let mut data = serde_json::to_value(&scored).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     if let (Some(fields), Some(sure)) = (data.as_object_mut(), sure) {
@@ -108,10 +109,12 @@ pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -
     Ok(Finished { exit: Exit::Ok, summary: summary(&scored), data })
 }
 
-/// What a row of a table is called: the method, or the file.
-fn name_of(arguments: &ScoreArgs) -> String {
-    let file = arguments.predictions.file_stem().unwrap_or_default().to_string_lossy();
-    arguments.method.clone().unwrap_or_else(|| file.into_owned())
+fn unscored(file: &Path, error: ScoringError) -> Failure {
+    let failure = Failure::new(Exit::Usage, format!("{}: {error}", file.display()));
+    match error {
+        ScoringError::TwoDirectories(_) => failure.hint("import each directory on its own, and score it alone"),
+        _ => failure,
+    }
 }
 
 /// The text of a prediction file.

@@ -1,10 +1,21 @@
 //! The table of the papers: F1 of pairs, agents and failure modes, and accuracy, of predictions and of the rules beneath them.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use clap::ValueEnum;
+use serde_json::json;
 
-use crate::score::{Baseline, Report, RuleF1, SetScore, Share};
+use super::{ScoreArgs, golds, read, unscored};
+use crate::{
+    cli::{Exit, Failure, Finished, Global, OutputFormat},
+    score::{
+        Baseline, Report, RuleF1, ScoreError, ScoringError, SetScore, Share, evaluate,
+        read::{MethodRows, by_method, predictions},
+    },
+};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -15,63 +26,190 @@ pub(super) enum TableFormat {
     Latex,
 }
 
-const COLUMNS: [&str; 8] =
-    ["pair µF1", "pair MF1", "agent µF1", "agent MF1", "mode µF1", "mode MF1", "agent acc.", "step acc."];
+/// A column: its name, and its figure for predictions and for a rule.
+struct Column {
+    name: &'static str,
+    of_method: fn(&Report) -> Option<f64>,
+    of_rule: fn(&Baseline) -> Option<f64>,
+}
 
-/// One row: a name, and a share for each column; none where there is nothing to measure.
-struct PaperRow {
+const COLUMNS: &[Column] = &[
+    Column { name: "pair µF1", of_method: |report| micro(&report.pair), of_rule: |rule| rule_micro(rule.pair_f1) },
+    Column { name: "pair MF1", of_method: |report| mean(&report.pair), of_rule: |rule| rule_mean(rule.pair_f1) },
+    Column { name: "agent µF1", of_method: |report| micro(&report.agent), of_rule: |rule| rule_micro(rule.agent_f1) },
+    Column { name: "agent MF1", of_method: |report| mean(&report.agent), of_rule: |rule| rule_mean(rule.agent_f1) },
+    Column { name: "mode µF1", of_method: |report| micro(&report.mode), of_rule: |rule| rule_micro(rule.mode_f1) },
+    Column { name: "mode MF1", of_method: |report| mean(&report.mode), of_rule: |rule| rule_mean(rule.mode_f1) },
+    Column { name: "agent acc.", of_method: |report| share(&report.accuracy.agent), of_rule: |rule| rule.agent },
+    Column { name: "step acc.", of_method: |report| share(&report.accuracy.step), of_rule: |rule| rule.step },
+    // A rule blames somebody in each run.
+    Column { name: "clean blamed", of_method: |report| share(&report.coverage.false_alarms), of_rule: |_| Some(1.0) },
+];
+
+/// The figures of several methods against one set of labels.
+pub(super) struct PaperSet {
+    /// What its columns are called after; empty for the only one.
+    pub(super) name: String,
+    /// Each method's, in the order of the rows; none where it has no prediction about this set.
+    pub(super) reports: Vec<Option<Report>>,
+}
+
+/// The predictions of one method, under the name of its row.
+struct MethodRow<'a> {
     name: String,
-    figures: [Option<f64>; COLUMNS.len()],
+    file: &'a Path,
+    rows: MethodRows,
 }
 
-/// Writes the table of a method and of the rules without a model.
-pub(super) fn write(name: &str, report: &Report, format: TableFormat, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<PaperRow> =
-        std::iter::once(of_method(name, report)).chain(report.baselines.iter().map(of_rule)).collect();
+/// The rows of all files, method by method, against each set of labels.
+pub(super) fn run(
+    arguments: &ScoreArgs,
+    format: TableFormat,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Result<Finished, Failure> {
+    let methods = method_rows(arguments)?;
+    let Some(first) = methods.first() else {
+        return Err(Failure::new(Exit::Usage, "the files hold no row of that method")
+            .hint("leave --method out: a table has a row for each"));
+    };
+    if arguments.gold.is_empty() {
+        return Err(unscored(first.file, ScoringError::GoldNeeded("table")));
+    }
+    let several = arguments.gold.len() > 1;
+    let mut sets = Vec::new();
+    for path in &arguments.gold {
+        let (labels, _) = golds(path, global.quiet)?;
+        let report = |row: &MethodRow<'_>| {
+            let said = predictions(&row.rows.text).map_err(|error| unscored(row.file, error.into()))?;
+            match evaluate(&labels, &said, arguments.base) {
+                Ok(report) => Ok(Some(report)),
+                Err(ScoreError::NoneMatch { .. }) if several => Ok(None),
+                Err(error) => Err(unscored(row.file, error.into())),
+            }
+        };
+        let reports = methods.iter().map(report).collect::<Result<Vec<_>, Failure>>()?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        sets.push(PaperSet { name: if several { name } else { String::new() }, reports });
+    }
+    let names: Vec<String> = methods.iter().map(|row| row.name.clone()).collect();
+    if let Some(at) =
+        (0..names.len()).find(|at| sets.iter().all(|set| set.reports.get(*at).is_none_or(Option::is_none)))
+    {
+        let name = names.get(at).map(String::as_str).unwrap_or_default();
+        return Err(Failure::new(Exit::Usage, format!("no prediction of `{name}` is about a run of the data sets")));
+    }
+    if global.format == OutputFormat::Text {
+        write(&names, &sets, format, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let labelled = sets.iter().map(|set| json!({"gold": set.name, "strict": set.reports})).collect::<Vec<_>>();
+    let summary = format!("{} methods, {} sets of labels", names.len(), sets.len());
+    Ok(Finished { exit: Exit::Ok, summary, data: json!({"methods": names, "sets": labelled}) })
+}
+
+/// The rows of the files. A row is called by its method, or its file where it names none; by its model too where one method asked
+/// several; and `+ answer` where its questions told the right one.
+fn method_rows(arguments: &ScoreArgs) -> Result<Vec<MethodRow<'_>>, Failure> {
+    let mut methods = Vec::new();
+    for file in &arguments.predictions {
+        let all = by_method(&read(file)?).map_err(|error| unscored(file, error.into()))?;
+        let wanted = |rows: &MethodRows| arguments.method.as_ref().is_none_or(|name| *name == rows.method);
+        for rows in all.into_iter().filter(wanted) {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = if rows.method.is_empty() { stem } else { rows.method.clone() };
+            methods.push(MethodRow { name, file, rows });
+        }
+    }
+    let asked: Vec<(String, String)> = methods.iter().map(|row| (row.name.clone(), row.rows.model.clone())).collect();
+    for row in &mut methods {
+        let several = asked.iter().any(|(name, model)| *name == row.name && *model != row.rows.model);
+        if several && !row.rows.model.is_empty() {
+            row.name = format!("{}, {}", row.name, row.rows.model);
+        }
+        if row.rows.answer_shown {
+            row.name.push_str(" + answer");
+        }
+    }
+    Ok(methods)
+}
+
+/// Writes the table: a row for each method and for each rule without a model, columns for each set of labels. A column in which
+/// no method has a figure is left out.
+pub(super) fn write(methods: &[String], sets: &[PaperSet], format: TableFormat, out: &mut dyn Write) -> io::Result<()> {
+    let (mut heads, mut rows) = (Vec::new(), Vec::<Vec<String>>::new());
+    let rules = |set: &PaperSet| set.reports.iter().flatten().next().map(|report| report.baselines.clone());
+    let known: Vec<Vec<Baseline>> = sets.iter().map(|set| rules(set).unwrap_or_default()).collect();
+    let mut names: Vec<(&str, bool)> = Vec::new();
+    for rule in known.iter().flatten() {
+        if !names.iter().any(|(name, _)| *name == rule.rule) {
+            names.push((rule.rule, rule.hindsight));
+        }
+    }
+    rows.extend(methods.iter().map(|name| vec![name.clone()]));
+    rows.extend(
+        names.iter().map(|(name, hindsight)| vec![if *hindsight { format!("{name} *") } else { (*name).to_owned() }]),
+    );
+    for (set, rules) in sets.iter().zip(&known) {
+        for column in COLUMNS {
+            let figures: Vec<Option<f64>> =
+                set.reports.iter().map(|report| report.as_ref().and_then(column.of_method)).collect();
+            if figures.iter().all(Option::is_none) {
+                continue;
+            }
+            let of_rule = |name: &str| rules.iter().find(|rule| rule.rule == name).and_then(column.of_rule);
+            let all = figures.into_iter().chain(names.iter().map(|(name, _)| of_rule(name)));
+            rows.iter_mut().zip(all).for_each(|(row, figure)| row.push(cell(figure)));
+            heads.push(if set.name.is_empty() {
+                column.name.to_owned()
+            } else {
+                format!("{}: {}", set.name, column.name)
+            });
+        }
+    }
     match format {
-        TableFormat::Markdown => {
-            writeln!(out, "| % | {} |", COLUMNS.join(" | "))?;
-            writeln!(out, "|---|{}", "--:|".repeat(COLUMNS.len()))?;
-            rows.iter()
-                .try_for_each(|row| writeln!(out, "| {} | {} |", row.name.replace('|', "\\|"), row.cells().join(" | ")))
-        }
-        TableFormat::Latex => {
-            writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(COLUMNS.len()))?;
-            let heads = COLUMNS.map(|column| column.replace('µ', "$\\mu$"));
-            writeln!(out, "\\% & {} \\\\\n\\midrule", heads.join(" & "))?;
-            rows.iter().try_for_each(|row| writeln!(out, "{} & {} \\\\", latex(&row.name), row.cells().join(" & ")))?;
-            writeln!(out, "\\bottomrule\n\\end{{tabular}}")
-        }
+        TableFormat::Markdown => markdown(&heads, &rows, out),
+        TableFormat::Latex => tabular(&heads, &rows, out),
     }
 }
 
-impl PaperRow {
-    fn cells(&self) -> Vec<String> {
-        let cell =
-            |figure: &Option<f64>| figure.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 100.0));
-        self.figures.iter().map(cell).collect()
-    }
+fn markdown(heads: &[String], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    let bare = |text: &String| text.replace('|', "\\|");
+    writeln!(out, "| % | {} |", heads.iter().map(bare).collect::<Vec<_>>().join(" | "))?;
+    writeln!(out, "|---|{}", "--:|".repeat(heads.len()))?;
+    rows.iter().try_for_each(|row| writeln!(out, "| {} |", row.iter().map(bare).collect::<Vec<_>>().join(" | ")))
 }
 
-fn of_method(name: &str, report: &Report) -> PaperRow {
-    let f1 = |score: &Option<SetScore>| score.as_ref().map(|score| (score.micro.f1, score.macro_.f1)).unzip();
-    let ((pair, pair_mean), (agent, agent_mean), (mode, mode_mean)) =
-        (f1(&report.pair), f1(&report.agent), f1(&report.mode));
-    let share = |share: &Share| (share.of > 0).then_some(share.share);
-    let accuracy = [share(&report.accuracy.agent), share(&report.accuracy.step)];
-    let [agent_share, step_share] = accuracy;
-    PaperRow {
-        name: name.to_owned(),
-        figures: [pair, pair_mean, agent, agent_mean, mode, mode_mean, agent_share, step_share],
-    }
+fn tabular(heads: &[String], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(heads.len()))?;
+    let heads = heads.iter().map(|head| latex(head).replace('µ', "$\\mu$"));
+    writeln!(out, "\\% & {} \\\\\n\\midrule", heads.collect::<Vec<_>>().join(" & "))?;
+    let cells = |row: &Vec<String>| row.iter().map(|cell| latex(cell)).collect::<Vec<_>>().join(" & ");
+    rows.iter().try_for_each(|row| writeln!(out, "{} \\\\", cells(row)))?;
+    writeln!(out, "\\bottomrule\n\\end{{tabular}}")
 }
 
-fn of_rule(rule: &Baseline) -> PaperRow {
-    let f1 = |f1: Option<RuleF1>| f1.map(|f1| (f1.micro, f1.macro_)).unzip();
-    let ((pair, pair_mean), (agent, agent_mean), (mode, mode_mean)) =
-        (f1(rule.pair_f1), f1(rule.agent_f1), f1(rule.mode_f1));
-    let name = if rule.hindsight { format!("{} *", rule.rule) } else { rule.rule.to_owned() };
-    PaperRow { name, figures: [pair, pair_mean, agent, agent_mean, mode, mode_mean, rule.agent, rule.step] }
+fn cell(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 100.0))
+}
+
+fn micro(score: &Option<SetScore>) -> Option<f64> {
+    score.as_ref().map(|score| score.micro.f1)
+}
+
+fn mean(score: &Option<SetScore>) -> Option<f64> {
+    score.as_ref().map(|score| score.macro_.f1)
+}
+
+fn rule_micro(f1: Option<RuleF1>) -> Option<f64> {
+    f1.map(|f1| f1.micro)
+}
+
+fn rule_mean(f1: Option<RuleF1>) -> Option<f64> {
+    f1.map(|f1| f1.macro_)
+}
+
+fn share(share: &Share) -> Option<f64> {
+    (share.of > 0).then_some(share.share)
 }
 
 /// A text in which nothing is a command.

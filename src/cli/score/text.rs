@@ -41,6 +41,9 @@ fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for (what, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         writeln!(out, "    {count} {what}")?;
     }
+    if coverage.false_alarms.of > 0 {
+        line(out, "clean runs blamed", &coverage.false_alarms)?;
+    }
     let accuracy = &report.accuracy;
     for (name, share) in [
         ("agent", &accuracy.agent),

@@ -53,6 +53,8 @@ pub struct Coverage {
     pub answered: Share,
     /// Runs whose answer says that nobody failed.
     pub nobody: usize,
+    /// Runs without an error in which somebody is blamed, of all such runs.
+    pub false_alarms: Share,
     /// Runs with text in which no answer was found: neither wrong nor right.
     pub unparsed: usize,
     /// Runs without a prediction.
@@ -124,7 +126,7 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
         )
     }));
     Ok(Report {
-        coverage: coverage(&answers, unknown.len(), replaced),
+        coverage: coverage(&rows, unknown.len(), replaced),
         accuracy: accuracy(&rows),
         pair: pairs.map(|tally| tally.with_intervals(SEED)),
         agent: agents.map(|tally| tally.with_intervals(SEED)),
@@ -157,16 +159,18 @@ pub(super) fn index(golds: &[Gold]) -> Result<BTreeMap<&str, usize>, ScoreError>
     Ok(index)
 }
 
-fn coverage(answers: &[Option<&PredictedAnswer>], unknown: usize, replaced: usize) -> Coverage {
-    let unparsed = answers.iter().filter(|answer| matches!(answer, Some(PredictedAnswer::Unparsed(_)))).count();
-    let missing = answers.iter().filter(|answer| answer.is_none()).count();
-    let nobody = answers
-        .iter()
-        .filter(|answer| matches!(answer, Some(PredictedAnswer::Set(guesses)) if guesses.is_empty()))
-        .count();
+fn coverage(rows: &[Judged<'_>], unknown: usize, replaced: usize) -> Coverage {
+    let answers = || rows.iter().map(|row| row.answer);
+    let unparsed = answers().filter(|answer| matches!(answer, Some(PredictedAnswer::Unparsed(_)))).count();
+    let missing = answers().filter(Option::is_none).count();
+    let says_nobody =
+        |answer: &Option<&PredictedAnswer>| matches!(answer, Some(PredictedAnswer::Set(guesses)) if guesses.is_empty());
+    let clean = || rows.iter().filter(|row| row.gold.culprits.is_empty());
+    let blamed = clean().filter(|row| row.answer.is_some_and(|answer| !answer.claimed().is_empty())).count();
     Coverage {
-        answered: Share::new(answers.len() - unparsed - missing, answers.len()),
-        nobody,
+        answered: Share::new(rows.len() - unparsed - missing, rows.len()),
+        nobody: answers().filter(says_nobody).count(),
+        false_alarms: Share::new(blamed, clean().count()),
         unparsed,
         missing,
         unknown,

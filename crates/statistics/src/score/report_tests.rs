@@ -35,9 +35,13 @@ fn what_was_not_answered_is_counted_by_why() {
         says("z", 7, right()),
     ];
     let report = evaluate(&golds, &predictions, 0).expect("scored");
-    let Coverage { answered, nobody, unparsed, missing, unknown, replaced } = report.coverage;
+    let Coverage { answered, nobody, false_alarms, unparsed, missing, unknown, replaced } = report.coverage;
     assert_eq!((answered.hits, answered.of), (2, 5));
     assert_eq!((nobody, unparsed, missing, unknown, replaced), (1, 1, 2, 2, 2));
+    assert_eq!(false_alarms.of, 0, "no run is clean");
+    let clean = [gold("a", &[], &["X"]), gold("b", &[], &["X"]), gold("c", &[], &["X"])];
+    let blamed = evaluate(&clean, &predictions, 0).expect("scored").coverage.false_alarms;
+    assert_eq!((blamed.hits, blamed.of), (1, 3));
     assert_eq!((report.accuracy.agent.hits, report.accuracy.agent.of), (1, 5));
     assert_eq!(
         report.warnings,

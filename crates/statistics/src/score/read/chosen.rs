@@ -62,12 +62,65 @@ pub fn of_method<'a>(text: &'a str, name: Option<&str>) -> Result<Cow<'a, str>, 
     Ok(Cow::Owned(lines.join("\n") + "\n"))
 }
 
+/// The rows of one method, of one model and with or without the right answer in its questions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodRows {
+    /// The method; empty where rows name none.
+    pub method: String,
+    /// The model that it asked; empty where it asked none.
+    pub model: String,
+    /// Whether its questions told the right answer.
+    pub answer_shown: bool,
+    /// Its rows as a prediction file.
+    pub text: String,
+}
+
+/// A prediction file method by method, in order of their first rows; a log as it is.
+///
+/// # Errors
+/// [`ReadError`].
+pub fn by_method(text: &str) -> Result<Vec<MethodRows>, ReadError> {
+    let nameless =
+        || MethodRows { method: String::new(), model: String::new(), answer_shown: false, text: text.to_owned() };
+    let Some(rows) = json_rows(text)? else { return Ok(vec![nameless()]) };
+    let mut methods: Vec<MethodRows> = Vec::new();
+    for (_, _, row) in rows {
+        let said = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (method, model) = (said("method"), said("model"));
+        let answer_shown = row.get("gold") == Some(&Value::Bool(true));
+        let same = |known: &&mut MethodRows| {
+            (known.method.as_str(), known.model.as_str(), known.answer_shown) == (method, model, answer_shown)
+        };
+        let line = format!("{row}\n");
+        match methods.iter_mut().find(same) {
+            Some(known) => known.text.push_str(&line),
+            None => methods.push(MethodRows { method: method.into(), model: model.into(), answer_shown, text: line }),
+        }
+    }
+    Ok(methods)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::score::read::predictions;
 
     const TWO: &str = "{\"id\":\"a\",\"method\":\"x\",\"step\":1}\n{\"id\":\"a\",\"method\":\"y\",\"step\":2}\n";
+
+    #[test]
+    fn methods_are_told_apart_by_model_and_by_what_they_were_told() {
+        let text = TWO.to_owned()
+            + "{\"id\":\"b\",\"method\":\"x\",\"step\":1}\n{\"id\":\"a\",\"method\":\"x\",\"model\":\"m\",\"gold\":true,\"step\":1}\n";
+        let methods = by_method(&text).expect("rows");
+        let shape = |rows: &MethodRows| {
+            (rows.method.clone(), rows.model.clone(), rows.answer_shown, predictions(&rows.text).expect("rows").len())
+        };
+        let named = |method: &str, model: &str, shown, rows| (method.to_owned(), model.to_owned(), shown, rows);
+        let expected = [named("x", "", false, 2), named("y", "", false, 1), named("x", "m", true, 1)];
+        assert_eq!(methods.iter().map(shape).collect::<Vec<_>>(), expected);
+        let log = "Prediction for 1.json:\nAgent Name: A\n";
+        assert_eq!(by_method(log).expect("a log")[0].text, log);
+    }
 
     #[test]
     fn one_method_of_several() {

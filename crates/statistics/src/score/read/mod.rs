@@ -10,7 +10,7 @@ mod fields;
 use serde_json::Value;
 
 pub use answer::answer;
-pub use chosen::{ChoiceError, of_method};
+pub use chosen::{ChoiceError, MethodRows, by_method, of_method};
 
 use super::prediction::{PredictedAnswer, Prediction};
 
