@@ -214,6 +214,36 @@ def recipes(words):
     recipe("SFT of the packaged model", "sft_trl", data, "smollm2", *once, out="smollm2")
     left = FOLDER / "smollm2" / "model"
     recipe("GRPO begins with what SFT left", "grpo_trl", data, left, *once, "--rollouts", "2", "--tokens", "4", out="begun")
+    asked(left, FOLDER / "smollm2" / "known.sft.jsonl")
+
+
+def asked(model, rows):
+    """What SFT left is served, and `attribute` asks it in the words of the rows that it was trained on."""
+    known = rows.with_name("known.jsonl").read_text().splitlines()
+    some = [next(line for line in known if json.loads(line)["kind"] == kind) for kind in ("failure", "clean")]
+    folder = FOLDER / "asked"
+    folder.mkdir(exist_ok=True)
+    (folder / "some.jsonl").write_text("".join(line + "\n" for line in some))
+    command = [sys.executable, str(RECIPES / "serve.py"), str(model), "--port", "0", "--answer", "24"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        url = json.loads(server.stdout.readline())["url"]
+        (folder / "trained.toml").write_text(f'prompt = "{os.path.relpath(rows, folder)}"\nupstream = "{url}"\nmodel = "trained"\n')
+        command = [AEGIS, "attribute", "some.jsonl", "--tracer", "trained.toml", "--out", "said.jsonl", "--log-dir", "logs", "--format", "json"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        server.stdin.close()
+    # After one step of training its words may name nobody: then it was asked twice, and `attribute` says that it found nothing.
+    good = done.returncode in (0, 1) and (folder / "said.jsonl").exists()
+    if not check("what SFT left is served, and asked", good, done.stdout[-500:] + done.stderr[-1500:]):
+        return
+    said = [json.loads(line) for line in (folder / "said.jsonl").read_text().splitlines()]
+    check("a tracer is asked about the clean run, too", [row["id"] for row in said] == [json.loads(line)["id"] for line in some], said)
+    run = folder / "logs" / json.loads(done.stdout)["judge_run"]
+    subprocess.run([AEGIS, "export", str(run), "--to", "har", "--out", str(folder / "asked.har")], check=True, capture_output=True)
+    entries = json.loads((folder / "asked.har").read_text())["log"]["entries"]
+    questions = [json.loads(entry["request"]["postData"]["text"])["messages"] for entry in entries]
+    rows = {row["id"]: row["messages"][:-1] for row in map(json.loads, rows.read_text().splitlines())}
+    wanted = [rows[row["id"]] for row in said]
+    check("its questions are the rows that it was trained on", all(row in questions for row in wanted), (wanted, questions))
 
 
 def recipe(what, name, data, model, *more, out=None, says="| measured on |"):

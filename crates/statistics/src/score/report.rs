@@ -53,7 +53,7 @@ pub struct Coverage {
     pub answered: Share,
     /// Runs whose answer says that nobody failed.
     pub nobody: usize,
-    /// Runs without an error in which somebody is blamed, of all such runs.
+    /// Runs without an error in which somebody is blamed, of those that have a prediction.
     pub false_alarms: Share,
     /// Runs with text in which no answer was found: neither wrong nor right.
     pub unparsed: usize,
@@ -165,7 +165,7 @@ fn coverage(rows: &[Judged<'_>], unknown: usize, replaced: usize) -> Coverage {
     let missing = answers().filter(Option::is_none).count();
     let says_nobody =
         |answer: &Option<&PredictedAnswer>| matches!(answer, Some(PredictedAnswer::Set(guesses)) if guesses.is_empty());
-    let clean = || rows.iter().filter(|row| row.gold.culprits.is_empty());
+    let clean = || rows.iter().filter(|row| row.gold.culprits.is_empty() && row.answer.is_some());
     let blamed = clean().filter(|row| row.answer.is_some_and(|answer| !answer.claimed().is_empty())).count();
     Coverage {
         answered: Share::new(rows.len() - unparsed - missing, rows.len()),
