@@ -2,6 +2,7 @@
 //! is written.
 
 mod arguments;
+mod corpus;
 mod pairs;
 mod table;
 
@@ -31,11 +32,13 @@ use crate::{
         methods::{self, Needs},
     },
     capability::RunVerb,
+    dataset::{Corpus, formats},
     execution::{Console, Judge, Meter, Program},
     plan,
     proof::ProofSample,
     replay::Cassette,
-    trajectory::Void,
+    ruling,
+    trajectory::{Label, LabelStatus, Void},
 };
 
 /// What came of it, beside the run.
@@ -58,6 +61,17 @@ struct Retrying<'a> {
 
 pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
+    if !formats::is_recording(&arguments.dir) && Corpus::is_at(&arguments.dir) {
+        return corpus::run(arguments, global);
+    }
+    if arguments.tracers.tracer.len() > 1 {
+        return Err(Failure::new(Exit::Usage, "the retry of one run asks one tracer").hint("one --tracer"));
+    }
+    retry_run(arguments, global).map(|(finished, _)| finished)
+}
+
+/// Retries one run; its first round, where one was made.
+fn retry_run(arguments: &RetryArgs, global: &Global) -> Result<(Finished, Option<RetryRound>), Failure> {
     let replaces = Replaces::OnRequest(arguments.overwrite);
     let file = arguments.preferences.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let cassette = arguments.matching.open(&arguments.dir)?;
@@ -77,13 +91,14 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     say_execution(&recorded, execute.again, &proxy, global.quiet);
     let (program, judge) = match executed {
         ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
-        executed => return dry(arguments, global, &cassette, &executed),
+        executed => return dry(arguments, global, &cassette, &executed).map(|finished| (finished, None)),
     };
     let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, pairs: Vec::new(), file };
     let most = if arguments.critique.is_some() { 1 } else { arguments.rounds };
     let failed = FailedRun { dir: arguments.dir.clone(), cassette };
     let retried = RetryRounds::conduct(&mut retrying, failed, most)?;
-    retrying.finish(&retried)
+    let finished = retrying.finish(&retried)?;
+    Ok((finished, retried.rounds.into_iter().next()))
 }
 
 /// What cannot be retried is said before anything is executed.
@@ -101,9 +116,6 @@ fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
                 Failure::new(Exit::Usage, error).hint(format!("--method {}", known.collect::<Vec<_>>().join("|")))
             );
         }
-    }
-    if arguments.tracers.tracer.len() > 1 {
-        return Err(Failure::new(Exit::Usage, "a retry asks one tracer").hint("one --tracer"));
     }
     arguments.settings().map(|_| ())
 }
@@ -124,6 +136,11 @@ fn judge(arguments: &RetryArgs, proxy: &ProxyArgs, meter: &Meter, cassette: &Cas
     JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
         .with_parameters(named.judge_parameter.clone())
         .spending(BudgetArgs::from_budget(meter.left(), arguments.execute.budget.price))
+}
+
+/// Whether a label is the verified claim of a trace: the correction of its step turned the outcome.
+fn is_traced(label: &Label) -> bool {
+    label.status == LabelStatus::Verified && label.definition != ruling::PLANTED
 }
 
 /// The critique of a file.
@@ -208,6 +225,12 @@ impl RetryConductor for Retrying<'_> {
         if let Some(file) = &arguments.critique {
             return of_file(file, arguments, cassette).map(Ok);
         }
+        // What was executed outranks what is suspected.
+        let steps = &cassette.recording().trajectory.steps;
+        if let Some(label) = cassette.recording().label.as_ref().filter(|label| is_traced(label)) {
+            let critique = Critique::from_label(label, steps, arguments.answer.as_deref());
+            return Ok(critique.map_err(|why| format!("the label gives no note for {}: {why}", dir.display())));
+        }
         let asked = method(arguments, dir, judge(arguments, &self.proxy, &self.meter, cassette));
         let (_, rows, calls) = attribute::of_recording(&asked, self.global)?;
         let usage = attribute::usage_of(&rows);
@@ -215,7 +238,6 @@ impl RetryConductor for Retrying<'_> {
         self.spent.calls += calls;
         self.spent.tokens += usage.input + usage.output;
         self.spent.money += rows.iter().filter_map(|row| row.cost).sum::<f64>();
-        let steps = &cassette.recording().trajectory.steps;
         let why = match rows.first() {
             None => "it says nothing".to_owned(),
             Some(row) => match (row.predictions.first(), &row.abstained) {

@@ -181,6 +181,49 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     assert!(out.contains("bad") && out.lines().count() == 2, "its executions are nobody's runs: {out}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_critiques_add_is_said_over_all_failures_and_nothing_is_paid_twice() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let upstream = format!("http://{}/v1", teachable().await);
+    failed(dir, &upstream, true).await;
+    let again = ["run", "--upstream", &upstream, "--run", "worse", "--check", CHECK];
+    assert_eq!(verb(dir, &program(&again)).await.0, Some(1));
+    // What a plan made fail is no failure to learn from.
+    let planted = ["run", "--upstream", "simulator", "--run", "planted", "--plan", "corrupt-number", "--check", CHECK];
+    assert_eq!(verb(dir, &program(&planted)).await.0, Some(1));
+    let retry = ["retry", "logs", "--again", "--samples", "2", "--rounds", "1"];
+    let (code, out, talk) = verb(dir, &retry).await;
+    assert_eq!(code, Some(0), "{talk}{out}");
+    for words in [
+        "rules  2 runs\n",
+        "  resample             0 of 4 passed\n",
+        "  critique             4 of 4 passed\n",
+        "  gain     +1.00 [0.31, 1.00] over resample\n",
+        "  paired   +1.00 too few runs for an interval within runs\n",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(talk.contains("RESULT  ok rules: gain +1.00") && talk.contains("2 of 2 retried"), "{talk}");
+    let (code, again, talk) = verb(dir, &retry).await;
+    assert!(code == Some(0) && out.ends_with(&again) && !talk.contains("round 1"), "nobody is executed: {talk}");
+
+    // The step that executions found outranks what a method suspects.
+    std::fs::write(
+        dir.join("corrections.jsonl"),
+        serde_json::json!({"step": 1, "reply": "12 * 8 = 96, so 96 - 12 = 84\nANSWER: 84"}).to_string() + "\n",
+    )
+    .expect("written");
+    let trace = ["trace", "logs/bad", "--again", "--corrections", "corrections.jsonl", "--label", "flip"];
+    let (_, found, talk) = verb(dir, &trace).await;
+    assert!(dir.join("logs/bad/label.json").exists(), "{talk}{found}");
+    let (_, out, _) = verb(dir, &["retry", "logs/bad", "--again", "--samples", "1", "--rounds", "1"]).await;
+    assert!(
+        out.contains("solver at step 1  by label") && out.contains("executions showed that another reply"),
+        "{out}"
+    );
+}
+
 /// Whether an execution with the note came to a verdict.
 fn is_tried(talk: &str) -> bool {
     ["critique: failed", "critique: passed"].iter().any(|words| talk.contains(words))

@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Options of `retry`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct RetryArgs {
-    /// Directory of the failed run.
+    /// Directory of the failed run, or of runs: each that failed by itself is retried, and the gain is over all of them.
     #[arg(value_name = "RUN_DIR")]
     pub(super) dir: PathBuf,
     /// Method that names agent, step and error (`aegis attribute --list`), applied to the newest failure in each round.

@@ -3,13 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::{leak, methods::PredictedStep};
-use crate::trajectory::{AgentName, FailureMode, Step, StepIndex};
+use crate::trajectory::{AgentName, FailureMode, Label, Step, StepIndex};
 
 /// How each note begins.
 const OPENING: &str = "Review note on your previous attempt: ";
 /// What anybody could say of any attempt.
 const GENERIC: &str =
     "check your work. Go through what was asked and what you were given, step by step, before you answer.";
+/// What is known of a step that executions found, where nobody says more.
+const SHOWN: &str = "executions showed that another reply at this point makes the outcome right; the reply that was given here was wrong";
+/// The source of a critique that rests on a label.
+pub const LABEL_SOURCE: &str = "label";
 /// Longest note, in characters: it is a hint, no second prompt.
 const LONGEST: usize = 2000;
 
@@ -64,6 +68,18 @@ impl Critique {
             quote: quotes.map(|evidence| evidence.quote.as_str()).next(),
         };
         said.critique(found.step, source, steps, gold)
+    }
+
+    /// What the label of a traced run says: the step whose correction turned the outcome, shown by executions.
+    ///
+    /// # Errors
+    /// [`NoCritique`]. The label names no step of the run.
+    pub fn from_label(label: &Label, steps: &[Step], gold: Option<&str>) -> Result<Self, NoCritique> {
+        let error = label.errors.first().map(|entry| &entry.error);
+        let mode = error.and_then(|error| error.failure_mode).map(FailureMode::code);
+        let mode = mode_words(mode, ["", ""]);
+        let said = CritiqueWords { reason: SHOWN, fix: mode.as_deref().unwrap_or_default(), quote: None };
+        said.critique(error.map(|error| error.step), LABEL_SOURCE, steps, gold)
     }
 
     /// What a file says: rows of predictions (the first one), a step with a note, or plain words about the step `at`.
