@@ -1,5 +1,6 @@
-//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them.
+//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them; and their end.
 
+mod end;
 mod since;
 
 use std::{
@@ -7,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
@@ -26,7 +27,10 @@ const SHRUNK: usize = 8;
 
 /// Options of `runs`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct RunsArgs {
+    #[command(subcommand)]
+    what: Option<RunsWhat>,
     /// Directory to search, at any depth.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dir: PathBuf,
@@ -45,7 +49,16 @@ pub(super) struct RunsArgs {
     config: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+enum RunsWhat {
+    /// End runs that nothing serves any more: seal them and derive their labels.
+    End(end::EndArgs),
+}
+
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
+    if let Some(RunsWhat::End(arguments)) = &arguments.what {
+        return end::run(arguments, global);
+    }
     if !arguments.dir.exists() {
         let error = format!("there is no directory `{}`", arguments.dir.display());
         return Err(Failure::new(Exit::Usage, error).hint("`aegis runs DIR`, where DIR holds recordings"));

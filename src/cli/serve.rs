@@ -19,7 +19,7 @@ use tokio::{
 
 use self::{
     monitoring::Monitoring,
-    sealing::{DescriptorReserve, seal_all, seal_idle},
+    sealing::{DescriptorReserve, put_down_all, release_idle},
 };
 use super::{
     Exit, Failure, Global, settings,
@@ -51,7 +51,8 @@ pub(super) struct ServeArgs {
     /// Number of proxies behind one address. With more than one, requests must name their run.
     #[arg(long, env = "AEGIS_INSTANCES", default_value_t = 1, value_name = "N")]
     instances: u32,
-    /// Seal a run after this many seconds without traffic.
+    /// Let go of a run after this many seconds without traffic: one that no request has named is sealed, a named one goes on
+    /// with the next request that names it.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
     /// Control address: outcomes (POST /outcome), later facts (POST /roster, /task), Prometheus metrics (GET /metrics).
@@ -175,6 +176,7 @@ async fn serve_until_stopped(
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
+    proxy.readopt().await;
     let reserve = DescriptorReserve::take();
     // Before anybody can be told where we listen, so that a signal never finds a server that does not hear it.
     let signals = Signals::listen();
@@ -184,20 +186,20 @@ async fn serve_until_stopped(
         let (proxy, stop) = (Arc::clone(&proxy), stop_requested(stop.clone()));
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
-    let sealing = tokio::spawn(seal_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
+    let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
     tokio::spawn(watch_signals(signals, told));
     let cut = tokio::select! {
         cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
     };
-    sealing.abort();
+    releasing.abort();
     if let Some(control) = control {
         control.abort();
     }
     let forced = cut == usize::MAX;
     drop(reserve);
     if !forced {
-        seal_all(&proxy, global)?;
+        put_down_all(&proxy, global)?;
     }
     let signal = *stop.borrow();
     Ok(match signal {

@@ -71,6 +71,7 @@ mod program;
 mod proof;
 mod prove;
 mod readme;
+mod restarts;
 mod rewards;
 mod rewriting;
 mod rewriting_hostile;

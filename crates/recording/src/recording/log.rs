@@ -67,7 +67,7 @@ pub(super) struct LogState {
     texts: HashCache<()>,
     /// Lines that wait for the next write, and how many bytes are whole lines: a record that panics halfway is none.
     queue: Vec<u8>,
-    whole: usize,
+    pub(super) whole: usize,
     /// Records below this number are in the file.
     written: u64,
     /// Why nothing more is written, once that is so.
@@ -192,7 +192,7 @@ impl Log {
         Ok(state.written)
     }
 
-    fn write_queue(&self, state: &mut LogState) -> Result<(), RecordingError> {
+    pub(super) fn write_queue(&self, state: &mut LogState) -> Result<(), RecordingError> {
         state.queue.truncate(state.whole);
         let written = self.disk.append(&state.file, &self.path, &state.queue);
         if written.is_ok() && state.roll.grew(state.whole) {

@@ -1,6 +1,7 @@
 //! The runs of a server: opened on arrival or on purpose, found by id, retired.
 
 mod place;
+mod put_down;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -17,7 +18,8 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use self::place::{RunCell, RunPlace};
+pub use self::place::ClosingRun;
+use self::place::{FoundRun, RunCell, RunPlace};
 use super::{
     asking::Asking,
     error::ProxyError,
@@ -167,7 +169,12 @@ impl Runs {
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
     pub async fn open(self: &Arc<Self>, id: &RunId, setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
-        let cell = self.cell(id)?;
+        let cell = loop {
+            match self.place(id)? {
+                FoundRun::Cell(cell) => break cell,
+                FoundRun::Closing(mut closed) => drop(closed.changed().await),
+            }
+        };
         if let Some(run) = cell.get() {
             return Ok(Arc::clone(run));
         }
@@ -187,14 +194,18 @@ impl Runs {
     }
 
     /// The place of a run, empty where it is not open yet.
-    fn cell(&self, id: &RunId) -> Result<Arc<RunCell>, ProxyError> {
+    fn place(&self, id: &RunId) -> Result<FoundRun, ProxyError> {
+        let sealed = || ProxyError::Sealed(id.clone());
         // Most requests are of a run that is open: those only read, beside each other.
-        if let Some(place) = self.read_places().get(id) {
-            return place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()));
+        if let Some(place) = self.read_places().get(id).filter(|place| !place.is_vacant()) {
+            return place.found().ok_or_else(sealed);
         }
         let mut places = self.write_places();
         let place = places.entry(id.clone()).or_insert_with(|| RunPlace::Open(Arc::default()));
-        place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()))
+        if place.is_vacant() {
+            *place = RunPlace::Open(Arc::default());
+        }
+        place.found().ok_or_else(sealed)
     }
 
     async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
@@ -263,7 +274,7 @@ impl Runs {
         let place = self.write_places().insert(id.clone(), RunPlace::Retired);
         match place? {
             RunPlace::Open(cell) => cell.get().cloned(),
-            RunPlace::Retired => None,
+            RunPlace::Closing(_) | RunPlace::Retired => None,
         }
     }
 
@@ -273,8 +284,8 @@ impl Runs {
         self.retire_if(|_| true).into_iter().chain(self.take_displaced()).collect()
     }
 
-    /// Takes out the runs without traffic for that long, but never `kept`, the run of requests that name none: those
-    /// would have nowhere to go. The caller seals them.
+    /// Takes out the runs without traffic for that long that no request has named: none can go on with them after that. Never
+    /// `kept`, the run of requests that name none: those would have nowhere to go. The caller seals them.
     pub fn retire_idle(&self, idle: Duration, kept: Option<&RunId>) -> Vec<Arc<Run>> {
         // A run is quiet when nobody has fetched what it waits for, for so long, nor does so now.
         let counts = self.background.counts();
@@ -284,7 +295,8 @@ impl Runs {
             let is_fetched = Arc::strong_count(awaited) > 1;
             kept != Some(&run.id) && run.idle_for() >= idle && only_awaits && !is_fetched
         });
-        let retired = self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet());
+        let is_over = |run: &Run| !run.is_named() && run.idle_for() >= idle && run.is_quiet();
+        let retired = self.retire_if(|run| kept != Some(&run.id) && is_over(run));
         retired.into_iter().chain(self.take_displaced()).collect()
     }
 
