@@ -55,7 +55,7 @@ pub(super) struct ServeArgs {
     /// with the next request that names it.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
-    /// Control address: outcomes (POST /outcome), later facts (POST /roster, /task), Prometheus metrics (GET /metrics).
+    /// Control address: runs, their end and outcome (/aegis/v1/runs), Prometheus metrics (GET /metrics).
     /// Its token is read from `AEGIS_CONTROL_TOKEN`, or generated and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
@@ -287,7 +287,7 @@ fn control_token(control: &TcpListener, global: &Global) -> String {
     }
     let token = settings::fresh_token();
     if let (Ok(address), false) = (control.local_addr(), global.quiet) {
-        eprintln!("control http://{address}/outcome  token {token}");
+        eprintln!("control http://{address}/aegis/v1/runs  token {token}");
     }
     token
 }

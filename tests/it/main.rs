@@ -83,6 +83,7 @@ mod retries;
 mod retry;
 mod routing;
 mod rows;
+mod run_ends;
 mod run_told;
 mod score;
 mod scripted;

@@ -158,8 +158,8 @@ async fn an_orderly_stop_ends_calls_and_no_run() {
     let refused = async {
         loop {
             // Nothing but the proxy itself answers this, before and after.
-            let reply = call(&served, "/v1/v1/x", "").await;
-            if reply.header("x-aegis-error").as_deref() == Some("stopping") {
+            let reply = try_call(served.address, "/v1/v1/x", b"").await;
+            if reply.is_some_and(|reply| reply.header("x-aegis-error").as_deref() == Some("stopping")) {
                 break;
             }
         }
@@ -235,7 +235,7 @@ async fn an_idle_run_that_nobody_named_is_sealed() {
 }
 
 /// Whether the server has a file open.
-fn holds_file(served: &Served, name: &str) -> bool {
+pub fn holds_file(served: &Served, name: &str) -> bool {
     let open = std::fs::read_dir(format!("/proc/{}/fd", served.id())).expect("its files").flatten();
     open.into_iter().any(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.ends_with(name)))
 }

@@ -11,7 +11,6 @@ use std::{
 use crate::{
     cli::{Exit, Failure, Global},
     proxy::{EndedRun, Proxy},
-    recording, ruling,
     trajectory::RunId,
 };
 
@@ -111,20 +110,9 @@ fn side_by_side<T: Send>(all: Vec<T>, work: impl Fn(T) + Sync) {
 
 /// Writes of runs that were sealed what all traffic says of them, where it differs from what was said on arrival, and
 /// their labels, where they have one.
-fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
+fn conclude(proxy: &Proxy) {
     let ended = proxy.runs.take_ended();
     let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
     let late = proxy.identity.late(&ids);
-    side_by_side(ended.iter().collect(), |EndedRun { id, dir, planned, .. }| {
-        if let Some(steps) = late.get(id)
-            && let Err(error) = recording::write_identity(dir, steps)
-        {
-            tracing::error!(run = %id, %error, "cannot write identity.json");
-        }
-        // Its recording would be read anew, to be told that there was no plan.
-        if *planned && let Err(error) = ruling::settle(dir, None) {
-            tracing::error!(run = %id, %error, "cannot derive a label");
-        }
-    });
-    ended
+    side_by_side(ended, |run| run.conclude(late.get(&run.id)));
 }

@@ -12,8 +12,14 @@ impl Recorder {
     /// [`RecordingError::Stopped`] when the recording failed before; [`RecordingError::Io`]. Even then the files are let go.
     pub fn put_down(&self) -> Result<(), RecordingError> {
         let put_down = self.log.put_down();
-        self.log.release();
+        self.let_go();
         put_down
+    }
+
+    /// Lets somebody else go on with a recording that has failed, while exchanges still hold this one.
+    pub fn let_go(&self) {
+        self.log.stop("the run was let go");
+        self.log.release();
     }
 }
 

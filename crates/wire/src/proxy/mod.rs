@@ -57,7 +57,7 @@ pub use memory::BodyMemory;
 pub use negotiating::NegotiatingUpstream;
 pub use recorded_answers::RecordedAnswers;
 pub use run::Run;
-pub use runs::{ClosingRun, EndedRun, Runs};
+pub use runs::{ClosingRun, EndError, EndedRun, RunStanding, Runs};
 pub use setup::{RunSetup, RunTemplate};
 pub use spans::send_spans;
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};

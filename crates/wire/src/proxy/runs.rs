@@ -1,10 +1,12 @@
 //! The runs of a server: opened on arrival or on purpose, found by id, retired.
 
+mod displaced;
+mod end;
 mod place;
 mod put_down;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -18,8 +20,14 @@ use tokio::{
     task::spawn_blocking,
 };
 
-pub use self::place::ClosingRun;
-use self::place::{FoundRun, RunCell, RunPlace};
+use self::{
+    displaced::{Displaced, SEALED_AT_ONCE},
+    place::{FoundRun, RunCell, RunPlace},
+};
+pub use self::{
+    end::{EndError, RunStanding},
+    place::ClosingRun,
+};
 use super::{
     asking::Asking,
     error::ProxyError,
@@ -35,10 +43,6 @@ use crate::{
     recording::{RecordingError, Seal},
     trajectory::RunId,
 };
-
-/// Runs that lineage has forgotten and that are sealed at once. Each holds descriptors until it is: whoever displaces one
-/// more than this opens its own run when one of them is sealed.
-const SEALED_AT_ONCE: usize = 16;
 
 /// A run that is sealed.
 #[derive(Debug, Clone)]
@@ -74,15 +78,6 @@ pub struct Runs {
     opened: AtomicU64,
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
-}
-
-/// Runs that lineage has forgotten.
-#[derive(Debug, Default)]
-struct Displaced {
-    /// With an exchange under way when they were forgotten.
-    busy: Vec<RunId>,
-    /// Taken out, to be sealed by whoever opens a run next.
-    retired: VecDeque<Arc<Run>>,
 }
 
 impl Runs {
@@ -300,45 +295,6 @@ impl Runs {
         retired.into_iter().chain(self.take_displaced()).collect()
     }
 
-    /// Takes out a run that lineage has forgotten: no request is placed there any more. One that has an exchange under way
-    /// is taken out when the next one is forgotten after that.
-    ///
-    /// Each run holds descriptors, so runs must not be opened faster than they end. To be called by whoever opens a run in
-    /// its place, before it does: the thread that opens that run [ends](Runs::seal_displaced) this one, beside the traffic.
-    /// Only that opening waits, and only where [`SEALED_AT_ONCE`] others are being sealed.
-    pub(super) async fn displace(&self, id: RunId) {
-        self.retire_quiet(id);
-        drop(self.sealers.acquire().await);
-    }
-
-    /// Seals the runs that were displaced. Waits for the disk.
-    fn seal_displaced(&self) {
-        // Where there is no place, somebody is at it who looks for more.
-        while let Ok(place) = self.sealers.try_acquire() {
-            let Some(run) = locked(&self.displaced).retired.pop_front() else { return };
-            if let Err(error) = self.seal(&run) {
-                tracing::error!(run = %run.id, %error, "cannot seal");
-            }
-            // Its descriptors first.
-            drop(run);
-            drop(place);
-        }
-    }
-
-    /// Takes out a displaced run, and those that were displaced before it, as soon as no exchange is under way in them.
-    fn retire_quiet(&self, id: RunId) {
-        let mut displaced = locked(&self.displaced);
-        let mut ids = std::mem::take(&mut displaced.busy);
-        ids.push(id);
-        for id in ids {
-            match self.find(&id) {
-                Some(run) if self.retire_where(&run, Run::is_quiet) => displaced.retired.push_back(run),
-                Some(_) => displaced.busy.push(id),
-                None => {}
-            }
-        }
-    }
-
     /// Takes a run out if it is still in its place and this holds of it. No request can come in between: who asks for the
     /// run waits for the lock, and finds it retired.
     fn retire_where(&self, run: &Arc<Run>, holds: impl FnOnce(&Run) -> bool) -> bool {
@@ -351,15 +307,17 @@ impl Runs {
         retires
     }
 
-    fn take_displaced(&self) -> VecDeque<Arc<Run>> {
-        std::mem::take(&mut locked(&self.displaced).retired)
-    }
-
     /// Seals a run that was taken out; one that cannot be sealed is still refused.
     ///
     /// # Errors
     /// The recording cannot be ended.
     pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
+        let (seal, ended) = self.seal_one(run)?;
+        locked(&self.ended).push(ended);
+        Ok(seal)
+    }
+
+    fn seal_one(&self, run: &Run) -> Result<(Seal, EndedRun), RecordingError> {
         run.end_watch();
         let seal = run.recorder.seal()?;
         let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
@@ -368,10 +326,9 @@ impl Runs {
             let (began, outcome) = run.recorder.began_and_outcome();
             monitor.run_ended(&run.id, began, &outcome);
         }
-        locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
         self.write_places().remove(&run.id);
-        Ok(seal)
+        Ok((seal, ended))
     }
 
     /// The runs that were [sealed](Runs::seal) since this was last asked.

@@ -8,7 +8,7 @@ use super::{ClosingRun, EndedRun, RunPlace, Runs};
 use crate::{proxy::run::Run, recording::RecordingError, trajectory::RunId};
 
 /// Who holds a run that nobody uses: its place, and whoever looks at it.
-const HOLDERS: usize = 2;
+pub(super) const HOLDERS: usize = 2;
 
 impl Runs {
     /// Takes out all runs; those that ask for them wait until they are [put down](Runs::put_down).
