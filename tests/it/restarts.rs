@@ -280,3 +280,49 @@ async fn programs_that_name_no_run_go_on_with_theirs() {
     until("they are sealed", || seals().all(|run| run.path().join("seal.json").exists())).await;
     assert_eq!(served.stop().await, Some(0));
 }
+
+/// A disk that is full, and then is not: the run goes on by itself. Nothing is forwarded meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_when_the_disk_has_room_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", &chat_reply("Noted."))]).await;
+    let url = format!("http://{}", upstream.address);
+    // A limit on the size of files fails writes as a full disk does, and needs no privilege. The soft one can be raised again.
+    let full = "trap '' XFSZ; ulimit -S -f 60";
+    let served = Served::start_after(full, dir.path(), &["--upstream", &url, "--log-dir", "logs"]).await;
+    let path = "/r/r/a/solver/v1/chat/completions";
+    // So many words that no other call has, and nobody could compress.
+    let words = |call: usize| {
+        let word = |at: usize| blake3::hash(format!("{call} {at}").as_bytes()).to_hex().to_string();
+        (0..40).map(word).collect::<Vec<_>>().join(" ")
+    };
+    let mut answered = 0;
+    while let Some(reply) = try_call(served.address, path, &chat(&words(answered))).await {
+        if reply.status != 200 {
+            reply.assert_own_error(503, "recording_failed");
+            break;
+        }
+        answered += 1;
+    }
+    let forwarded = upstream.count();
+    assert!(answered > 2 && forwarded <= answered + 1, "{answered} answered, {forwarded} forwarded");
+    for _ in 0..3 {
+        call(&served, path, "And now?").await.assert_own_error(503, "recording_failed");
+    }
+    assert_eq!(upstream.count(), forwarded, "what cannot be recorded is not forwarded");
+    let raised = std::process::Command::new("prlimit")
+        .args(["--pid", &served.id().to_string(), "--fsize=unlimited:unlimited"])
+        .status()
+        .expect("prlimit is there");
+    assert!(raised.success());
+    for more in 0..3 {
+        let reply = call(&served, path, &words(1000 + more)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    assert_eq!(served.stop().await, Some(0));
+    let recording = open_recording(dir.path(), "r");
+    let steps = &recording.trajectory.steps;
+    assert!(steps.iter().enumerate().all(|(place, step)| step.step as usize == place && step.call as usize == place));
+    let whole = steps.iter().filter(|step| step.attempts[0].cause == Some(CloseCause::Complete)).count();
+    assert_eq!(whole, answered + 3, "what was answered is recorded");
+}

@@ -85,6 +85,7 @@ pub use log::Queued;
 pub use machine::MachineKey;
 pub use manifest::{Manifest, RunOrigin, Seal, VERSION, Versions};
 pub use manipulated::{ManipulatorFailure, ManipulatorQuestion};
+pub use put_down::check_room;
 pub use read::{read, read_apart, read_manifest, read_recorded, read_seal, read_under};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};

@@ -344,7 +344,7 @@ impl Recorder {
             return Ok(());
         }
         let written = self.disk.make_dir(&blobs).and_then(|_| self.disk.replace(&path, |file| file.write_all(bytes)));
-        written.inspect_err(|error| self.log.stop(&error_text(error)))
+        written.inspect_err(|error| self.log.fail(error))
     }
 }
 

@@ -58,6 +58,10 @@ pub struct Run {
     speakers: Mutex<Speakers>,
     pub(super) retold: Mutex<RetoldRun>,
     opening: Mutex<()>,
+    /// Held while its recording is opened again: only those that ask for this run wait for that.
+    pub(super) resuming: tokio::sync::Mutex<()>,
+    /// Whether it is a server's: nobody waits for its end, so that another recorder may go on with it.
+    pub(super) is_served: bool,
     /// Whether a request has named it, so that another one can.
     is_named: AtomicBool,
     uninspected: AtomicU32,
@@ -119,6 +123,7 @@ pub struct ArrivedCall {
 impl Run {
     pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
         let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference } = setup;
+        let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
         let mut manifest = Manifest { launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
@@ -145,6 +150,8 @@ impl Run {
             speakers: Mutex::new(speakers),
             retold: Mutex::new(told),
             opening: Mutex::default(),
+            resuming: tokio::sync::Mutex::default(),
+            is_served,
             is_named: AtomicBool::new(false),
             uninspected: AtomicU32::new(0),
             fetches: AtomicU32::new(0),

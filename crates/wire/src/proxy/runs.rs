@@ -2,6 +2,7 @@
 
 mod displaced;
 mod end;
+mod go_on;
 mod place;
 mod put_down;
 
@@ -171,7 +172,8 @@ impl Runs {
             }
         };
         if let Some(run) = cell.get() {
-            return Ok(Arc::clone(run));
+            let may_go_on = run.recorder.is_stopped() && run.recorder.lacked_room() && run.is_served;
+            return if may_go_on { self.go_on(&cell, run).await } else { Ok(Arc::clone(run)) };
         }
         // In a task of its own: whoever asked first may leave, and a second opening would find the directory locked.
         let (runs, id) = (Arc::clone(self), id.clone());
