@@ -1,6 +1,7 @@
 //! `aegis serve`: the proxy, until it is told to stop.
 
 pub(super) mod monitoring;
+mod reloading;
 mod sealing;
 
 use std::{
@@ -19,6 +20,7 @@ use tokio::{
 
 use self::{
     monitoring::Monitoring,
+    reloading::Reload,
     sealing::{DescriptorReserve, put_down_all, release_idle},
 };
 use super::{
@@ -144,10 +146,12 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         arguments.proxy.say_destination(&config);
     }
     let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), arguments.control.is_some())?;
+    let reload = Reload::prepare(asked, &mut proxy, &config);
     let proxy = Arc::new(proxy);
     settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
-        let served = serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, arguments, global).await;
+        let served =
+            serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, reload, (arguments, global)).await;
         monitored.end().await;
         served
     })?
@@ -158,8 +162,8 @@ async fn serve_until_stopped(
     listen: &str,
     origins: &[String],
     named: Option<RunId>,
-    arguments: &ServeArgs,
-    global: &Global,
+    reload: Reload,
+    (arguments, global): (&ServeArgs, &Global),
 ) -> Result<Exit, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -179,7 +183,7 @@ async fn serve_until_stopped(
     proxy.readopt().await;
     let reserve = DescriptorReserve::take();
     // Before anybody can be told where we listen, so that a signal never finds a server that does not hear it.
-    let signals = Signals::listen();
+    let signals = Signals::listen_with_hangup();
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {
         let token = control_token(&control, global);
@@ -187,7 +191,7 @@ async fn serve_until_stopped(
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
     let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
-    tokio::spawn(watch_signals(signals, told));
+    tokio::spawn(watch_signals(signals, told, reload, Arc::clone(&proxy)));
     let cut = tokio::select! {
         cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
@@ -299,12 +303,24 @@ struct StopSignal {
     again: bool,
 }
 
-/// The first signal stops in order, the second at once.
-async fn watch_signals(signals: Option<Signals>, told: watch::Sender<Option<StopSignal>>) {
+/// The first signal stops in order, the second at once. A hang-up has files read again, unless the terminal is gone.
+async fn watch_signals(
+    signals: Option<Signals>,
+    told: watch::Sender<Option<StopSignal>>,
+    reload: Reload,
+    proxy: Arc<Proxy>,
+) {
     let Some(mut signals) = signals else { return };
+    let reload = Arc::new(reload);
     let mut again = false;
     loop {
         let signal = signals.next().await;
+        if signal == Signal::SIGHUP && (signals.ignored_hangup() || !reload.has_lost_terminal()) {
+            let (reload, proxy) = (Arc::clone(&reload), Arc::clone(&proxy));
+            // It reads files. One that panics has said so.
+            let _ = tokio::task::spawn_blocking(move || reload.run_and_say(&proxy)).await;
+            continue;
+        }
         told.send_replace(Some(StopSignal { signal, again }));
         again = true;
     }

@@ -72,6 +72,7 @@ mod proof;
 mod prove;
 mod readme;
 mod restarts;
+mod reloads;
 mod rewards;
 mod rewriting;
 mod rewriting_hostile;

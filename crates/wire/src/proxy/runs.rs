@@ -4,6 +4,7 @@ mod displaced;
 mod end;
 mod go_on;
 mod place;
+mod plans;
 mod put_down;
 
 use std::{
@@ -24,6 +25,7 @@ use tokio::{
 use self::{
     displaced::{Displaced, SEALED_AT_ONCE},
     place::{FoundRun, RunCell, RunPlace},
+    plans::RunPlans,
 };
 pub use self::{
     end::{EndError, RunStanding},
@@ -62,6 +64,7 @@ pub struct EndedRun {
 #[derive(Debug)]
 pub struct Runs {
     template: RunTemplate,
+    plans: RunPlans,
     asking: Option<Arc<Asking>>,
     /// Who is told of calls and runs.
     monitor: OnceLock<Arc<Monitor>>,
@@ -85,6 +88,7 @@ impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
         Self {
+            plans: RunPlans::new(template.plan.clone()),
             template,
             asking: None,
             monitor: OnceLock::new(),
@@ -149,14 +153,6 @@ impl Runs {
     /// What runs start from.
     pub fn template(&self) -> &RunTemplate {
         &self.template
-    }
-
-    /// The run of that id, opened on arrival with the server's plan if it is new.
-    ///
-    /// # Errors
-    /// The run is sealed, or its recording cannot be made.
-    pub async fn get(self: &Arc<Self>, id: &RunId) -> Result<Arc<Run>, ProxyError> {
-        self.open(id, RunSetup { plan: self.template.plan.clone(), ..RunSetup::default() }).await
     }
 
     /// The run of that id, opened with what it has of its own if it is new. Opening waits for the disk, long where a log
