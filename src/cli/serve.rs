@@ -137,6 +137,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
     proxy.identity.lineage = (named.is_none() && !planned && arguments.instances < 2).then(Arc::default);
     proxy.gate.instances = arguments.instances;
+    proxy.gate.answers_health = true;
     let origins: Vec<String> =
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen =

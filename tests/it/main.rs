@@ -48,6 +48,7 @@ mod framing;
 mod growth;
 mod h2_peers;
 mod half_closed;
+mod health;
 mod hostile;
 mod identity;
 mod independent;

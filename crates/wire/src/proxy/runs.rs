@@ -34,6 +34,7 @@ pub use self::{
 use super::{
     asking::Asking,
     error::ProxyError,
+    listen::health::DiskCheck,
     lock::locked,
     logprobs::LogprobRequests,
     run::Run,
@@ -80,6 +81,8 @@ pub struct Runs {
     ended: Mutex<Vec<EndedRun>>,
     /// How many ids were made here.
     opened: AtomicU64,
+    /// Whether recordings can be made, for whoever asks for that.
+    pub(super) disk: DiskCheck,
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
 }
@@ -99,6 +102,7 @@ impl Runs {
             sealers: Semaphore::new(SEALED_AT_ONCE),
             ended: Mutex::default(),
             opened: AtomicU64::new(0),
+            disk: DiskCheck::default(),
             background: Background::default(),
         }
     }
