@@ -29,7 +29,7 @@ pub fn check_room(dir: &Path) -> Result<(), RecordingError> {
     let disk = Disk::new(false);
     make_private_dir(dir).map_err(|source| failed("create", dir, source))?;
     // Not zeros: some file systems keep none of those.
-    let written = disk.replace(&path, |file| file.write_all(&[b'.'; ROOM]));
+    let written = disk.replace(&path, |file| file.write_all(&vec![b'.'; ROOM]));
     let temporary = path.with_file_name(format!(".room-{}-{number}.tmp", std::process::id()));
     disk.remove(&path).and(disk.remove(&temporary)).and(written)
 }

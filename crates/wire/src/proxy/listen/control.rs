@@ -46,7 +46,7 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str
                 async move {
                     Ok::<_, Infallible>(match proxy.gate.refusal(request.headers()) {
                         Some(refusal) => refusal.map(Full::new),
-                        None => answer(&proxy, &token, request).await.unwrap_or_else(|refusal| refusal.response()),
+                        None => answer(&proxy, &token, request).await.unwrap_or_else(Refusal::response),
                     })
                 }
             });
@@ -81,8 +81,11 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
         (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), Some(run), None, ..]) => {
             standing::read(proxy, &named(run)?).await
         }
-        (&Method::POST, [Some("aegis"), Some("v1"), Some("runs"), Some(run), Some(what), None])
-        | (&Method::POST, [Some("r"), Some(run), Some(what @ "outcome"), None, ..]) => {
+        (
+            &Method::POST,
+            [Some("aegis"), Some("v1"), Some("runs"), Some(run), Some(what), None]
+            | [Some("r"), Some(run), Some(what @ "outcome"), None, ..],
+        ) => {
             let run = named(run)?;
             match what {
                 "end" => standing::end(proxy, &run).await,
