@@ -1,6 +1,7 @@
 //! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them; and their end.
 
 mod end;
+mod prune;
 mod since;
 
 use std::{
@@ -53,11 +54,15 @@ pub(super) struct RunsArgs {
 enum RunsWhat {
     /// End runs that nothing serves any more: seal them and derive their labels.
     End(end::EndArgs),
+    /// Remove ended runs that no label, data set, annotation or amendment needs. Without --yes: only say which.
+    Prune(prune::PruneArgs),
 }
 
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
-    if let Some(RunsWhat::End(arguments)) = &arguments.what {
-        return end::run(arguments, global);
+    match &arguments.what {
+        Some(RunsWhat::End(arguments)) => return end::run(arguments, global),
+        Some(RunsWhat::Prune(arguments)) => return prune::run(arguments, global),
+        None => {}
     }
     if !arguments.dir.exists() {
         let error = format!("there is no directory `{}`", arguments.dir.display());

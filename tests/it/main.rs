@@ -71,6 +71,7 @@ mod plans;
 mod program;
 mod proof;
 mod prove;
+mod prune;
 mod readme;
 mod restarts;
 mod reloads;
