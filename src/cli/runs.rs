@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+pub(super) use prune::keep_limit;
 use serde_json::json;
 
 use super::{

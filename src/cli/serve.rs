@@ -1,6 +1,7 @@
 //! `aegis serve`: the proxy, until it is told to stop.
 
 pub(super) mod monitoring;
+mod pruning;
 mod reloading;
 mod sealing;
 
@@ -20,6 +21,7 @@ use tokio::{
 
 use self::{
     monitoring::Monitoring,
+    pruning::{KeepArgs, prune_hourly},
     reloading::Reload,
     sealing::{DescriptorReserve, put_down_all, release_idle},
 };
@@ -68,6 +70,8 @@ pub(super) struct ServeArgs {
     token: TokenArgs,
     #[command(flatten)]
     watch: WatchArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
 }
 
 /// What clients must show.
@@ -192,12 +196,14 @@ async fn serve_until_stopped(
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
     let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
+    let pruning = tokio::spawn(prune_hourly(Arc::clone(&proxy), arguments.keep.clone()));
     tokio::spawn(watch_signals(signals, told, reload, Arc::clone(&proxy)));
     let cut = tokio::select! {
         cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
     };
     releasing.abort();
+    pruning.abort();
     if let Some(control) = control {
         control.abort();
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
+    lab::until,
     program::{Served, verb},
     restarts::call,
 };
@@ -87,4 +88,29 @@ async fn ended_runs_go_that_nobody_needs_and_only_when_asked() {
         let (code, _, talk) = verb(dir, arguments).await;
         assert!(code == Some(2) && talk.contains(said), "{talk}");
     }
+}
+
+/// A server removes what it need not keep, and counts it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_keeps_room_for_new_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let simulator = ["--upstream", "simulator", "--log-dir", "logs"];
+    let served = Served::start(dir, &simulator).await;
+    for run in ["old", "judged", "open"] {
+        assert_eq!(call(&served, &format!("/r/{run}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
+    }
+    assert_eq!(served.stop_and_end(dir, &["logs/old", "logs/judged"]).await, Some(0));
+    assert_eq!(verb(dir, &["amend", "logs/judged", "--outcome", "failure"]).await.0, Some(0));
+    let served = crate::run_ends::serve(dir, &["--upstream", "simulator", "--keep", "0d"]).await;
+    until("the run that nobody needs is gone", || !dir.join("logs/old").exists()).await;
+    assert_eq!(call(&served, "/r/open/v1/chat/completions", "And 3 + 4?").await.status, 200);
+    let counted = async {
+        while !crate::run_ends::metrics(&served).await.contains("aegis_runs_pruned_total 1") {
+            tokio::task::yield_now().await;
+        }
+    };
+    crate::lab::within(counted).await;
+    assert_eq!(served.stop().await, Some(0));
+    assert!(dir.join("logs/judged/seal.json").exists() && dir.join("logs/open/log.jsonl").exists());
 }

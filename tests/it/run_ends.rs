@@ -24,6 +24,14 @@ pub async fn control(served: &Served, method: &str, path: &str, body: &Value) ->
     (reply.status, reply.json())
 }
 
+/// What it counts.
+pub async fn metrics(served: &Served) -> String {
+    let mut client = Client::connect(served.control.expect("a control listener")).await;
+    let headers = format!("authorization: Bearer {TOKEN}\r\nconnection: close\r\n");
+    client.send(&request("GET", "/metrics", b"", &headers)).await;
+    client.reply().await.text()
+}
+
 pub async fn serve(dir: &Path, arguments: &[&str]) -> Served {
     let environment = [("AEGIS_CONTROL_TOKEN", TOKEN.to_owned())];
     Served::start_with(dir, &[arguments, &["--log-dir", "logs", "--control", "127.0.0.1:0"]].concat(), &environment)

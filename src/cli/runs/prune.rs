@@ -22,7 +22,7 @@ pub(super) struct PruneArgs {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Longest age since the end of a run (`30d`, `12h`, `4w`), most bytes of all runs (`50GB`, `500MB`), or both.
-    #[arg(long, value_name = "AGE,SIZE", value_parser = limit)]
+    #[arg(long, value_name = "AGE,SIZE", value_parser = keep_limit)]
     keep: KeepLimit,
     /// Remove the runs. Without it, nothing is changed.
     #[arg(long)]
@@ -110,7 +110,7 @@ impl Pruned {
 }
 
 /// Reads what is kept: an age, a size, or both.
-fn limit(text: &str) -> Result<KeepLimit, String> {
+pub(in crate::cli) fn keep_limit(text: &str) -> Result<KeepLimit, String> {
     const HOURS: [(&str, i64); 3] = [("h", 1), ("d", 24), ("w", 7 * 24)];
     const BYTES: [(&str, u64); 4] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
     let expected = || format!("`{text}`: expected an age, a size or both, for example 30d,50GB");
@@ -155,11 +155,11 @@ mod tests {
             ("1TB,12h", hours(12), Some(1_000_000_000_000)),
             ("0d", hours(0), None),
         ] {
-            assert_eq!(limit(text), Ok(KeepLimit { age, bytes }), "{text}");
+            assert_eq!(keep_limit(text), Ok(KeepLimit { age, bytes }), "{text}");
         }
         for text in ["", "30", "d", "-1d", "30d,40d", "1GB,2GB", "30d,", "1.5GB", "99999999999999999999GB", "9000000d"]
         {
-            assert!(limit(text).is_err(), "{text}");
+            assert!(keep_limit(text).is_err(), "{text}");
         }
         assert_eq!([999, 1_500_000, 3_400_000_000].map(amount), ["1 kB", "1.5 MB", "3.4 GB"]);
     }

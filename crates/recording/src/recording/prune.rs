@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fs,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -31,6 +31,8 @@ pub struct KeepLimit {
 pub enum StayReason {
     /// It has not ended.
     Open,
+    /// Its files cannot be read: nobody knows what it is.
+    Unreadable,
     /// It has a label.
     Label,
     /// Something became known of it later.
@@ -50,6 +52,7 @@ impl StayReason {
     pub fn words(&self) -> String {
         match self {
             Self::Open => "it has not ended".to_owned(),
+            Self::Unreadable => "it cannot be read".to_owned(),
             Self::Label => "it has a label".to_owned(),
             Self::Amendment => "facts were added to it".to_owned(),
             Self::Executions => "executions were made for it".to_owned(),
@@ -102,12 +105,17 @@ pub fn survey(
     for dir in entries(log_dir)? {
         let named = dir.file_name().and_then(|name| RunId::parse(name.to_str()?).ok());
         let Some(run) = named.filter(|_| dir.join("run.json").is_file()) else { continue };
-        let manifest = read::read_manifest(&dir)?;
-        if let Some(of) = manifest.repeat_of {
-            answered.insert(of, run.clone());
-        }
-        let ended = manifest.ended.and_then(|ended| ended.parse().ok());
-        let fate = RunFate::Stays(needed(&dir).unwrap_or(StayReason::Limit));
+        let (ended, reason) = match read::read_manifest(&dir) {
+            Ok(manifest) => {
+                if let Some(of) = manifest.repeat_of {
+                    answered.insert(of, run.clone());
+                }
+                let ended = manifest.ended.and_then(|ended| ended.parse().ok());
+                (ended, needed(&dir).unwrap_or(StayReason::Limit))
+            }
+            Err(_) => (None, StayReason::Unreadable),
+        };
+        let fate = RunFate::Stays(reason);
         runs.push(SurveyedRun { run, bytes: size(&dir)?, dir, ended, fate });
     }
     for surveyed in runs.iter_mut().filter(|surveyed| surveyed.fate == RunFate::Stays(StayReason::Limit)) {
@@ -227,7 +235,12 @@ fn apply(runs: &mut [SurveyedRun], limit: KeepLimit, now: Timestamp) {
 fn size(dir: &Path) -> Result<u64, RecordingError> {
     let mut bytes = 0;
     for path in entries(dir)? {
-        let metadata = path.symlink_metadata().map_err(|source| disk::failed("read", &path, source))?;
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            // A run that is under way moves its files.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(disk::failed("read", &path, source)),
+        };
         bytes += if metadata.is_dir() { size(&path)? } else { metadata.len() };
     }
     Ok(bytes)

@@ -38,7 +38,7 @@ impl Refusal {
     }
 
     pub(super) fn no_counts() -> Self {
-        let hint = "start with --control, without a monitor of another process";
+        let hint = "`aegis serve --control` does";
         Self::new(StatusCode::NOT_FOUND, "no_counts", "this server counts nothing", hint)
     }
 
