@@ -89,7 +89,7 @@ impl Results {
     /// What an exchange costs.
     fn costs(&self) -> Vec<Figure> {
         // What a log costs after its last exchange is part of what that exchange costs.
-        let share = |scenario, way, base| self.ratio(scenario, way, base, |sample| Some(sample.cpu_until_sealed));
+        let share = |scenario, way, base| self.ratio(scenario, way, base, |sample| Some(sample.cpu_until_stopped));
         let cpu = |scenario| share(scenario, Way::Aegis, Way::Nginx);
         let inferring = |scenario| share(scenario, Way::AegisInferring, Way::Aegis);
         let editing = share("edit32k", Way::AegisEditing, Way::Aegis);

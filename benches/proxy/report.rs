@@ -74,8 +74,8 @@ fn columns<'a>(results: &'a Results, scenario: &'a Scenario) -> Vec<Column<'a>> 
         column(if base == Way::Nginx { "÷ nginx" } else { "÷ Aegis" }, move |way| {
             proxied(way, || number(results.ratio(name, way, base, |sample| Some(sample.cpu_per_request)), 2))
         }),
-        column("until sealed", move |way| {
-            proxied(way, || number(results.median(name, way, |sample| Some(sample.cpu_until_sealed)), 1))
+        column("until stopped", move |way| {
+            proxied(way, || number(results.median(name, way, |sample| Some(sample.cpu_until_stopped)), 1))
         }),
         column("requests/s", move |way| {
             number(results.median(name, way, |sample| Some(sample.requests_per_second)), 0)
@@ -169,7 +169,7 @@ fn last(out: &mut String, results: &Results, scenarios: &[Scenario]) {
         .map(|(name, way, last)| {
             let ratio = |field: fn(&Sample) -> f64| number(results.ratio(name, way, last, |s| Some(field(s))), 2);
             let (cpu, peak) = (ratio(|sample| sample.cpu_per_request), ratio(|sample| sample.peak_megabytes));
-            let sealed = ratio(|sample| sample.cpu_until_sealed);
+            let sealed = ratio(|sample| sample.cpu_until_stopped);
             format!("| {name} | {} | {cpu} | {sealed} | {peak} |", way.name())
         })
         .collect();

@@ -40,7 +40,7 @@ pub(crate) struct Sample {
     pub(crate) failures: BTreeMap<String, u64>,
     pub(crate) cpu_per_request: f64,
     /// The same until the target has ended: a recorder that does its work late does not get it for nothing.
-    pub(crate) cpu_until_sealed: f64,
+    pub(crate) cpu_until_stopped: f64,
     pub(crate) cpu_per_token: f64,
     pub(crate) requests_per_second: f64,
     pub(crate) mean_request_bytes: f64,
@@ -225,10 +225,10 @@ impl Scenario {
         sample.peak_megabytes = peak as f64 / 1e6;
         sample.started_in_milliseconds = started_in.as_secs_f64() * 1e3;
         sample.ended_well = target.stop().is_some();
-        // All of its life: what it was started for, and what it seals at its end.
+        // All of its life: what it was started for, and what it writes at its end.
         let all = ended_cpu().saturating_sub(ended_before);
         let answered = warmed.answered() + outcome.answered();
-        sample.cpu_until_sealed = all.as_secs_f64() * 1e6 / answered.max(1) as f64;
+        sample.cpu_until_stopped = all.as_secs_f64() * 1e6 / answered.max(1) as f64;
         sample
     }
 }
@@ -244,7 +244,7 @@ impl Sample {
             inexact: inexact.map(|(verdict, count)| (format!("{verdict:?}"), *count)).collect(),
             failures: outcome.failures.clone(),
             cpu_per_request: per(answered),
-            cpu_until_sealed: 0.0,
+            cpu_until_stopped: 0.0,
             cpu_per_token: per(outcome.tokens),
             requests_per_second: answered as f64 / outcome.elapsed.as_secs_f64(),
             mean_request_bytes: outcome.request_bytes as f64 / answered.max(1) as f64,

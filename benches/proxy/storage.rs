@@ -1,5 +1,5 @@
 //! What a recording takes on disk, over the bytes of text that its run said for the first time:
-//! while the run is live, and after SIGTERM has sealed it.
+//! while the run is live, and after `aegis runs end` has sealed it.
 
 use std::io;
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn record(site: &Site, name: &'static str, shape: Shape) -> io::Result<Stored> {
         seed: fresh_seed(),
     });
     let live = bytes_below(&target.logs());
-    let sealed_in = target.stop();
+    let sealed_in = target.stop().and_then(|_| target.end_runs(&site.aegis));
     Ok(Stored {
         name,
         runs: CONNECTIONS * RUNS_A_CONNECTION,

@@ -158,6 +158,20 @@ impl Target {
         self.tree.as_mut().map_or(Some(Duration::ZERO), |tree| tree.stop(PATIENCE))
     }
 
+    /// Ends the runs that a stopped Aegis has left open; how long that took. `None`: it failed to.
+    pub(crate) fn end_runs(&self, aegis: &Path) -> Option<Duration> {
+        let start = Instant::now();
+        let runs: Vec<PathBuf> = fs::read_dir(self.logs()).ok()?.flatten().map(|entry| entry.path()).collect();
+        // As many as a command line holds.
+        for some in runs.chunks(500) {
+            let mut command = Command::new(aegis);
+            command.args(["--quiet", "runs", "end"]).args(some).stdout(std::process::Stdio::null());
+            command.stderr(std::process::Stdio::null());
+            command.status().ok().filter(|status| status.success())?;
+        }
+        Some(start.elapsed())
+    }
+
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
         if let Some(tree) = &mut self.tree {

@@ -42,7 +42,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("shard merge", &["aegis shard merge big --out big/merged"]),
     ("shard emit", &["aegis shard emit slurm campaign.toml --shards 8"]),
     ("campaign schema", &["aegis campaign schema"]),
-    ("runs", &["aegis runs", "aegis runs demo-run/logs --format json"]),
+    ("runs", &["aegis runs", "aegis runs demo-run/logs --format json", "aegis runs end logs/first"]),
+    ("runs prune", &["aegis runs prune logs --keep 30d,50GB", "aegis runs prune logs --keep 30d --yes"]),
+    ("runs end", &["aegis runs end logs/first", "aegis runs end logs/first logs/second"]),
     (
         "show",
         &["aegis show logs/first", "aegis show logs/first --step 3-7", "aegis show logs/first --step 1 --before-after"],

@@ -1,5 +1,7 @@
-//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them.
+//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them; and their end.
 
+mod end;
+mod prune;
 mod since;
 
 use std::{
@@ -7,7 +9,8 @@ use std::{
     path::PathBuf,
 };
 
-use clap::Args;
+use clap::{Args, Subcommand};
+pub(super) use prune::keep_limit;
 use serde_json::json;
 
 use super::{
@@ -26,7 +29,10 @@ const SHRUNK: usize = 8;
 
 /// Options of `runs`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct RunsArgs {
+    #[command(subcommand)]
+    what: Option<RunsWhat>,
     /// Directory to search, at any depth.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dir: PathBuf,
@@ -45,7 +51,20 @@ pub(super) struct RunsArgs {
     config: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+enum RunsWhat {
+    /// End runs that nothing serves any more: seal them and derive their labels.
+    End(end::EndArgs),
+    /// Remove ended runs that no label, data set, annotation or amendment needs. Without --yes: only say which.
+    Prune(prune::PruneArgs),
+}
+
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
+    match &arguments.what {
+        Some(RunsWhat::End(arguments)) => return end::run(arguments, global),
+        Some(RunsWhat::Prune(arguments)) => return prune::run(arguments, global),
+        None => {}
+    }
     if !arguments.dir.exists() {
         let error = format!("there is no directory `{}`", arguments.dir.display());
         return Err(Failure::new(Exit::Usage, error).hint("`aegis runs DIR`, where DIR holds recordings"));

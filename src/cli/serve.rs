@@ -1,6 +1,8 @@
 //! `aegis serve`: the proxy, until it is told to stop.
 
 pub(super) mod monitoring;
+mod pruning;
+mod reloading;
 mod sealing;
 
 use std::{
@@ -19,7 +21,9 @@ use tokio::{
 
 use self::{
     monitoring::Monitoring,
-    sealing::{DescriptorReserve, seal_all, seal_idle},
+    pruning::{KeepArgs, prune_hourly},
+    reloading::Reload,
+    sealing::{DescriptorReserve, put_down_all, release_idle},
 };
 use super::{
     Exit, Failure, Global, settings,
@@ -51,10 +55,11 @@ pub(super) struct ServeArgs {
     /// Number of proxies behind one address. With more than one, requests must name their run.
     #[arg(long, env = "AEGIS_INSTANCES", default_value_t = 1, value_name = "N")]
     instances: u32,
-    /// Seal a run after this many seconds without traffic.
+    /// Let go of a run after this many seconds without traffic: one that no request has named is sealed, a named one goes on
+    /// with the next request that names it.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
-    /// Control address: outcomes (POST /outcome), later facts (POST /roster, /task), Prometheus metrics (GET /metrics).
+    /// Control address: runs, their end and outcome (/aegis/v1/runs), Prometheus metrics (GET /metrics).
     /// Its token is read from `AEGIS_CONTROL_TOKEN`, or generated and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
@@ -65,6 +70,8 @@ pub(super) struct ServeArgs {
     token: TokenArgs,
     #[command(flatten)]
     watch: WatchArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
 }
 
 /// What clients must show.
@@ -134,6 +141,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
     proxy.identity.lineage = (named.is_none() && !planned && arguments.instances < 2).then(Arc::default);
     proxy.gate.instances = arguments.instances;
+    proxy.gate.answers_health = true;
     let origins: Vec<String> =
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen =
@@ -143,10 +151,12 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         arguments.proxy.say_destination(&config);
     }
     let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), arguments.control.is_some())?;
+    let reload = Reload::prepare(asked, &mut proxy, &config);
     let proxy = Arc::new(proxy);
     settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
-        let served = serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, arguments, global).await;
+        let served =
+            serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, reload, (arguments, global)).await;
         monitored.end().await;
         served
     })?
@@ -157,8 +167,8 @@ async fn serve_until_stopped(
     listen: &str,
     origins: &[String],
     named: Option<RunId>,
-    arguments: &ServeArgs,
-    global: &Global,
+    reload: Reload,
+    (arguments, global): (&ServeArgs, &Global),
 ) -> Result<Exit, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -175,29 +185,32 @@ async fn serve_until_stopped(
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
+    proxy.readopt().await;
     let reserve = DescriptorReserve::take();
     // Before anybody can be told where we listen, so that a signal never finds a server that does not hear it.
-    let signals = Signals::listen();
+    let signals = Signals::listen_with_hangup();
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {
         let token = control_token(&control, global);
         let (proxy, stop) = (Arc::clone(&proxy), stop_requested(stop.clone()));
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
-    let sealing = tokio::spawn(seal_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
-    tokio::spawn(watch_signals(signals, told));
+    let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
+    let pruning = tokio::spawn(prune_hourly(Arc::clone(&proxy), arguments.keep.clone()));
+    tokio::spawn(watch_signals(signals, told, reload, Arc::clone(&proxy)));
     let cut = tokio::select! {
         cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
     };
-    sealing.abort();
+    releasing.abort();
+    pruning.abort();
     if let Some(control) = control {
         control.abort();
     }
     let forced = cut == usize::MAX;
     drop(reserve);
     if !forced {
-        seal_all(&proxy, global)?;
+        put_down_all(&proxy, global)?;
     }
     let signal = *stop.borrow();
     Ok(match signal {
@@ -285,7 +298,7 @@ fn control_token(control: &TcpListener, global: &Global) -> String {
     }
     let token = settings::fresh_token();
     if let (Ok(address), false) = (control.local_addr(), global.quiet) {
-        eprintln!("control http://{address}/outcome  token {token}");
+        eprintln!("control http://{address}/aegis/v1/runs  token {token}");
     }
     token
 }
@@ -297,12 +310,24 @@ struct StopSignal {
     again: bool,
 }
 
-/// The first signal stops in order, the second at once.
-async fn watch_signals(signals: Option<Signals>, told: watch::Sender<Option<StopSignal>>) {
+/// The first signal stops in order, the second at once. A hang-up has files read again, unless the terminal is gone.
+async fn watch_signals(
+    signals: Option<Signals>,
+    told: watch::Sender<Option<StopSignal>>,
+    reload: Reload,
+    proxy: Arc<Proxy>,
+) {
     let Some(mut signals) = signals else { return };
+    let reload = Arc::new(reload);
     let mut again = false;
     loop {
         let signal = signals.next().await;
+        if signal == Signal::SIGHUP && (signals.ignored_hangup() || !reload.has_lost_terminal()) {
+            let (reload, proxy) = (Arc::clone(&reload), Arc::clone(&proxy));
+            // It reads files. One that panics has said so.
+            let _ = tokio::task::spawn_blocking(move || reload.run_and_say(&proxy)).await;
+            continue;
+        }
         told.send_replace(Some(StopSignal { signal, again }));
         again = true;
     }

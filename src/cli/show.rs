@@ -206,7 +206,7 @@ fn write_text(
         head::write(recording, &arguments.dir, (traced.as_ref(), suspected.as_ref()), screen, out)?;
         if !recording.sealed {
             let dir = escape(&arguments.dir.display().to_string());
-            writeln!(out, "next     aegis repair {dir} --seal  if its writer was killed")?;
+            writeln!(out, "next     aegis runs end {dir}  if nothing serves it any more")?;
         }
     }
     if arguments.before_after {

@@ -9,14 +9,31 @@ pub(super) struct Signals {
     terminate: unix::Signal,
     /// Not where somebody (`nohup`) wants us to outlive the terminal.
     hangup: Option<unix::Signal>,
+    ignored_hangup: bool,
 }
 
 impl Signals {
     /// Begins to listen; from now on they end nothing by themselves. `None` where the system refuses that.
     pub(super) fn listen() -> Option<Self> {
+        Self::listen_to(!ignores_hangup())
+    }
+
+    /// The same for whoever does something else at a hang-up than to stop, and hears of it in any case.
+    pub(super) fn listen_with_hangup() -> Option<Self> {
+        Self::listen_to(true)
+    }
+
+    fn listen_to(hears_hangup: bool) -> Option<Self> {
+        let ignored_hangup = ignores_hangup();
         let hear = |kind| unix::signal(kind).ok();
-        let hangup = if ignores_hangup() { None } else { hear(SignalKind::hangup()) };
-        Some(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())?, hangup })
+        let hangup = if hears_hangup { hear(SignalKind::hangup()) } else { None };
+        let (interrupt, terminate) = (hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?);
+        Some(Self { interrupt, terminate, hangup, ignored_hangup })
+    }
+
+    /// Whether whoever started us wanted us to outlive the terminal.
+    pub(super) fn ignored_hangup(&self) -> bool {
+        self.ignored_hangup
     }
 
     /// The next one.

@@ -38,7 +38,7 @@ async fn recorded(dir: &Path) {
         ask(&served, &path, "You read orders. Say what is ordered, an item a line.", "2 clocks, 3 chairs").await;
         ask(&served, &path, "You price what is ordered. End with TOTAL.", "ITEMS: 2 clock; 3 chair").await;
     }
-    served.stop().await;
+    served.stop_and_end(dir, &["logs/bad", "logs/good"]).await;
     fs::write(dir.join("roster.toml"), ROSTER).expect("written");
 }
 

@@ -148,7 +148,7 @@ async fn a_killed_run_is_sealed_by_hand() {
     served.signal(Signal::SIGKILL);
     served.ended().await;
     let (_, shown, _) = verb(dir.path(), &["show", "logs/r"]).await;
-    assert!(shown.contains("aegis repair logs/r --seal"), "{shown}");
+    assert!(shown.contains("aegis runs end logs/r"), "{shown}");
     for _ in 0..2 {
         let (code, said, error) = verb(dir.path(), &["repair", "logs/r", "--seal"]).await;
         assert_eq!(code, Some(0), "{said}{error}");

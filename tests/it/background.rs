@@ -215,8 +215,9 @@ async fn an_idle_run_gives_up_what_it_awaits_unless_it_is_kept() {
         let lab = simulated(PLAN).await;
         let asked = respond(&lab, "solver", question(), false).await;
         let r0 = RunId::parse("r0").expect("an id");
-        let retired = lab.proxy.runs.retire_idle(Duration::ZERO, Some(&r0).filter(|_| kept));
-        assert_eq!(retired.is_empty(), kept);
+        let kept_run = Some(&r0).filter(|_| kept);
+        assert!(lab.proxy.runs.retire_idle(Duration::ZERO, kept_run).is_empty(), "a named run does not end so");
+        assert_eq!(lab.proxy.runs.close_idle(Duration::ZERO, kept_run).is_empty(), kept);
         if kept {
             assert!(text(&polled(&lab, "", asked).await.1).contains("42"));
         }

@@ -112,6 +112,14 @@ impl Served {
         self.ended().await.code()
     }
 
+    /// Ends it in order, and then the runs of these directories. Gives its exit code.
+    pub async fn stop_and_end(self, dir: &Path, runs: &[&str]) -> Option<i32> {
+        let code = self.stop().await;
+        let (ended, out, talk) = verb(dir, &[&["runs", "end"], runs].concat()).await;
+        assert_eq!(ended, Some(0), "{out}{talk}");
+        code
+    }
+
     /// What it said so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.talk).unwrap_or_default()

@@ -157,7 +157,7 @@ async fn run_files_are_for_their_owner_only() {
     let mut client = Client::connect(served.address).await;
     client.send(&request("POST", "/v1/chat/completions", &crate::lab::chat("hi"), "Connection: close\r\n")).await;
     assert_eq!(client.reply().await.status, 200);
-    assert_eq!(served.stop().await, Some(0));
+    assert_eq!(served.stop_and_end(dir.path(), &["logs/r"]).await, Some(0));
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode(&dir.path().join("logs/r")), 0o700);
     let files: Vec<_> =

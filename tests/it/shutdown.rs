@@ -76,7 +76,7 @@ async fn streams_under_way_end_whole_when_the_program_is_told_to_stop() {
     assert_eq!(served.ended().await.code(), Some(0), "{}", served.said());
     drop(idle);
     let recording = aegis::recording::read(&dir.path().join("logs/r")).expect("a recording");
-    assert!(recording.sealed);
+    assert!(!recording.sealed, "its programs may go on with it");
     let whole = recording.trajectory.steps.iter().filter(|step| step.attempts[0].cause == Some(CloseCause::Complete));
     assert_eq!(whole.count(), STREAMS);
 }

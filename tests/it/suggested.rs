@@ -111,7 +111,7 @@ impl Runs {
         assert_eq!(client.reply().await.status, 200);
         // A server may stand long after the last call.
         tokio::time::sleep(Duration::from_millis(1100)).await;
-        served.stop().await;
+        served.stop_and_end(self.path(), &["logs/served"]).await;
     }
 
     pub fn path(&self) -> &Path {

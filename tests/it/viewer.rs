@@ -210,7 +210,7 @@ async fn a_run_is_followed_while_it_is_written() {
     let mut again = Client::connect(view.address).await;
     again.send(follow(&format!("Last-Event-ID: {position}\r\n")).as_bytes()).await;
     assert!(again.read_until(b"\"rows\":[[1,").await, "from there on");
-    assert_eq!(served.stop().await, Some(0));
+    assert_eq!(served.stop_and_end(dir.path(), &["logs/live"]).await, Some(0));
     assert!(events.read_until(b"\"sealed\":true").await);
 }
 

@@ -55,7 +55,7 @@ async fn a_rule_that_the_user_named_stops_its_run_and_no_other() {
     // What it counts, for whoever scrapes it.
     let (control, token) = said
         .lines()
-        .find_map(|line| line.strip_prefix("control http://")?.split_once("/outcome  token "))
+        .find_map(|line| line.strip_prefix("control http://")?.split_once("/aegis/v1/runs  token "))
         .expect("a control listener");
     let mut client = Client::connect(control.parse().expect("an address")).await;
     let get = format!(
@@ -71,6 +71,12 @@ async fn a_rule_that_the_user_named_stops_its_run_and_no_other() {
     let signs: Vec<_> = recording.watched.iter().map(|sign| (sign.rule.as_str(), sign.step, sign.stops)).collect();
     assert_eq!((signs, recording.trajectory.steps.len()), (vec![("repetition", 1, true)], 2));
     assert!(recording.watched[0].quote.starts_with("I went through every single step"), "{:?}", recording.watched);
+    // The next server lets no run go on that was stopped.
+    let served = Served::start(dir.path(), &arguments).await;
+    let refused = asked(&served, "/r/one/a/critic/v1/chat/completions", "fourth").await;
+    refused.assert_own_error(409, "stopped_by_rule");
+    assert_eq!(asked(&served, "/r/two/a/critic/v1/chat/completions", "goes on").await.status, 200);
+    served.stop().await;
 }
 
 #[tokio::test]

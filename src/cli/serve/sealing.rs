@@ -1,4 +1,5 @@
-//! How a server ends its runs: those that are idle while it goes on, and all at its end.
+//! How a server lets go of its runs: those that are idle while it goes on, and all at its end. It seals only what no request can
+//! go on with.
 
 use std::{
     fs,
@@ -10,7 +11,6 @@ use std::{
 use crate::{
     cli::{Exit, Failure, Global},
     proxy::{EndedRun, Proxy},
-    recording, ruling,
     trajectory::RunId,
 };
 
@@ -21,8 +21,9 @@ const IDLE_CHECK: Duration = Duration::from_secs(5);
 /// Descriptors of the reserve: each that seals takes a few.
 const RESERVED: usize = 4 * SEALERS;
 
-/// Seals runs that have had no traffic for a while, beside the traffic: it waits for the disk.
-pub(super) async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
+/// Lets go of runs that have had no traffic for a while, beside the traffic: it waits for the disk. Named ones are put down,
+/// the others sealed.
+pub(super) async fn release_idle(proxy: Arc<Proxy>, idle: Duration) {
     let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
     loop {
         tick.tick().await;
@@ -37,6 +38,11 @@ pub(super) async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
                 }
             }
             conclude(&proxy);
+            for closing in proxy.runs.close_idle(idle, proxy.default_run.as_ref()) {
+                if let Err(error) = proxy.runs.put_down(closing) {
+                    tracing::error!(%error, "cannot put a run down");
+                }
+            }
         });
         // A panic in it was reported where it happened; the runs of the next look are others.
         let _ = sealing.await;
@@ -53,19 +59,30 @@ impl DescriptorReserve {
     }
 }
 
-/// Seals all runs and says where they are.
-pub(super) fn seal_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
+/// Puts all runs down and says where they are: nothing that was recorded is lost, and programs go on with them once somebody
+/// serves them again.
+pub(super) fn put_down_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     let failed = Mutex::new(None);
-    // Each run gives its descriptors back once it is sealed.
-    side_by_side(proxy.runs.retire(), |run| {
-        if let Err(error) = proxy.runs.seal(&run) {
-            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
+    let fail = |error| {
+        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    };
+    // Each run gives its descriptors back once it is done with.
+    side_by_side(proxy.runs.retire_displaced(), |run| proxy.runs.seal(&run).map_or_else(fail, drop));
+    conclude(proxy);
+    let left = Mutex::new(Vec::new());
+    side_by_side(proxy.runs.close_all(), |closing| match proxy.runs.put_down(closing) {
+        Ok(run) => left.lock().unwrap_or_else(PoisonError::into_inner).push(run),
+        Err(error) => fail(error),
     });
-    for EndedRun { dir, steps, .. } in conclude(proxy) {
+    let mut left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
+    left.sort_by(|one, other| one.id.cmp(&other.id));
+    for EndedRun { dir, steps, .. } in left {
         if !global.quiet {
             let word = crate::launch::shell_word(&dir.to_string_lossy());
-            eprintln!("sealed {}  {steps} steps  aegis show {word}", dir.display());
+            eprintln!(
+                "left open {}  {steps} steps  aegis show {word}  to end it: aegis runs end {word}",
+                dir.display()
+            );
         }
     }
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -93,20 +110,9 @@ fn side_by_side<T: Send>(all: Vec<T>, work: impl Fn(T) + Sync) {
 
 /// Writes of runs that were sealed what all traffic says of them, where it differs from what was said on arrival, and
 /// their labels, where they have one.
-fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
+fn conclude(proxy: &Proxy) {
     let ended = proxy.runs.take_ended();
     let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
     let late = proxy.identity.late(&ids);
-    side_by_side(ended.iter().collect(), |EndedRun { id, dir, planned, .. }| {
-        if let Some(steps) = late.get(id)
-            && let Err(error) = recording::write_identity(dir, steps)
-        {
-            tracing::error!(run = %id, %error, "cannot write identity.json");
-        }
-        // Its recording would be read anew, to be told that there was no plan.
-        if *planned && let Err(error) = ruling::settle(dir, None) {
-            tracing::error!(run = %id, %error, "cannot derive a label");
-        }
-    });
-    ended
+    side_by_side(ended, |run| run.conclude(late.get(&run.id)));
 }

@@ -75,7 +75,7 @@ class Aegis:
 
     @contextmanager
     def serve(self, *, upstream="simulator", plan=None, name="serve", more=()):
-        """`aegis serve` on a free port; gives its address and log directory, ends it by SIGTERM."""
+        """`aegis serve` on a free port; gives its address and log directory, ends it by SIGTERM, and then its runs."""
         logs = self.logs(name)
         arguments = ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--log-dir", str(logs)]
         arguments += ["--plan", str(plan)] if plan else []
@@ -101,6 +101,10 @@ class Aegis:
                 process.wait()
             process.stdout.close()
             log.close()
+            # A server leaves its runs open, for programs that go on with them.
+            left = [path.parent for path in logs.glob("*/run.json") if not (path.parent / "seal.json").exists()]
+            if left:
+                self.call("runs", "end", *left)
 
     def agents(self, directory):
         """`aegis agents RUN --format json`, read."""

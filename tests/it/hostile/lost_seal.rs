@@ -21,7 +21,7 @@ async fn a_recording_that_is_there_is_never_written_over() {
     for number in 0..3 {
         assert_eq!(ask(&served, &format!("{number} {}", "long ".repeat(1000))).await.status, 200);
     }
-    assert_eq!(served.stop().await, Some(0));
+    assert_eq!(served.stop_and_end(dir.path(), &["logs/r"]).await, Some(0));
     let packed = dir.path().join("logs/r/log.jsonl.zst");
     let before = fs::read(&packed).expect("sealed");
     fs::remove_file(dir.path().join("logs/r/seal.json")).expect("removed");

@@ -125,7 +125,7 @@ impl Bench {
         program.env("OPENAI_BASE_URL", format!("http://{}/r/s/v1", served.address));
         let done = crate::lab::within(program.output()).await.expect("it runs");
         assert!(!done.stdout.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
-        served.stop().await;
+        served.stop_and_end(dir, &["logs/s"]).await;
         dir.join("logs/s")
     }
 

@@ -64,6 +64,20 @@ impl Default for Lineage {
 impl Lineage {
     /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
     pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
+        self.enter_as(outline, body, |found| found.unwrap_or_else(|| (new_run(), RunSource::New)))
+    }
+
+    /// Takes in a request that was placed before, and recorded: to be called in the order of the record.
+    pub fn recall(&mut self, outline: &Outline<'_>, body: u128, (run, source): (RunId, RunSource)) -> Placed {
+        self.enter_as(outline, body, |_| (run, source))
+    }
+
+    fn enter_as(
+        &mut self,
+        outline: &Outline<'_>,
+        body: u128,
+        placed: impl FnOnce(Option<(RunId, RunSource)>) -> (RunId, RunSource),
+    ) -> Placed {
         let evidence = self.origins.trace_request(outline, self.clock, &self.exchanges);
         let without_run = || Arc::new(Looks::read(outline, &HashSet::new()).shortened(SENTENCES_MAX));
         let looks = Arc::clone(self.looks.entry(Looks::key(outline), without_run));
@@ -79,8 +93,7 @@ impl Lineage {
             Some((run, RunSource::Opening))
         };
         let awaited = || self.by_awaited(looks.key).map(|run| (run, RunSource::Pending));
-        let found = linked.or_else(by_opening).or_else(awaited);
-        let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
+        let (run, source) = placed(linked.or_else(by_opening).or_else(awaited));
         let forgotten = if self.trails.contains(&run) { None } else { self.trails.make_room() };
         self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
         let named: Vec<Mark> = outline.quotes.iter().filter_map(|id| id_mark(id)).collect();

@@ -108,6 +108,12 @@ impl RunSource {
             RunSource::New => "new",
         }
     }
+
+    /// The one of lineage's that has this name in records, if one has.
+    pub fn of_lineage(name: &str) -> Option<Self> {
+        use RunSource::{Ids, New, Opening, Pending, Quotes, Retry};
+        [Ids, Retry, Quotes, Opening, Pending, New].into_iter().find(|source| source.name() == name)
+    }
 }
 
 /// What a request says outside its body.
@@ -198,6 +204,14 @@ impl Identity {
         let placed = locked(lineage).place(outline, body, new_run);
         let track = Track { lineage: Arc::clone(lineage), exchange: placed.exchange };
         Some((placed, track))
+    }
+
+    /// Takes in a request that lineage placed before, as it was recorded; `None` where lineage is off. To be called in the order of
+    /// the record, and then told what became of it.
+    pub fn recall(&self, outline: &Outline<'_>, body: u128, placed: (RunId, RunSource)) -> Option<Track> {
+        let lineage = self.lineage.as_ref()?;
+        let exchange = locked(lineage).recall(outline, body, placed).exchange;
+        Some(Track { lineage: Arc::clone(lineage), exchange })
     }
 
     /// Places nothing more in runs that are about to end: a request that goes on from one opens a new one.

@@ -127,6 +127,14 @@ pub enum RecordingError {
 }
 
 impl RecordingError {
+    /// Whether a file could not take more, on a device, in a quota or by a limit on the sizes of files: it may, later. A failed
+    /// `sync` is not meant, after which nobody knows what is there.
+    pub fn is_lack_of_room(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let Self::Io { doing, source, .. } = self else { return false };
+        *doing != "sync" && matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+
     /// The exit code of the error (design §11): 2 usage and version, 5 recording and corruption.
     pub fn exit_code(&self) -> u8 {
         match self {

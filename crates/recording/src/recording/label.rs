@@ -30,6 +30,12 @@ pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
     Ok(Some(FactsFile::read(run_dir)?.name(Label::read_back(label))))
 }
 
+/// Whether a run has a label, or had one that others took the place of.
+pub(super) fn has_label(run_dir: &Path) -> bool {
+    let entries = std::fs::read_dir(run_dir).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"label."))
+}
+
 /// The bytes of what a label is read from, for a digest: `label.json` and `facts.jsonl`, as far as the run has them.
 ///
 /// # Errors

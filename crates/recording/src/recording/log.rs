@@ -52,6 +52,8 @@ pub(super) struct Log {
     pub(super) state: Mutex<LogState>,
     synced: Mutex<Synced>,
     stopped: AtomicBool,
+    /// Whether it was stopped because there was no room for its next lines.
+    lacked_room: AtomicBool,
     /// Taken before the state, and held while files are worked at.
     pub(super) rolled: Mutex<Rolled>,
     itself: Weak<Self>,
@@ -67,7 +69,7 @@ pub(super) struct LogState {
     texts: HashCache<()>,
     /// Lines that wait for the next write, and how many bytes are whole lines: a record that panics halfway is none.
     queue: Vec<u8>,
-    whole: usize,
+    pub(super) whole: usize,
     /// Records below this number are in the file.
     written: u64,
     /// Why nothing more is written, once that is so.
@@ -110,6 +112,7 @@ impl Log {
             }),
             synced: Mutex::new(Synced { below: next, at: Instant::now() }),
             stopped: AtomicBool::new(false),
+            lacked_room: AtomicBool::new(false),
             rolled: Mutex::new(Rolled::new(head)),
             itself: Weak::clone(itself),
         })
@@ -118,6 +121,11 @@ impl Log {
     /// Whether an earlier error ended the log.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Whether there was no room for what was to be written, and nothing else is wrong.
+    pub(super) fn lacked_room(&self) -> bool {
+        self.lacked_room.load(Ordering::Acquire)
     }
 
     /// How many records it holds.
@@ -129,6 +137,19 @@ impl Log {
     pub(super) fn stop(&self, why: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.end(&mut state, why);
+    }
+
+    /// Ends the log because this could not be written.
+    pub(super) fn fail(&self, error: &RecordingError) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.fail_in(&mut state, error);
+    }
+
+    fn fail_in(&self, state: &mut LogState, error: &RecordingError) {
+        if state.why.is_none() {
+            self.lacked_room.store(error.is_lack_of_room(), Ordering::Release);
+        }
+        self.end(state, &error_text(error));
     }
 
     /// Puts those of the texts (their escapes) that are new, then the record, into the queue. Gives how many records the
@@ -192,7 +213,7 @@ impl Log {
         Ok(state.written)
     }
 
-    fn write_queue(&self, state: &mut LogState) -> Result<(), RecordingError> {
+    pub(super) fn write_queue(&self, state: &mut LogState) -> Result<(), RecordingError> {
         state.queue.truncate(state.whole);
         let written = self.disk.append(&state.file, &self.path, &state.queue);
         if written.is_ok() && state.roll.grew(state.whole) {
@@ -205,7 +226,7 @@ impl Log {
         match written {
             Ok(()) => state.written = state.next,
             Err(error) => {
-                self.end(state, &error_text(&error));
+                self.fail_in(state, &error);
                 return Err(error);
             }
         }

@@ -1,7 +1,6 @@
 //! The writer of one run: what the exchange calls.
 
 use std::{
-    collections::{BTreeMap, HashMap},
     io::Write,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -13,16 +12,17 @@ use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 use super::{
     Captured, Close, Durability, Manifest, Open, RecordingError, Seal, Settings,
     content_hash::ContentHash,
+    counts::RecordCounts,
     disk::Disk,
     encode::{Encoder, Prepared, joined},
     json_file::{read_json, write_json},
     lock,
     log::{Log, Queued, error_text},
     record::{CloseRecord, NoteRecord, OpenRecord, Record, StopRecord, WatchRecord},
-    recover::{Recovered, recover},
+    recover::{REOPENED, Recovered, recover},
     roll, seal, write,
 };
-use crate::trajectory::{Outcome, ProgramEnd, StepIndex, WatchSign};
+use crate::trajectory::{Outcome, ProgramEnd, WatchSign};
 
 /// How records write the wall clock: to the microsecond.
 const STAMP: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
@@ -35,42 +35,9 @@ pub struct Recorder {
     dir: PathBuf,
     settings: Settings,
     manifest: Mutex<Manifest>,
-    /// Whether an earlier recording goes on.
-    goes_on: bool,
     pub(super) counts: Mutex<RecordCounts>,
     pub(super) log: Arc<Log>,
     pub(super) encoder: Encoder,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct RecordCounts {
-    agents: BTreeMap<String, u64>,
-    pub(super) exchanges: u64,
-    pub(super) closed: u64,
-    times: CallTimes,
-}
-
-/// When the calls of a run were under way, in microseconds since the recording began.
-#[derive(Debug, Default)]
-struct CallTimes {
-    /// Those under way: when each arrived, by step and attempt.
-    open: HashMap<(StepIndex, u32), u64>,
-    /// From the arrival of the first to the end of the last.
-    span: Option<(u64, u64)>,
-}
-
-impl CallTimes {
-    fn opened(&mut self, call: (StepIndex, u32), at_us: u64) {
-        self.open.insert(call, at_us);
-        let (first, last) = self.span.unwrap_or((at_us, at_us));
-        self.span = Some((first.min(at_us), last.max(at_us)));
-    }
-
-    fn closed(&mut self, call: (StepIndex, u32), took_us: u64) {
-        if let (Some(at_us), Some((first, last))) = (self.open.remove(&call), self.span) {
-            self.span = Some((first, last.max(at_us.saturating_add(took_us))));
-        }
-    }
 }
 
 impl Recorder {
@@ -116,22 +83,16 @@ impl Recorder {
         };
         let mut found = if is_new { Recovered::default() } else { recover(&disk, &dir, &file)? };
         let (records, torn) = (found.records, found.torn);
-        let agents = std::mem::take(&mut found.agents);
-        let counts = Mutex::new(RecordCounts {
-            agents,
-            exchanges: found.exchanges,
-            closed: found.closed,
-            ..RecordCounts::default()
-        });
+        let counts = Mutex::new(std::mem::take(&mut found.counts));
         let log = Log::new(disk.clone(), &dir.join("log.jsonl"), file, settings.durability, found, step);
         let manifest = Mutex::new(manifest);
-        let recorder =
-            Self { disk, dir, settings: settings.clone(), manifest, goes_on: records > 0, counts, log, encoder };
+        let recorder = Self { disk, dir, settings: settings.clone(), manifest, counts, log, encoder };
         if torn > 0 {
             recorder.try_note(&format!("the last write was torn: {torn} bytes moved to log.torn"))?;
         }
         if records > 0 {
-            recorder.try_note("the recording was reopened")?;
+            recorder.counts.lock().unwrap_or_else(PoisonError::into_inner).reopened();
+            recorder.try_note(REOPENED)?;
         }
         Ok(recorder)
     }
@@ -183,11 +144,7 @@ impl Recorder {
         });
         let below = self.queue(&record, &[(body.as_ref(), true)])?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.exchanges += 1;
-        counts.times.opened((open.step, open.attempt), open.at_us);
-        if open.attempt == 0 {
-            *counts.agents.entry(agent.to_string()).or_default() += 1;
-        }
+        counts.opened((open.step, open.attempt), agent.as_str(), open.at_us);
         Ok(Queued { below, is_alone: counts.exchanges <= counts.closed + 1 })
     }
 
@@ -264,8 +221,7 @@ impl Recorder {
             [(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false), (fuller.as_ref(), false)];
         let below = self.queue(&record, &bodies)?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.closed += 1;
-        counts.times.closed((close.step, close.attempt), close.last_byte_us.unwrap_or_default());
+        counts.closed((close.step, close.attempt), close.last_byte_us);
         Ok(Queued { below, is_alone: counts.exchanges <= counts.closed })
     }
 
@@ -343,8 +299,7 @@ impl Recorder {
             open,
             agents: counts.agents.clone(),
             ended: manifest.ended.clone(),
-            // Of a recording that goes on, the calls before it went on are not known here.
-            calls_us: counts.times.span.filter(|_| !self.goes_on).map(|(first, last)| last - first),
+            calls_us: counts.calls_us(),
             log_bytes: 0,
             log_blake3: String::new(),
         };
@@ -389,7 +344,7 @@ impl Recorder {
             return Ok(());
         }
         let written = self.disk.make_dir(&blobs).and_then(|_| self.disk.replace(&path, |file| file.write_all(bytes)));
-        written.inspect_err(|error| self.log.stop(&error_text(error)))
+        written.inspect_err(|error| self.log.fail(error))
     }
 }
 

@@ -1,15 +1,19 @@
 //! Opens the log of a run that was not ended in order: cuts a torn end, learns what the log holds already.
 
-use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
+use std::{fs::File, io::Read, path::Path};
 
 use super::{
     RecordingError,
+    counts::RecordCounts,
     disk::{self, Disk},
     hash_cache::{HashCache, TEXTS},
     head::{Head, Unsealed, read_unsealed},
     record::Record,
     scan::{corrupt, scan},
 };
+
+/// The note of a recording that goes on.
+pub(super) const REOPENED: &str = "the recording was reopened";
 
 /// What an existing log holds.
 #[derive(Debug)]
@@ -18,12 +22,8 @@ pub(super) struct Recovered {
     pub(super) records: u64,
     /// Its latest texts.
     pub(super) texts: HashCache<()>,
-    /// Steps per agent.
-    pub(super) agents: BTreeMap<String, u64>,
-    /// Exchanges that were opened.
-    pub(super) exchanges: u64,
-    /// Exchanges that were closed.
-    pub(super) closed: u64,
+    /// What was counted of it.
+    pub(super) counts: RecordCounts,
     /// Bytes that were cut from its end.
     pub(super) torn: usize,
     /// Bytes of `log.jsonl`.
@@ -37,9 +37,7 @@ impl Default for Recovered {
         Self {
             records: 0,
             texts: HashCache::new(TEXTS),
-            agents: BTreeMap::new(),
-            exchanges: 0,
-            closed: 0,
+            counts: RecordCounts::default(),
             torn: 0,
             length: 0,
             head: None,
@@ -89,12 +87,10 @@ pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recove
         match record {
             Record::Text(text) => recovered.texts.insert(text.hash, ()),
             Record::Open(open) => {
-                recovered.exchanges += 1;
-                if open.attempt == 0 {
-                    *recovered.agents.entry(open.attribution.agent.to_string()).or_default() += 1;
-                }
+                recovered.counts.opened((open.step, open.attempt), open.attribution.agent.as_str(), open.t_us);
             }
-            Record::Close(_) => recovered.closed += 1,
+            Record::Close(close) => recovered.counts.closed((close.step, close.attempt), close.last_byte_us),
+            Record::Note(note) if note.text == REOPENED => recovered.counts.reopened(),
             _ => {}
         }
     }

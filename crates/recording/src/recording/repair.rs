@@ -85,7 +85,11 @@ pub fn seal_left(run_dir: &Path) -> Result<(), RecordingError> {
 /// As [`seal_left`].
 pub fn discard(run_dir: &Path) -> Result<(), RecordingError> {
     seal_left(run_dir)?;
-    std::fs::remove_dir_all(run_dir).map_err(|source| disk::failed("remove", run_dir, source))
+    remove_tree(run_dir)
+}
+
+pub(super) fn remove_tree(dir: &Path) -> Result<(), RecordingError> {
+    std::fs::remove_dir_all(dir).map_err(|source| disk::failed("remove", dir, source))
 }
 
 fn rescue(

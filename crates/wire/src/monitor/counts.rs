@@ -66,6 +66,7 @@ pub struct TrafficCounts {
     first_byte: Histogram,
     duration: Histogram,
     runs_ended: Counter,
+    runs_pruned: Counter,
     runs_open: Gauge,
     spans_left_out: Counter,
     spans_sent: Counter,
@@ -85,6 +86,7 @@ impl Default for TrafficCounts {
             first_byte: times(),
             duration: times(),
             runs_ended: Counter::default(),
+            runs_pruned: Counter::default(),
             runs_open: Gauge::default(),
             spans_left_out: Counter::default(),
             spans_sent: Counter::default(),
@@ -111,6 +113,7 @@ impl Default for TrafficCounts {
             counts.duration.clone(),
         );
         registry.register("runs_ended", "Runs that were sealed", counts.runs_ended.clone());
+        registry.register("runs_pruned", "Ended runs that were removed", counts.runs_pruned.clone());
         registry.register("runs_open", "Runs under way", counts.runs_open.clone());
         registry.register("watch_signs", "Signs of trouble, by the rule that saw them", counts.watch_signs.clone());
         registry.register("spans_sent", "Spans that the collector took", counts.spans_sent.clone());
@@ -171,6 +174,11 @@ impl TrafficCounts {
     /// A run was sealed.
     pub(super) fn run_ended(&self) {
         self.runs_ended.inc();
+    }
+
+    /// An ended run was removed.
+    pub(super) fn run_pruned(&self) {
+        self.runs_pruned.inc();
     }
 
     /// A span had no room.

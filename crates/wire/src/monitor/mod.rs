@@ -71,6 +71,11 @@ impl Monitor {
         }
     }
 
+    /// An ended run was removed, for there is room for so many only.
+    pub fn run_pruned(&self) {
+        self.counts.run_pruned();
+    }
+
     /// A run has ended: it lasted from then until now.
     pub fn run_ended(&self, run: &RunId, began: SystemTime, outcome: &Outcome) {
         self.counts.run_ended();

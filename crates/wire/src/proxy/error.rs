@@ -115,7 +115,7 @@ pub enum ProxyError {
         limit: usize,
     },
     /// The proxy is stopping.
-    #[error("the proxy is shutting down")]
+    #[error("the proxy is shutting down; its runs stay open: ask again when it is back")]
     Stopping,
     /// The recording cannot go on.
     #[error("the run cannot be recorded, so nothing more is forwarded: {0}")]
@@ -217,9 +217,13 @@ impl ProxyError {
             ProxyError::Busy { .. } | ProxyError::Memory { .. } => {
                 drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")));
             }
+            // Whoever starts it again goes on with its runs.
+            ProxyError::Stopping => {
+                headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+                headers.insert("x-should-retry", header::HeaderValue::from_static("true"));
+            }
             // A retry would meet the same refusal, and must not count as the agent's patience.
-            ProxyError::Stopping
-            | ProxyError::Recording(_)
+            ProxyError::Recording(_)
             | ProxyError::Sealed(_)
             | ProxyError::Watched { .. }
             | ProxyError::Upstream {

@@ -75,6 +75,9 @@ impl Proxy {
             Box::pin(self.runs.displace(displaced)).await;
         }
         let run = self.runs.get(&run).await?;
+        if track.is_none() && source != RunSource::Only {
+            run.named();
+        }
         if let Some(sign) = run.stopped() {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }

@@ -7,12 +7,12 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use self::resumed::resumed;
+use self::resumed::ResumedRun;
 use super::{
     asking::Asking,
     lock::locked,
@@ -58,6 +58,12 @@ pub struct Run {
     speakers: Mutex<Speakers>,
     pub(super) retold: Mutex<RetoldRun>,
     opening: Mutex<()>,
+    /// Held while its recording is opened again: only those that ask for this run wait for that.
+    pub(super) resuming: tokio::sync::Mutex<()>,
+    /// Whether it is a server's: nobody waits for its end, so that another recorder may go on with it.
+    pub(super) is_served: bool,
+    /// Whether a request has named it, so that another one can.
+    is_named: AtomicBool,
     uninspected: AtomicU32,
     fetches: AtomicU32,
     /// Who is told of its calls.
@@ -83,6 +89,19 @@ struct RunState {
     spoken: SpokenSteps,
 }
 
+impl RunState {
+    fn remember_answer(&mut self, agent: &AgentName, text: String) {
+        if text.is_empty() || text.len() > REMEMBERED_ANSWER_MAX {
+            return;
+        }
+        let answers = Arc::make_mut(&mut self.answers);
+        answers.push((agent.to_string(), text));
+        if answers.len() > REMEMBERED_ANSWERS + REMEMBERED_ANSWERS / 4 {
+            answers.drain(..REMEMBERED_ANSWERS / 4);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct AgentState {
     next_call: Call,
@@ -104,6 +123,7 @@ pub struct ArrivedCall {
 impl Run {
     pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
         let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference } = setup;
+        let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
         let mut manifest = Manifest { launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
@@ -112,8 +132,8 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let (state, told, mut speakers) =
-            if recorder.has_records() { resumed(recorder.dir())? } else { Default::default() };
+        let ResumedRun { state, told, mut speakers, stopped } =
+            if recorder.has_records() { ResumedRun::read(recorder.dir())? } else { ResumedRun::default() };
         if let Some(reference) = reference {
             speakers.beside(reference);
         }
@@ -123,13 +143,16 @@ impl Run {
             plan,
             upstream,
             asking,
-            watched: watch.map(WatchedRun::new),
+            watched: watch.map(|watch| WatchedRun::new(watch, stopped)),
             task: OnceLock::new(),
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
             retold: Mutex::new(told),
             opening: Mutex::default(),
+            resuming: tokio::sync::Mutex::default(),
+            is_served,
+            is_named: AtomicBool::new(false),
             uninspected: AtomicU32::new(0),
             fetches: AtomicU32::new(0),
             monitor: None,
@@ -241,6 +264,15 @@ impl Run {
         now
     }
 
+    /// Whether a request has named it: then another one can, whenever that comes.
+    pub(super) fn is_named(&self) -> bool {
+        self.is_named.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn named(&self) {
+        self.is_named.store(true, Ordering::Relaxed);
+    }
+
     /// An exchange is over.
     pub fn depart(&self, attribution: &Attribution) {
         self.seen();
@@ -313,15 +345,7 @@ impl Run {
 
     /// Remembers an answer for manipulators that need an earlier one.
     pub fn remember_answer(&self, agent: &AgentName, text: String) {
-        if text.is_empty() || text.len() > REMEMBERED_ANSWER_MAX {
-            return;
-        }
-        let mut state = locked(&self.state);
-        let answers = Arc::make_mut(&mut state.answers);
-        answers.push((agent.to_string(), text));
-        if answers.len() > REMEMBERED_ANSWERS + REMEMBERED_ANSWERS / 4 {
-            answers.drain(..REMEMBERED_ANSWERS / 4);
-        }
+        locked(&self.state).remember_answer(agent, text);
     }
 
     /// The remembered answers, oldest first.

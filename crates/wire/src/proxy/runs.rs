@@ -1,9 +1,14 @@
 //! The runs of a server: opened on arrival or on purpose, found by id, retired.
 
+mod displaced;
+mod end;
+mod go_on;
 mod place;
+mod plans;
+mod put_down;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -17,10 +22,19 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use self::place::{RunCell, RunPlace};
+use self::{
+    displaced::{Displaced, SEALED_AT_ONCE},
+    place::{FoundRun, RunCell, RunPlace},
+    plans::RunPlans,
+};
+pub use self::{
+    end::{EndError, RunStanding},
+    place::ClosingRun,
+};
 use super::{
     asking::Asking,
     error::ProxyError,
+    listen::health::DiskCheck,
     lock::locked,
     logprobs::LogprobRequests,
     run::Run,
@@ -33,10 +47,6 @@ use crate::{
     recording::{RecordingError, Seal},
     trajectory::RunId,
 };
-
-/// Runs that lineage has forgotten and that are sealed at once. Each holds descriptors until it is: whoever displaces one
-/// more than this opens its own run when one of them is sealed.
-const SEALED_AT_ONCE: usize = 16;
 
 /// A run that is sealed.
 #[derive(Debug, Clone)]
@@ -55,6 +65,7 @@ pub struct EndedRun {
 #[derive(Debug)]
 pub struct Runs {
     template: RunTemplate,
+    plans: RunPlans,
     asking: Option<Arc<Asking>>,
     /// Who is told of calls and runs.
     monitor: OnceLock<Arc<Monitor>>,
@@ -70,23 +81,17 @@ pub struct Runs {
     ended: Mutex<Vec<EndedRun>>,
     /// How many ids were made here.
     opened: AtomicU64,
+    /// Whether recordings can be made, for whoever asks for that.
+    pub(super) disk: DiskCheck,
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
-}
-
-/// Runs that lineage has forgotten.
-#[derive(Debug, Default)]
-struct Displaced {
-    /// With an exchange under way when they were forgotten.
-    busy: Vec<RunId>,
-    /// Taken out, to be sealed by whoever opens a run next.
-    retired: VecDeque<Arc<Run>>,
 }
 
 impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
         Self {
+            plans: RunPlans::new(template.plan.clone()),
             template,
             asking: None,
             monitor: OnceLock::new(),
@@ -97,6 +102,7 @@ impl Runs {
             sealers: Semaphore::new(SEALED_AT_ONCE),
             ended: Mutex::default(),
             opened: AtomicU64::new(0),
+            disk: DiskCheck::default(),
             background: Background::default(),
         }
     }
@@ -153,23 +159,21 @@ impl Runs {
         &self.template
     }
 
-    /// The run of that id, opened on arrival with the server's plan if it is new.
-    ///
-    /// # Errors
-    /// The run is sealed, or its recording cannot be made.
-    pub async fn get(self: &Arc<Self>, id: &RunId) -> Result<Arc<Run>, ProxyError> {
-        self.open(id, RunSetup { plan: self.template.plan.clone(), ..RunSetup::default() }).await
-    }
-
     /// The run of that id, opened with what it has of its own if it is new. Opening waits for the disk, long where a log
     /// is read anew; who asks for another run does not wait for it, and who asks for the same one opens it only once.
     ///
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
     pub async fn open(self: &Arc<Self>, id: &RunId, setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
-        let cell = self.cell(id)?;
+        let cell = loop {
+            match self.place(id)? {
+                FoundRun::Cell(cell) => break cell,
+                FoundRun::Closing(mut closed) => drop(closed.changed().await),
+            }
+        };
         if let Some(run) = cell.get() {
-            return Ok(Arc::clone(run));
+            let may_go_on = run.recorder.is_stopped() && run.recorder.lacked_room() && run.is_served;
+            return if may_go_on { self.go_on(&cell, run).await } else { Ok(Arc::clone(run)) };
         }
         // In a task of its own: whoever asked first may leave, and a second opening would find the directory locked.
         let (runs, id) = (Arc::clone(self), id.clone());
@@ -187,14 +191,18 @@ impl Runs {
     }
 
     /// The place of a run, empty where it is not open yet.
-    fn cell(&self, id: &RunId) -> Result<Arc<RunCell>, ProxyError> {
+    fn place(&self, id: &RunId) -> Result<FoundRun, ProxyError> {
+        let sealed = || ProxyError::Sealed(id.clone());
         // Most requests are of a run that is open: those only read, beside each other.
-        if let Some(place) = self.read_places().get(id) {
-            return place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()));
+        if let Some(place) = self.read_places().get(id).filter(|place| !place.is_vacant()) {
+            return place.found().ok_or_else(sealed);
         }
         let mut places = self.write_places();
         let place = places.entry(id.clone()).or_insert_with(|| RunPlace::Open(Arc::default()));
-        place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()))
+        if place.is_vacant() {
+            *place = RunPlace::Open(Arc::default());
+        }
+        place.found().ok_or_else(sealed)
     }
 
     async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
@@ -263,7 +271,7 @@ impl Runs {
         let place = self.write_places().insert(id.clone(), RunPlace::Retired);
         match place? {
             RunPlace::Open(cell) => cell.get().cloned(),
-            RunPlace::Retired => None,
+            RunPlace::Closing(_) | RunPlace::Retired => None,
         }
     }
 
@@ -273,8 +281,8 @@ impl Runs {
         self.retire_if(|_| true).into_iter().chain(self.take_displaced()).collect()
     }
 
-    /// Takes out the runs without traffic for that long, but never `kept`, the run of requests that name none: those
-    /// would have nowhere to go. The caller seals them.
+    /// Takes out the runs without traffic for that long that no request has named: none can go on with them after that. Never
+    /// `kept`, the run of requests that name none: those would have nowhere to go. The caller seals them.
     pub fn retire_idle(&self, idle: Duration, kept: Option<&RunId>) -> Vec<Arc<Run>> {
         // A run is quiet when nobody has fetched what it waits for, for so long, nor does so now.
         let counts = self.background.counts();
@@ -284,47 +292,9 @@ impl Runs {
             let is_fetched = Arc::strong_count(awaited) > 1;
             kept != Some(&run.id) && run.idle_for() >= idle && only_awaits && !is_fetched
         });
-        let retired = self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet());
+        let is_over = |run: &Run| !run.is_named() && run.idle_for() >= idle && run.is_quiet();
+        let retired = self.retire_if(|run| kept != Some(&run.id) && is_over(run));
         retired.into_iter().chain(self.take_displaced()).collect()
-    }
-
-    /// Takes out a run that lineage has forgotten: no request is placed there any more. One that has an exchange under way
-    /// is taken out when the next one is forgotten after that.
-    ///
-    /// Each run holds descriptors, so runs must not be opened faster than they end. To be called by whoever opens a run in
-    /// its place, before it does: the thread that opens that run [ends](Runs::seal_displaced) this one, beside the traffic.
-    /// Only that opening waits, and only where [`SEALED_AT_ONCE`] others are being sealed.
-    pub(super) async fn displace(&self, id: RunId) {
-        self.retire_quiet(id);
-        drop(self.sealers.acquire().await);
-    }
-
-    /// Seals the runs that were displaced. Waits for the disk.
-    fn seal_displaced(&self) {
-        // Where there is no place, somebody is at it who looks for more.
-        while let Ok(place) = self.sealers.try_acquire() {
-            let Some(run) = locked(&self.displaced).retired.pop_front() else { return };
-            if let Err(error) = self.seal(&run) {
-                tracing::error!(run = %run.id, %error, "cannot seal");
-            }
-            // Its descriptors first.
-            drop(run);
-            drop(place);
-        }
-    }
-
-    /// Takes out a displaced run, and those that were displaced before it, as soon as no exchange is under way in them.
-    fn retire_quiet(&self, id: RunId) {
-        let mut displaced = locked(&self.displaced);
-        let mut ids = std::mem::take(&mut displaced.busy);
-        ids.push(id);
-        for id in ids {
-            match self.find(&id) {
-                Some(run) if self.retire_where(&run, Run::is_quiet) => displaced.retired.push_back(run),
-                Some(_) => displaced.busy.push(id),
-                None => {}
-            }
-        }
     }
 
     /// Takes a run out if it is still in its place and this holds of it. No request can come in between: who asks for the
@@ -339,15 +309,17 @@ impl Runs {
         retires
     }
 
-    fn take_displaced(&self) -> VecDeque<Arc<Run>> {
-        std::mem::take(&mut locked(&self.displaced).retired)
-    }
-
     /// Seals a run that was taken out; one that cannot be sealed is still refused.
     ///
     /// # Errors
     /// The recording cannot be ended.
     pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
+        let (seal, ended) = self.seal_one(run)?;
+        locked(&self.ended).push(ended);
+        Ok(seal)
+    }
+
+    fn seal_one(&self, run: &Run) -> Result<(Seal, EndedRun), RecordingError> {
         run.end_watch();
         let seal = run.recorder.seal()?;
         let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
@@ -356,10 +328,9 @@ impl Runs {
             let (began, outcome) = run.recorder.began_and_outcome();
             monitor.run_ended(&run.id, began, &outcome);
         }
-        locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
         self.write_places().remove(&run.id);
-        Ok(seal)
+        Ok((seal, ended))
     }
 
     /// The runs that were [sealed](Runs::seal) since this was last asked.

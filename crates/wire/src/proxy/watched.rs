@@ -122,9 +122,10 @@ impl StepWatch {
 }
 
 impl WatchedRun {
-    pub(super) fn new(live: Arc<LiveWatch>) -> Self {
+    /// `stopped`: the sign that stopped it before its recording went on.
+    pub(super) fn new(live: Arc<LiveWatch>, stopped: Option<WatchSign>) -> Self {
         let watching = Mutex::new(Watching::new(Arc::clone(&live.settings)));
-        Self { live, watching, stopped: OnceLock::new() }
+        Self { live, watching, stopped: stopped.map(OnceLock::from).unwrap_or_default() }
     }
 
     /// The sign that stopped the run, if one did.

@@ -35,6 +35,8 @@ pub struct Gate {
     /// How many proxies stand behind one address, if more than this one: then a request must name its run, for others of the
     /// run may arrive anywhere.
     pub instances: u32,
+    /// Whether `/healthz` and `/readyz` are answered here, to whoever asks.
+    pub answers_health: bool,
 }
 
 /// A secret that clients must show. It is compared by its hash, so that the time tells nothing of it.
@@ -194,6 +196,7 @@ mod tests {
             token: Some(Token::new("open-sesame")),
             own_page: false,
             instances: 1,
+            answers_health: false,
         }
     }
 

@@ -4,6 +4,7 @@ mod control;
 mod places;
 pub(super) mod framing;
 pub(super) mod gate;
+pub(super) mod health;
 pub(super) mod socket;
 
 use std::{
@@ -226,6 +227,9 @@ async fn answer(
 async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
     let Client { proxy, streams, tunnels, link, tunnel, is_late } = client;
     let turned_away = |error: &ProxyError| Ok(refuse(error, arrival::spoken_at(request.method(), request.uri())));
+    if let Some(answered) = health::answer(proxy, &request, *is_late).await {
+        return Ok(answered);
+    }
     if *is_late {
         return turned_away(&ProxyError::Stopping);
     }

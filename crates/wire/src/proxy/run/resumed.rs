@@ -1,4 +1,5 @@
-//! What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
+//! What is known of a run whose recording goes on, after it was put down or the program was killed: numbers and agents go on
+//! too.
 
 use std::path::Path;
 
@@ -8,38 +9,60 @@ use crate::{
     proxy::stored::RetoldRun,
     recording::{self, RecordingError},
     surface::{self, door},
-    trajectory::{Attribution, InjectedError},
+    trajectory::{Attribution, InjectedError, Step, WatchSign},
 };
 
-/// Reads it from the run's directory.
-pub(super) fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError> {
-    let (mut state, mut told, mut speakers) = (RunState::default(), RetoldRun::default(), Speakers::default());
-    for step in recording::read_recorded(dir)?.trajectory.steps {
-        let Attribution { agent, instance, .. } = &step.attribution;
-        let known = state.agents.entry((agent.clone(), *instance)).or_default();
-        known.next_call = known.next_call.max(step.call + 1);
-        // What only told again what another injection had changed was no delivery of it.
-        let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
-        for error in step.injected.iter().filter(counts) {
-            state.has_planted = true;
-            let known = state.agents.entry((error.agent.clone(), error.instance)).or_default();
-            *known.delivered.entry(error.injection).or_default() += 1;
-        }
-        state.next_step = state.next_step.max(step.step + 1);
-        let path = step.path.split('?').next().unwrap_or_default();
-        let Some(surface) = surface::for_path(&step.method, path) else { continue };
-        let reply = step.last_attempt().and_then(|attempt| {
-            let body = attempt.delivered();
-            door::reply(surface, body, attempt.streamed).ok()
-        });
-        if let Some(reply) = &reply {
-            state.served.learn(reply);
-            state.spoken.recall(&step, reply);
-            told.recall(surface, &step, reply);
-        }
-        if let Ok(outline) = door::outline(surface, &step.request) {
-            speakers.recall(&outline, &step.attribution, reply.as_ref());
+/// What was read of it.
+#[derive(Debug, Default)]
+pub(super) struct ResumedRun {
+    pub(super) state: RunState,
+    pub(super) told: RetoldRun,
+    pub(super) speakers: Speakers,
+    /// The sign that stopped it, if one did.
+    pub(super) stopped: Option<WatchSign>,
+}
+
+impl ResumedRun {
+    /// Reads it from the run's directory.
+    pub(super) fn read(dir: &Path) -> Result<Self, RecordingError> {
+        let recording = recording::read_recorded(dir)?;
+        let stopped = recording.watched.iter().find(|sign| sign.stops).cloned();
+        let mut resumed = Self { stopped, ..Self::default() };
+        resumed.recall(recording.trajectory.steps);
+        Ok(resumed)
+    }
+
+    fn recall(&mut self, steps: Vec<Step>) {
+        let Self { state, told, speakers, .. } = self;
+        for step in steps {
+            let Attribution { agent, instance, .. } = &step.attribution;
+            let known = state.agents.entry((agent.clone(), *instance)).or_default();
+            known.next_call = known.next_call.max(step.call + 1);
+            // What only told again what another injection had changed was no delivery of it.
+            let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
+            for error in step.injected.iter().filter(counts) {
+                state.has_planted = true;
+                let known = state.agents.entry((error.agent.clone(), error.instance)).or_default();
+                *known.delivered.entry(error.injection).or_default() += 1;
+            }
+            state.next_step = state.next_step.max(step.step + 1);
+            let path = step.path.split('?').next().unwrap_or_default();
+            let Some(surface) = surface::for_path(&step.method, path) else { continue };
+            let reply = step.last_attempt().and_then(|attempt| {
+                let body = attempt.delivered();
+                door::reply(surface, body, attempt.streamed).ok()
+            });
+            if let Some(reply) = &reply {
+                state.served.learn(reply);
+                for answer in &reply.answers {
+                    state.remember_answer(agent, answer.message.text());
+                }
+                state.spoken.recall(&step, reply);
+                told.recall(surface, &step, reply);
+            }
+            if let Ok(outline) = door::outline(surface, &step.request) {
+                speakers.recall(&outline, &step.attribution, reply.as_ref());
+            }
         }
     }
-    Ok((state, told, speakers))
 }

@@ -10,6 +10,7 @@ mod multiplexed;
 mod origin;
 mod paced;
 mod pool;
+mod replaceable;
 mod tls;
 mod upload;
 
@@ -20,5 +21,6 @@ pub use http::HttpUpstream;
 pub use origin::{OriginError, UpstreamOrigin};
 pub use paced::Paced;
 pub use pool::Live;
+pub use replaceable::ReplaceableUpstream;
 pub use upload::{SentBody, Upload, UploadError};
 pub(in crate::proxy) use upload::{Stall, UploadPrefix};

@@ -1,0 +1,115 @@
+//! What the control listener refuses: a status, a code for programs, a sentence, and what to do.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Response, StatusCode};
+
+use super::{JSON, made};
+use crate::{
+    proxy::{EndError, error::ProxyError},
+    recording::RecordingError,
+    trajectory::RunId,
+};
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), hint: hint.into() }
+    }
+
+    pub(super) fn token() -> Self {
+        let hint =
+            "send `Authorization: Bearer` with the value of AEGIS_CONTROL_TOKEN, or the one printed at the start";
+        Self::new(StatusCode::UNAUTHORIZED, "no_token", "the control token is missing or wrong", hint)
+    }
+
+    pub(super) fn place() -> Self {
+        let hint =
+            "GET /aegis/v1/runs, /aegis/v1/runs/RUN, /metrics; POST /aegis/v1/runs/RUN/end, /outcome, /roster or /task";
+        Self::new(StatusCode::NOT_FOUND, "no_such_path", "nothing is answered here", hint)
+    }
+
+    pub(super) fn no_counts() -> Self {
+        let hint = "`aegis serve --control` does";
+        Self::new(StatusCode::NOT_FOUND, "no_counts", "this server counts nothing", hint)
+    }
+
+    /// Of a request that cannot be understood.
+    pub(super) fn request(code: &'static str, message: String) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message, "docs/reference/http.md shows what each request holds")
+    }
+
+    pub(super) fn unknown(run: &RunId) -> Self {
+        let message = format!("no run `{run}` was recorded here");
+        Self::new(StatusCode::NOT_FOUND, "no_such_run", message, "GET /aegis/v1/runs lists the runs of this server")
+    }
+
+    /// Of what can be said only of a run that has ended.
+    pub(super) fn open(run: &RunId) -> Self {
+        let hint = format!("end it first: POST /aegis/v1/runs/{run}/end");
+        Self::new(StatusCode::CONFLICT, "run_open", format!("run `{run}` has not ended"), hint)
+    }
+
+    pub(super) fn internal() -> Self {
+        let hint = "a defect of Aegis: please report it";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request could not be answered", hint)
+    }
+
+    pub(super) fn response(self) -> Response<Full<Bytes>> {
+        let Self { status, code, message, hint } = self;
+        let error = serde_json::json!({"error": {"code": code, "message": message, "hint": hint}});
+        made(status, JSON, error.to_string())
+    }
+
+    pub(super) fn recording(run: &RunId, error: &RecordingError) -> Self {
+        match error {
+            RecordingError::NotARun { .. } => Self::unknown(run),
+            RecordingError::Locked { .. } => Self::open(run),
+            RecordingError::Roster { .. } => Self::request("invalid_roster", error.to_string()),
+            RecordingError::FactsFull { .. } => Self::new(
+                StatusCode::CONFLICT,
+                "facts_full",
+                error.to_string(),
+                "nothing more can be added to this run",
+            ),
+            RecordingError::OtherPlan { .. } => {
+                let hint = "start the server with the plan of the run, or end the run";
+                Self::new(StatusCode::CONFLICT, "other_plan", error.to_string(), hint)
+            }
+            _ => {
+                let hint = "check the disk, and ask again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "recording_failed", error.to_string(), hint)
+            }
+        }
+    }
+
+    pub(super) fn proxy(run: &RunId, error: &ProxyError) -> Self {
+        match error {
+            ProxyError::Recording(error) => Self::recording(run, error),
+            ProxyError::Sealed(_) => {
+                let hint = "it is being ended: ask again";
+                Self::new(StatusCode::CONFLICT, "run_busy", format!("run `{run}` is being sealed"), hint)
+            }
+            _ => Self::internal(),
+        }
+    }
+
+    pub(super) fn end(run: &RunId, error: &EndError) -> Self {
+        match error {
+            EndError::Unknown(run) => Self::unknown(run),
+            EndError::Busy { .. } => {
+                let hint = "end it when they are over";
+                Self::new(StatusCode::CONFLICT, "run_busy", error.to_string(), hint)
+            }
+            EndError::Proxy(error) => Self::proxy(run, error),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What is reported of a run: its outcome whenever that is known, names and task after its end.
+
+use hyper::{Request, body::Incoming};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{ControlResult, Refusal, json as answered, read};
+use crate::{
+    identity::RosterRule,
+    proxy::{RunStanding, error::ProxyError, exchange::Proxy},
+    recording::{self, Amendment, FactSource, GivenRoster, Giver, RecordingError},
+    ruling,
+    trajectory::{Outcome, Reason, RunId, Verdict},
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutcomeReport {
+    run: Option<RunId>,
+    verdict: Verdict,
+    #[serde(default)]
+    evidence: String,
+    by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RosterReport {
+    run: Option<RunId>,
+    agent: Vec<RosterRule>,
+    by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskReport {
+    run: Option<RunId>,
+    task: String,
+    by: Option<String>,
+}
+
+/// Takes the outcome of a run: into the recording of one that goes on, beside the recording of one that has ended.
+pub(super) async fn outcome(proxy: &Proxy, named: Option<RunId>, request: Request<Incoming>) -> ControlResult {
+    let OutcomeReport { run, verdict, evidence, by } = read(request).await?;
+    let id = of_run(named, run)?;
+    let outcome = Outcome { verdict, reason: Some(Reason::Reported), evidence };
+    let later = Amendment { outcome: Some(outcome.clone()), ..Amendment::default() };
+    match proxy.runs.standing(&id) {
+        None => return Err(Refusal::unknown(&id)),
+        Some(RunStanding::Ended) => return amend(proxy, id, later, by).await,
+        Some(RunStanding::Open | RunStanding::Idle) => {}
+    }
+    let run = match proxy.runs.get(&id).await {
+        Ok(run) => run,
+        // It has ended meanwhile, or only another server can go on with it.
+        Err(ProxyError::Sealed(_) | ProxyError::Recording(RecordingError::OtherPlan { .. })) => {
+            return amend(proxy, id, later, by).await;
+        }
+        Err(error) => return Err(Refusal::proxy(&id, &error)),
+    };
+    let kept = tokio::task::spawn_blocking(move || run.recorder.set_outcome(outcome));
+    kept.await.map_err(|_| Refusal::internal())?.map_err(|error| Refusal::recording(&id, &error))?;
+    Ok(answered(&json!({"ok": true})))
+}
+
+/// Takes the names of the agents of a run that has ended.
+pub(super) async fn roster(proxy: &Proxy, named: Option<RunId>, request: Request<Incoming>) -> ControlResult {
+    let RosterReport { run, agent, by } = read(request).await?;
+    let roster = Some(GivenRoster { file: "POST /roster".to_owned(), rules: agent });
+    amend(proxy, of_run(named, run)?, Amendment { roster, ..Amendment::default() }, by).await
+}
+
+/// Takes the task of a run that has ended.
+pub(super) async fn task(proxy: &Proxy, named: Option<RunId>, request: Request<Incoming>) -> ControlResult {
+    let TaskReport { run, task, by } = read(request).await?;
+    amend(proxy, of_run(named, run)?, Amendment { task: Some(task), ..Amendment::default() }, by).await
+}
+
+/// The run that a report is of: the path or the body names it.
+fn of_run(named: Option<RunId>, told: Option<RunId>) -> Result<RunId, Refusal> {
+    match (named, told) {
+        (Some(named), Some(told)) if named != told => {
+            Err(Refusal::request("invalid_body", format!("the path names run `{named}`, the body `{told}`")))
+        }
+        (Some(run), _) | (None, Some(run)) => Ok(run),
+        (None, None) => Err(Refusal::request("invalid_body", "missing field `run`".to_owned())),
+    }
+}
+
+/// Adds to what is known of a run of this server that has ended.
+async fn amend(proxy: &Proxy, run: RunId, amendment: Amendment, by: Option<String>) -> ControlResult {
+    // An outcome is taken of any run that nobody records.
+    let needs_end = amendment.outcome.is_none();
+    match proxy.runs.standing(&run) {
+        None => return Err(Refusal::unknown(&run)),
+        Some(RunStanding::Open) => return Err(Refusal::open(&run)),
+        Some(RunStanding::Idle) if needs_end => return Err(Refusal::open(&run)),
+        Some(RunStanding::Idle | RunStanding::Ended) => {}
+    }
+    let template = proxy.runs.template();
+    let (dir, settings) = (template.log_dir.join(run.as_str()), template.recording.clone());
+    let giver = Giver { source: FactSource::Http, by };
+    // A long recording takes its time to be read.
+    let amended = tokio::task::spawn_blocking(move || {
+        let added = recording::amend(&dir, &amendment, &giver, &settings)?;
+        Ok((added, ruling::settle_amended(&dir)?.ok()))
+    });
+    let amended = amended.await.map_err(|_| Refusal::internal())?;
+    let (added, label) = amended.map_err(|error: RecordingError| Refusal::recording(&run, &error))?;
+    Ok(answered(&json!({"ok": true, "added": added, "label": label})))
+}

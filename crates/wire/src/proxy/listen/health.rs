@@ -1,0 +1,81 @@
+//! `/healthz` and `/readyz`: whether the process lives, and whether it can record. Whoever asks is told, without a token, and
+//! nothing of any run.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hyper::{Method, Request, Response, StatusCode, header};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::{
+    proxy::{delivery::Delivery, exchange::Proxy, headers::MARK},
+    recording,
+};
+
+/// How long it holds what was seen of the disk.
+const SEEN_FOR: Duration = Duration::from_secs(1);
+
+/// What was last seen of the disk.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct DiskCheck(Mutex<Option<(Instant, bool)>>);
+
+impl DiskCheck {
+    /// Whether recordings can be made below this directory. Looked at once a second at most, however many ask.
+    async fn has_room(&self, log_dir: PathBuf) -> bool {
+        // Only those wait that ask the same.
+        let mut seen = self.0.lock().await;
+        if let Some((at, has_room)) = *seen
+            && at.elapsed() < SEEN_FOR
+        {
+            return has_room;
+        }
+        let checked = tokio::task::spawn_blocking(move || recording::check_room(&log_dir)).await;
+        let has_room = matches!(checked, Ok(Ok(())));
+        *seen = Some((Instant::now(), has_room));
+        has_room
+    }
+}
+
+/// The answer to a question for health, if the request is one that is answered here. `stops`: the server was told to stop.
+pub(super) async fn answer<B>(proxy: &Proxy, request: &Request<B>, stops: bool) -> Option<Response<Box<Delivery>>> {
+    if !proxy.gate.answers_health || !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    match request.uri().path() {
+        "/healthz" => Some(made(StatusCode::OK, None, &json!({"status": "ok"}))),
+        "/readyz" if stops => {
+            Some(unready("stopping", "the proxy is shutting down", "its runs stay open: ask again when it is back"))
+        }
+        "/readyz" => {
+            let log_dir = proxy.runs.template().log_dir.clone();
+            Some(if proxy.runs.disk.has_room(log_dir).await {
+                made(StatusCode::OK, None, &json!({"status": "ok"}))
+            } else {
+                unready("recording_failed", "nothing can be recorded", "check the disk of the log directory")
+            })
+        }
+        _ => None,
+    }
+}
+
+fn unready(code: &'static str, message: &str, hint: &str) -> Response<Box<Delivery>> {
+    let error = json!({"error": {"code": code, "message": message, "hint": hint}});
+    made(StatusCode::SERVICE_UNAVAILABLE, Some(code), &error)
+}
+
+fn made(status: StatusCode, code: Option<&'static str>, body: &Value) -> Response<Box<Delivery>> {
+    let mut response = Response::new(Delivery::made(Bytes::from(body.to_string())));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    if let Some(code) = code {
+        headers.insert(MARK, header::HeaderValue::from_static(code));
+        headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+    }
+    response
+}

@@ -1,0 +1,70 @@
+//! A server that is told to read its files again: the plan of new runs, and the certificates that it trusts.
+
+use std::{io::IsTerminal, sync::Arc};
+
+use crate::{
+    cli::{Exit, Failure, config::Config, settings::ProxyArgs},
+    proxy::{Proxy, upstream::ReplaceableUpstream},
+};
+
+/// What a server reads again, and how it was told to read it.
+#[derive(Debug)]
+pub(super) struct Reload {
+    asked: ProxyArgs,
+    /// Where calls go, as the first reading said.
+    destinations: Vec<String>,
+    upstream: Arc<ReplaceableUpstream>,
+    had_terminal: bool,
+}
+
+impl Reload {
+    /// Of a server that was just made from these options: makes its upstream one that can be replaced.
+    pub(super) fn prepare(asked: ProxyArgs, proxy: &mut Proxy, config: &Config) -> Self {
+        let upstream = Arc::new(ReplaceableUpstream::new(Arc::clone(&proxy.upstream)));
+        proxy.upstream = Arc::<ReplaceableUpstream>::clone(&upstream);
+        let destinations = destinations(&asked, config);
+        Self { asked, destinations, upstream, had_terminal: std::io::stdin().is_terminal() }
+    }
+
+    /// Whether a hang-up says that the terminal is gone, and not that files are to be read again.
+    pub(super) fn has_lost_terminal(&self) -> bool {
+        self.had_terminal && !std::io::stdin().is_terminal()
+    }
+
+    /// Reads configuration, plan and certificates again. Where anything in them cannot be used, everything stays as it was.
+    ///
+    /// # Errors
+    /// What cannot be used.
+    pub(super) fn run(&self, proxy: &Proxy) -> Result<(), Failure> {
+        let (fresh, config) = self.asked.proxy(None)?;
+        if destinations(&self.asked, &config) != self.destinations {
+            let error = "where calls go has changed ([upstream], [[route]], OPENAI_BASE_URL), which takes a restart";
+            return Err(Failure::new(Exit::Usage, error));
+        }
+        if let Some(plan) = &fresh.runs.template().plan {
+            if plan.asks_model() && proxy.runs.model().is_none() {
+                let error = "the plan asks a model, and this server was started with none, which takes a restart";
+                return Err(Failure::new(Exit::Usage, error));
+            }
+            proxy.runs.replan(Arc::clone(plan));
+        }
+        if fresh.upstream.name() != "simulator" {
+            self.upstream.replace(fresh.upstream);
+        }
+        Ok(())
+    }
+
+    /// Reads again, and says how that went.
+    pub(super) fn run_and_say(&self, proxy: &Proxy) {
+        match self.run(proxy) {
+            Ok(()) => eprintln!("reloaded  plan and certificates; runs that have begun keep their plan"),
+            Err(failure) => eprintln!("not reloaded, all stays as it was: {failure}"),
+        }
+    }
+}
+
+/// Where calls go.
+fn destinations(asked: &ProxyArgs, config: &Config) -> Vec<String> {
+    let own = [asked.upstream_url(config), format!("{:?}", config.upstream.key_env)];
+    own.into_iter().chain(config.route.iter().map(|route| format!("{route:?}"))).collect()
+}

@@ -1,0 +1,81 @@
+//! `/healthz` and `/readyz`: for whoever keeps a server running.
+
+use nix::sys::signal::Signal;
+
+use crate::{
+    lab::{Client, DEADLINE, Reply, chat, request, within},
+    program::Served,
+    scripted::{Act, Scripted, chunk, delta, finish, last_chunk, stream_head},
+};
+
+async fn get(served: &Served, path: &str) -> Option<Reply> {
+    let stream = tokio::net::TcpStream::connect(served.address).await.ok()?;
+    let mut client = Client { stream, seen: Vec::new() };
+    client.send(&request("GET", path, b"", "Connection: close\r\n")).await;
+    client.rest().await;
+    let reply = Reply::parse(&client.seen);
+    (reply.status > 0).then_some(reply)
+}
+
+async fn status(served: &Served, path: &str) -> u16 {
+    get(served, path).await.expect("an answer").status
+}
+
+/// Asks until the answer is this one.
+async fn until_ready(served: &Served, expected: u16, code: Option<&str>) {
+    let asked = async {
+        loop {
+            let reply = get(served, "/readyz").await;
+            if reply.is_some_and(|reply| {
+                let said = reply.header("x-aegis-error");
+                reply.status == expected && said.as_deref() == code
+            }) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked).await.expect("in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_says_without_a_token_whether_it_lives_and_can_record() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut script = vec![stream_head(), chunk(delta("first")), Act::Gate];
+    script.extend([chunk(finish("stop")), chunk("data: [DONE]\n\n"), last_chunk()]);
+    let upstream = Scripted::always(script).await;
+    let url = format!("http://{}", upstream.address);
+    let arguments = ["--upstream", &url, "--log-dir", "logs", "--token", "open-sesame"];
+    // A limit on the size of files, which can be raised: a disk that is full, and then is not.
+    let mut served = Served::start_after("trap '' XFSZ; ulimit -S -f 60", dir.path(), &arguments).await;
+    let limit = async |limit: &str| {
+        let mut prlimit = tokio::process::Command::new("prlimit");
+        prlimit.args(["--pid", &served.id().to_string(), &format!("--fsize={limit}:unlimited")]);
+        assert!(within(prlimit.status()).await.expect("prlimit is there").success());
+    };
+    assert_eq!((status(&served, "/healthz").await, status(&served, "/readyz").await), (200, 503));
+    let refused = get(&served, "/readyz").await.expect("an answer");
+    assert_eq!(refused.json()["error"]["code"], "recording_failed");
+    assert!(!refused.text().contains("logs"), "{}", refused.text());
+    limit("unlimited").await;
+    until_ready(&served, 200, None).await;
+    limit("30000").await;
+    until_ready(&served, 503, Some("recording_failed")).await;
+    limit("unlimited").await;
+    until_ready(&served, 200, None).await;
+    // All else asks for the token.
+    assert_eq!((status(&served, "/healthz/x").await, status(&served, "/v1/models").await), (401, 401));
+    assert_eq!(upstream.count(), 0);
+    // Nobody is sent to a server that stops, and nobody kills it for that.
+    let mut client = Client::connect(served.address).await;
+    client.post("/t/open-sesame/r/r/v1/chat/completions", &chat("Go on.")).await;
+    assert!(client.read_until(b"first").await);
+    served.signal(Signal::SIGTERM);
+    until_ready(&served, 503, Some("stopping")).await;
+    assert_eq!(status(&served, "/healthz").await, 200);
+    upstream.open_gate();
+    assert!(client.read_until(b"data: [DONE]\n\n").await);
+    assert_eq!(served.ended().await.code(), Some(0), "{}", served.said());
+    let left: Vec<_> = std::fs::read_dir(dir.path().join("logs")).expect("runs").flatten().collect();
+    assert_eq!(left.len(), 1, "nothing but the run is left: {left:?}");
+}
