@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,25 +16,12 @@ HASH = re.compile("[0-9a-f]{32}")
 # Bodies that are kept whole once they were put together, and their bytes at most; a single one may be longer.
 WHOLE, WHOLE_BYTES = 64, 8 << 20
 
-SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-# What may not stand in a JSON string as it is: by JSON's own rules, and by those of Python's `ensure_ascii`.
-MINIMAL = re.compile('["\\\\\x00-\x1f]')
-ASCII = re.compile('["\\\\]|[^ -~]')
-
 
 def escaped(text: str, style: int) -> bytes:
-    """A text as it stands in JSON, without quotes. `style`: 0 as few escapes as can be, 1 as `json.dumps` of Python does."""
+    """A text as it stands in JSON, without quotes. `style`: 0 as few escapes as can be, 1 only ASCII; each as `json.dumps` writes it."""
     if style not in (0, 1):
         raise Corrupt(f"text style {style} is not known")
-    return (ASCII if style else MINIMAL).sub(_escape, text).encode()
-
-
-def _escape(found: "re.Match[str]") -> str:
-    sign = found[0]
-    if sign in SHORT:
-        return SHORT[sign]
-    units = sign.encode("utf-16-be").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return json.dumps(text, ensure_ascii=style == 1)[1:-1].encode()
 
 
 @dataclass(frozen=True)

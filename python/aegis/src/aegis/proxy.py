@@ -43,7 +43,7 @@ class Proxy:
         self.name = run or f"proxy-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.plan = plan
         self.directory = Path(log_dir) / self.name
-        """Where the recording is; it is there from the first call on."""
+        """Where the recording is."""
         command = ["serve", "--listen", "127.0.0.1:0", "--run", self.name, "--log-dir", str(log_dir)]
         command += ["--upstream", upstream] if upstream else []
         command += ["--plan", str(plan)] if plan else []
@@ -104,7 +104,7 @@ class Proxy:
 
     @property
     def run(self) -> Run:
-        """The run, as far as it is recorded. Raises `NotARun` before the first call, and what `aegis.run` raises."""
+        """The run, as far as it is recorded. Raises what `aegis.run` raises, `NotARun` before the start."""
         return Run(self.directory)
 
     @property
