@@ -82,7 +82,7 @@ def test(root, aegis, cache, report):
 def plugin(python, aegis, report):
     folder = REPOSITORY / "python" / "pytest-aegis"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
-    environments.call([*map(str, install), str(folder)], "pytest-aegis")
+    environments.call([*map(str, install), str(folder.parent / "aegis"), str(folder)], "pytest-aegis")
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests")]
     done = run(command, aegis, {"AEGIS_BIN": aegis.binary})
     report.check("the pytest plugin's own tests pass", done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:])
