@@ -49,7 +49,6 @@ def place(demo, monkeypatch, tmp_path):
 
 
 def test_the_page_runs(place):
-    pytest.importorskip("pandas")
     scope = {}
     read, rows, proxy = blocks("docs/python.md")
     assert "→" in executed(read, scope)

@@ -290,6 +290,9 @@ def wheel(python, aegis, report):
     report.equal("the wheel: its version", version, run([aegis.binary, "--version"], aegis, {}).stdout)
     demo = run([installed, "demo", "--dir", str(out / "demo")], aegis, {"PATH": "/usr/bin:/bin"})
     report.check("the wheel: the demo makes its data set", (out / "demo" / "dataset.jsonl").is_file(), demo.stderr[-2000:])
+    reads = "import aegis; print(aegis.binary()); print(len(aegis.load_dataset('demo')), len(aegis.corpus('demo/logs')))"
+    package = run([str(out / "venv" / "bin" / "python"), "-c", reads], aegis, {"PATH": "/usr/bin:/bin"}, out)
+    report.equal("the wheel: its package finds the program and reads", package.stdout, f"{installed}\n28 132\n")
     return found[0]
 
 
