@@ -1,8 +1,8 @@
 """Rebuilds every body of a recording's log, by docs/reference/log-format.md alone. Python's standard library is enough.
 
-    zstd -dc logs/RUN/log.jsonl.zst | python3 examples/read_log.py logs/RUN          a sealed log
-    python3 examples/read_log.py logs/RUN < logs/RUN/log.jsonl                       a short one, or of an open run
-    (zstd -dc logs/RUN/head.jsonl.zst; cat logs/RUN/log.jsonl) | python3 …           an open run with a long log
+zstd -dc logs/RUN/log.jsonl.zst | python3 examples/read_log.py logs/RUN          a sealed log
+python3 examples/read_log.py logs/RUN < logs/RUN/log.jsonl                       a short one, or of an open run
+(zstd -dc logs/RUN/head.jsonl.zst; cat logs/RUN/log.jsonl) | python3 …           an open run with a long log
 """
 
 import base64

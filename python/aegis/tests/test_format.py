@@ -58,7 +58,9 @@ def test_every_line_fits_the_schema(recordings):
     assert kinds >= {"text", "open", "inject", "close", "stop"} and seen > 500
 
 
-@pytest.mark.parametrize("change", [{"seq": -1}, {"crc": "0"}, {"rec": {"kind": "stop"}}, {"rec": {"kind": "text", "hash": "x", "text": ""}}, {"v": 2}])
+@pytest.mark.parametrize(
+    "change", [{"seq": -1}, {"crc": "0"}, {"rec": {"kind": "stop"}}, {"rec": {"kind": "text", "hash": "x", "text": ""}}, {"v": 2}]
+)
 def test_what_is_no_line_does_not_fit(change):
     line = {"v": 1, "seq": 0, "crc": "00000000", "rec": {"kind": "later", "more": 1}}
     assert Draft202012Validator(SCHEMA).is_valid(line) and not Draft202012Validator(SCHEMA).is_valid(line | change)

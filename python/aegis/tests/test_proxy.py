@@ -59,7 +59,9 @@ def test_a_plan_is_for_the_run(tmp_path):
     assert proxy.run.steps[0].status == 429 and proxy.run.steps[0].injected[0]["operator"] == "status"
 
 
-@pytest.mark.parametrize("wrong, says", [({"plan": "no-such-plan"}, "no-such-plan"), ({"upstream": "ftp://x"}, "ftp"), ({"options": ["--no-such"]}, "--no-such")])
+@pytest.mark.parametrize(
+    "wrong, says", [({"plan": "no-such-plan"}, "no-such-plan"), ({"upstream": "ftp://x"}, "ftp"), ({"options": ["--no-such"]}, "--no-such")]
+)
 def test_why_it_does_not_start_is_told(tmp_path, wrong, says):
     with pytest.raises(aegis.AegisError, match=says) as told:
         with aegis.Proxy(**{"upstream": "simulator", "log_dir": tmp_path, **wrong}):

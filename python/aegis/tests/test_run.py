@@ -28,7 +28,20 @@ def check_against_program(program, run):
     assert errors == [(one["agent"], one["step"], one["call"], one["side"]) for one in run.labels]
     assert [step["step"] for step in shown["steps"]] == [step.index for step in run.steps]
     for one, step in zip(shown["steps"], run.steps):
-        for key in ("call", "agent", "instance", "ambiguous", "overlapping", "surface", "method", "path", "source", "evidence", "status", "usage"):
+        for key in (
+            "call",
+            "agent",
+            "instance",
+            "ambiguous",
+            "overlapping",
+            "surface",
+            "method",
+            "path",
+            "source",
+            "evidence",
+            "status",
+            "usage",
+        ):
             assert one[key] == getattr(step, key), (run.name, step.index, key)
         assert one["cause"] == step.last.cause and len(one["attempts"]) == len(step.attempts)
         for key, body in (("request", step.request), ("request_sent", step.request_sent), ("reply", step.response)):

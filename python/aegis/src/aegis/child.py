@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import tempfile
@@ -34,7 +35,7 @@ class Child:
         except OSError as error:
             raise AegisError(f"cannot start `{command[0]}`: {error}") from error
         # A program that ends without ending the run does not leave it behind.
-        self._left = weakref.finalize(self, _end, self.process)
+        self._left = weakref.finalize(self, _end, self.process, os.getpid())
 
     def first_line(self, within: float = BEGUN_WITHIN) -> str:
         """The first line that it prints; empty where it ended, or said nothing for so many seconds, and was ended then."""
@@ -79,7 +80,8 @@ class Child:
         return self._talk.read().strip()
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
-    if process.poll() is None:
+def _end(process: "subprocess.Popen[str]", owner: int) -> None:
+    # A fork of the program that started it is none of its owners.
+    if os.getpid() == owner and process.poll() is None:
         process.terminate()
         process.wait(SEALED_WITHIN)
