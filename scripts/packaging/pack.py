@@ -1,4 +1,4 @@
-"""Packs a built `aegis`: an archive, and a wheel whose only content is the program (`pip install`, `uvx`, `pipx`).
+"""Packs a built `aegis`: an archive, and a wheel of the program and the Python package (`pip install`, `uvx`, `pipx`).
 
     pack.py BINARY OUT_DIR
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAME = "aegis-proxy"
+PACKAGE = ROOT / "python" / "aegis" / "src"
 # A file in an archive that is made twice is the same: no time of its own.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -55,10 +56,12 @@ def write_wheel(binary, out, version, platform_tag):
     metadata = (
         f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n"
         "Summary: Transparent proxy that records multi-agent LLM runs and plants known errors with ground-truth labels\n"
-        "License: MIT OR Apache-2.0\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n"
+        "License: MIT OR Apache-2.0\nRequires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n"
     ) + (ROOT / "README.md").read_text()
     info = f"{dist}-{version}.dist-info"
+    modules = sorted(path for path in (PACKAGE / "aegis").iterdir() if path.is_file())
     files = [
+        *((path.relative_to(PACKAGE).as_posix(), path.read_bytes(), 0o644) for path in modules),
         (f"{dist}-{version}.data/scripts/aegis", binary.read_bytes(), 0o755),
         (f"{info}/METADATA", metadata.encode(), 0o644),
         (f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: aegis\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644),

@@ -57,3 +57,35 @@ def test_two(provider):
     assert [path.name for path in (pytester.path / "logs").iterdir()] == ["orders"]
     if "errors" in outcomes:
         done.stdout.fnmatch_lines(["*ERROR at teardown of test_two*", "*ignored_retry_after*"])
+
+
+@pytest.mark.parametrize("client, outcomes", [("answer", {"passed": 2}), ("hasty", {"passed": 2, "errors": 1})])
+@pytest.mark.parametrize("fixture, name", [("aegis_module", "test_it.py-????????"), ("aegis_session", "session-????????")])
+def test_a_fixture_may_be_one_run_for_many_tests(run, pytester, fixture, name, client, outcomes):
+    body = f"""
+pytestmark = pytest.mark.aegis(plan="rate-limit")
+
+def test_one({fixture}):
+    assert "42" in {client}() and os.environ["OPENAI_BASE_URL"] == {fixture}.base_url
+
+def test_two({fixture}):
+    MESSAGES[1]["content"] = "A box holds 5 eggs. How many eggs do 7 boxes hold?"
+    assert "35" in {client}()
+"""
+    done = run(body, "--aegis-dir=kept", "--aegis-plan=rate-limit")
+    assert done.parseoutcomes() == outcomes
+    (kept,) = (pytester.path / "kept").glob(name)
+    assert (kept / "seal.json").is_file() and len([*(pytester.path / "kept").iterdir()]) == 1
+    if "errors" in outcomes:
+        done.stdout.fnmatch_lines(["*ERROR at teardown of test_two*", "*ignored_retry_after*"])
+
+
+def test_each_worker_has_a_session_of_its_own(run, pytester):
+    body = "\ndef test_one(aegis_session):\n    assert '42' in answer()\n\ndef test_two(aegis_session):\n    assert '42' in answer()\n"
+    assert run(body, "--aegis-dir=kept", "-n2").parseoutcomes() == {"passed": 2}
+    assert 1 <= len([*(pytester.path / "kept").glob("session-gw*")]) <= 2
+
+
+def test_a_run_of_many_tests_takes_one_plan(run):
+    done = run("pytestmark = pytest.mark.aegis(plan=['rate-limit', 'slow-service'])\ndef test_one(aegis_module):\n    pass\n")
+    done.stdout.fnmatch_lines(["*aegis_module is one run, and takes one plan*"])

@@ -242,7 +242,11 @@ def test_without_a_program_it_says_what_to_do(run, monkeypatch, said):
 
 
 def test_mistakes_in_the_marker_are_told(run):
-    for marker, says in [("plna='rate-limit'", "does not take plna"), ("repeats=0", "repeats=0: expected"), ("allow=[1]", "allow=[1]: expected")]:
+    for marker, says in [
+        ("plna='rate-limit'", "does not take plna"),
+        ("repeats=0", "repeats=0: expected"),
+        ("allow=[1]", "allow=[1]: expected"),
+    ]:
         done = run(f"@pytest.mark.aegis({marker})\ndef test_it(aegis):\n    pass\n")
         assert done.ret != 0
         assert says in done.stdout.str() + done.stderr.str()

@@ -35,11 +35,22 @@ def main():
     for name in [*ROWS, "mast", "inspect", "otlp", "har", "atif", "whowhen", "whowhen-hand-crafted"]:
         done = export(source, name)
         check(f"{name} is exported", done.returncode == 0, done.stderr)
-    for tool in (hugging_face, frames, trainers, inspect, spans, archive, documents, back_again, rewards, parquet, hub_folder, schemas):
+    for tool in (rows_in_python, hugging_face, frames, trainers, inspect, spans, archive, documents, back_again, rewards, parquet, hub_folder, schemas):
         try:
             tool()
         except Exception as error:
             check(f"{tool.__name__} ends", False, f"{type(error).__name__}: {error}")
+
+
+def rows_in_python():
+    """Our own rows, by the package `aegis`."""
+    sys.path.insert(0, str(ROOT / "python" / "aegis" / "src"))
+    from aegis import load_dataset
+
+    rows = load_dataset(FOLDER / "own.jsonl")
+    table = rows.to_datasets()
+    check("aegis: rows as a Hugging Face data set", [json.loads(steps) for steps in table["steps"]] == [row["steps"] for row in rows])
+    check("aegis: rows as a frame", rows.to_pandas()["label"].to_list() == [row["label"] for row in rows])
 
 
 def export(source, name, out=None, *more):

@@ -80,7 +80,8 @@ def hub_folder(folder, runs, export, check):
 
 def schemas(folder, root, check):
     """What every writer wrote holds to the schema that lies in the repository."""
-    for path in sorted((root / "schemas").glob("*.schema.json")):
+    # A line of a log is no export: the tests of `python/aegis` hold it to its schema.
+    for path in sorted(path for path in (root / "schemas").glob("*.schema.json") if path.name != "log.schema.json"):
         name = path.name.removesuffix(".schema.json")
         schema = json.loads(path.read_text())
         jsonschema.Draft202012Validator.check_schema(schema)

@@ -82,7 +82,7 @@ def test(root, aegis, cache, report):
 def plugin(python, aegis, report):
     folder = REPOSITORY / "python" / "pytest-aegis"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
-    environments.call([*map(str, install), str(folder)], "pytest-aegis")
+    environments.call([*map(str, install), str(folder.parent / "aegis"), str(folder)], "pytest-aegis")
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests")]
     done = run(command, aegis, {"AEGIS_BIN": aegis.binary})
     report.check("the pytest plugin's own tests pass", done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:])
@@ -290,6 +290,9 @@ def wheel(python, aegis, report):
     report.equal("the wheel: its version", version, run([aegis.binary, "--version"], aegis, {}).stdout)
     demo = run([installed, "demo", "--dir", str(out / "demo")], aegis, {"PATH": "/usr/bin:/bin"})
     report.check("the wheel: the demo makes its data set", (out / "demo" / "dataset.jsonl").is_file(), demo.stderr[-2000:])
+    reads = "import aegis; print(aegis.binary()); print(len(aegis.load_dataset('demo')), len(aegis.corpus('demo/logs')))"
+    package = run([str(out / "venv" / "bin" / "python"), "-c", reads], aegis, {"PATH": "/usr/bin:/bin"}, out)
+    report.equal("the wheel: its package finds the program and reads", package.stdout, f"{installed}\n28 132\n")
     return found[0]
 
 

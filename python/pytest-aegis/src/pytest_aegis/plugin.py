@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .binary import BinaryMissing
-from .recorded import Aegis, AegisError, AlreadyRecorded
+from . import Aegis, AegisError, AlreadyRecorded
 
 # Longest name of a run, in characters.
 NAME_MAX = 64
@@ -109,39 +108,78 @@ class Tries:
         return max(self.begun + 1, getattr(node, "execution_count", 1) - self.refused)
 
 
+def begun(config, told, name, plan, path, tmp_path_factory):
+    """A run under the options of a marker, of the command line and of the ini file."""
+    directory = said(config, "dir")
+    # A plan may be a file beside the test.
+    beside = path.parent / str(plan) if plan and path else None
+    return Aegis(
+        name,
+        logs=Path(directory) if directory else tmp_path_factory.getbasetemp() / "aegis",
+        plan=beside if beside and beside.is_file() else plan,
+        upstream=told.get("upstream", said(config, "upstream")),
+        config=said(config, "config"),
+        seed=told.get("seed"),
+        overwrite=config.getoption("aegis_overwrite"),
+        allow=[*told.get("allow", ()), *config.getoption("aegis_allow"), *config.getini("aegis_allow")],
+        **{name: bool(told.get(name, said(config, name))) for name in SWITCHES},
+    )
+
+
 @pytest.fixture
 def aegis(request, monkeypatch, tmp_path_factory):
     """A proxy before the test's model. `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL` and their like point at it."""
     told = marked(request.node)
     plan, _ = getattr(request, "param", (told.get("plan"), 1))
-    config = request.config
     tries = request.node.stash.setdefault(TRIES, Tries())
-    directory = said(config, "dir")
-    logs = Path(directory) if directory else tmp_path_factory.getbasetemp() / "aegis"
-    # The marker's plan may be a file beside the test.
-    beside = request.path.parent / str(plan) if plan else None
+    name = run_name(request.node.nodeid, tries.number(request.node))
     try:
-        recorded = Aegis(
-            run_name(request.node.nodeid, tries.number(request.node)),
-            logs=logs,
-            plan=beside if beside and beside.is_file() else plan,
-            upstream=told.get("upstream", said(config, "upstream")),
-            config=said(config, "config"),
-            seed=told.get("seed"),
-            overwrite=config.getoption("aegis_overwrite"),
-            allow=[*told.get("allow", ()), *config.getoption("aegis_allow"), *config.getini("aegis_allow")],
-            **{name: bool(told.get(name, said(config, name))) for name in SWITCHES},
-        )
+        recorded = begun(request.config, told, name, plan, request.path, tmp_path_factory)
         tries.begun += 1
     except AlreadyRecorded as error:
         tries.refused += 1
         pytest.fail(str(error), pytrace=False)
-    except (BinaryMissing, AegisError) as error:
+    except AegisError as error:
         pytest.fail(str(error), pytrace=False)
     for name, value in recorded.environment.items():
         monkeypatch.setenv(name, value)
     yield recorded
     recorded.end()
+
+
+@pytest.fixture(scope="module")
+def aegis_module(request, tmp_path_factory):
+    """One run for all tests of a module; judged at its end. Options come from the module's `pytestmark`, else as for `aegis`."""
+    yield from wide(request, request.node.nodeid, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def aegis_session(request, tmp_path_factory):
+    """One run for the whole session, for each worker of pytest-xdist; judged at its end."""
+    worker = getattr(request.config, "workerinput", {}).get("workerid")
+    yield from wide(request, f"session-{worker}" if worker else "session", tmp_path_factory)
+
+
+def wide(request, name, tmp_path_factory):
+    """A run around several tests. A defect is an error at the end of the last one."""
+    told = marked(request.node) if hasattr(request.node, "own_markers") else {}
+    plan = told.get("plan", said(request.config, "plan"))
+    if isinstance(plan, (list, tuple)):
+        raise pytest.UsageError(f"{request.node.nodeid}: {request.fixturename} is one run, and takes one plan")
+    try:
+        recorded = begun(request.config, told, run_name(name), plan, getattr(request, "path", None), tmp_path_factory)
+    except AegisError as error:
+        pytest.fail(str(error), pytrace=False)
+    with recorded:
+        yield recorded
+    if told.get("judge", True):
+        try:
+            recorded.assert_survived()
+        except unittest.SkipTest:
+            # The tests are over: there is none to skip.
+            pass
+        except AssertionError as error:
+            pytest.fail(str(error), pytrace=False)
 
 
 @pytest.hookimpl(hookwrapper=True)
