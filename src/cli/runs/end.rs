@@ -52,7 +52,7 @@ fn end(dir: &Path) -> Result<usize, Failure> {
     })?;
     let recording = recording::read(&absolute)?;
     let steps = recording.trajectory.steps.len();
-    if recording.manifest.plan.is_some() && recording.label.is_none() {
+    if recording.manifest.plan.is_some() {
         ruling::settle(&absolute, None)?.ok();
     }
     Ok(steps)

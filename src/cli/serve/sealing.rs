@@ -71,7 +71,11 @@ pub(super) fn put_down_all(proxy: &Proxy, global: &Global) -> Result<(), Failure
     conclude(proxy);
     let left = Mutex::new(Vec::new());
     side_by_side(proxy.runs.close_all(), |closing| match proxy.runs.put_down(closing) {
-        Ok(run) => left.lock().unwrap_or_else(PoisonError::into_inner).push(run),
+        Ok(run) => {
+            // Whoever looks at it before its programs go on finds what is known by now.
+            run.label();
+            left.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+        }
         Err(error) => fail(error),
     });
     let mut left = left.into_inner().unwrap_or_else(PoisonError::into_inner);

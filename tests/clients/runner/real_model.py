@@ -61,6 +61,7 @@ def test(aegis, cache, report):
         if outs["handover"]:
             replayed(chain, outs["handover"])
             traced(chain, outs["handover"])
+            attributed(chain, outs["handover"])
         modes(report, [out for out in outs.values() if out])
         rewritten(Suite(aegis, cache, report, url, "rewriting", program="handover"))
     # Draws that follow from the order of the questions: what is said differs from run to run, and the suite is the same each time.
@@ -305,6 +306,25 @@ def traced(suite, out):
         suite.check("the analyzer is asked about every step, and its cost is told", found["spent"]["calls"] > 0, found)
         unread = [one for one in blamed if "does not fit the schema" in json.dumps(one)]
         suite.equal("the analyzer's answers fit the schema", unread, [])
+
+
+def attributed(suite, out):
+    """The model as a tracer, in the words of two papers, and its row in their table. What it says is worth nothing: it is small."""
+    row = failures(out)[0]
+    folder = suite.aegis.logs("real-tracer")
+    (folder / "one.jsonl").write_text(json.dumps(row) + "\n")
+    asked = ["--tracer", "aegis", "--tracer", "whowhen", "--method", "rules", "--upstream", suite.url, "--model", model.NAME]
+    arguments = ["one.jsonl", *asked, "--out", "said.jsonl", "--log-dir", "logs", "--timeout", 600]
+    done = suite.aegis.call("attribute", *arguments, folder=folder, seconds=PATIENCE)
+    if not suite.check("the model is asked as a tracer", done.code in (0, 1), f"{done.code}\n{done.stdout[-800:]}\n{done.stderr[-1500:]}"):
+        return
+    said = [json.loads(line) for line in (folder / "said.jsonl").read_text().splitlines()]
+    served = {one["method"]: one.get("served_model") for one in said}
+    suite.check("each in its own words, by the model", served.get("aegis") and served.get("whowhen"), said)
+    done = suite.aegis.call("score", "said.jsonl", "--gold", "one.jsonl", "--table", "markdown", folder=folder)
+    lines = [line.split(" | ")[0].strip("| ") for line in done.stdout.splitlines()]
+    rows_there = {"aegis", "whowhen", "rules", "random speaker, random step, random mode"} <= set(lines)
+    suite.check("the papers' table has them and the random row", done.code == 0 and rows_there, done.stdout + done.stderr)
 
 
 def trace(suite, out, row, how):

@@ -72,6 +72,11 @@ impl EndedRun {
         {
             tracing::error!(run = %self.id, %error, "cannot write identity.json");
         }
+        self.label();
+    }
+
+    /// Rules on what was recorded by now and writes the label, where there is one. A run that goes on is ruled on again.
+    pub fn label(&self) {
         // Its recording would be read anew, to be told that there was no plan.
         if self.planned
             && let Err(error) = ruling::settle(&self.dir, None)
