@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, Error};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -165,9 +165,9 @@ impl Target {
         // As many as a command line holds.
         for some in runs.chunks(500) {
             let mut command = Command::new(aegis);
-            command.args(["--quiet", "runs", "end"]).args(some).stdout(std::process::Stdio::null());
-            command.stderr(std::process::Stdio::null());
-            command.status().ok().filter(|status| status.success())?;
+            command.args(["--quiet", "runs", "end"]).args(some).stdout(Stdio::null());
+            command.stderr(Stdio::null());
+            command.status().ok().filter(ExitStatus::success)?;
         }
         Some(start.elapsed())
     }
@@ -199,7 +199,7 @@ fn free_port() -> io::Result<u16> {
 
 fn start(command: &mut Command, directory: &Path) -> io::Result<Tree> {
     let output = fs::OpenOptions::new().create(true).append(true).open(directory.join("output"))?;
-    command.stdin(std::process::Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     Tree::start(command)
 }
 

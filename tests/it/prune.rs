@@ -20,16 +20,15 @@ async fn prune(dir: &Path, arguments: &[&str]) -> BTreeMap<String, (String, Stri
     rows.map(|row| (text(row, "run"), (text(row, "state"), text(row, "why")))).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ended_runs_go_that_nobody_needs_and_only_when_asked() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let dir = dir.path();
+const RUNS: [&str; 8] = ["plain", "open", "judged", "annotated", "in-data", "elsewhere", "labelled", "traced"];
+
+/// A run for each reason to stay, and a plain one.
+async fn record(dir: &Path) {
     let served = Served::start(dir, &["--upstream", "simulator", "--log-dir", "logs"]).await;
-    let runs = ["plain", "open", "judged", "annotated", "in-data", "elsewhere", "labelled", "traced"];
-    for run in runs {
+    for run in RUNS {
         assert_eq!(call(&served, &format!("/r/{run}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
     }
-    let ended: Vec<String> = runs.iter().filter(|run| **run != "open").map(|run| format!("logs/{run}")).collect();
+    let ended: Vec<String> = RUNS.iter().filter(|run| **run != "open").map(|run| format!("logs/{run}")).collect();
     let ended: Vec<&str> = ended.iter().map(String::as_str).collect();
     assert_eq!(served.stop_and_end(dir, &ended).await, Some(0));
     let (code, _, talk) = verb(dir, &["amend", "logs/judged", "--outcome", "failure"]).await;
@@ -44,7 +43,13 @@ async fn ended_runs_go_that_nobody_needs_and_only_when_asked() {
     write("far/away.jsonl", &json!({"trace": "elsewhere"}));
     write("logs/labelled/label.json", &json!({}));
     write("logs/traced/trace.json", &json!({}));
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_runs_go_that_nobody_needs_and_only_when_asked() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    record(dir).await;
     let expected = |state: &str| {
         let mut fates = BTreeMap::from(
             [
@@ -70,14 +75,14 @@ async fn ended_runs_go_that_nobody_needs_and_only_when_asked() {
     assert!(prune(dir, &["--keep", "30d,1GB"]).await.values().all(|(state, _)| state == "kept"));
     is_said(&prune(dir, &["--keep", "0d", "--needed-by", "far"]).await, "would go");
     assert_eq!(prune(dir, &["--keep", "0kB", "--needed-by", "far"]).await["plain"].1, "more than --keep");
-    assert!(runs.iter().all(|run| dir.join("logs").join(run).is_dir()));
+    assert!(RUNS.iter().all(|run| dir.join("logs").join(run).is_dir()));
     let (_, out, talk) = verb(dir, &["runs", "prune", "logs", "--keep", "0d"]).await;
     assert!(out.contains("would go  logs/plain") && out.contains("kept      logs/open"), "{out}");
     assert!(talk.contains("2 runs would go") && talk.contains("--yes removes them"), "{talk}");
 
     is_said(&prune(dir, &["--keep", "0d", "--needed-by", "far", "--yes"]).await, "pruned");
     let left: Vec<_> = fs::read_dir(dir.join("logs")).expect("runs").flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(left.len(), runs.len(), "all but one, and the annotations: {left:?}");
+    assert_eq!(left.len(), RUNS.len(), "all but one, and the annotations: {left:?}");
     assert!(!dir.join("logs/plain").exists());
     assert!(aegis::recording::read(&dir.join("logs/in-data")).is_ok_and(|recording| recording.sealed));
     for (arguments, said) in [

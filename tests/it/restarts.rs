@@ -115,6 +115,26 @@ async fn programs_go_on_through_restarts_in_the_middle_of_their_calls() {
     }
 }
 
+/// A server that begins before the one before it has ended asks programs of runs that are still held to come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_another_server_still_holds_is_asked_for_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let arguments = ["--upstream", "simulator", "--log-dir", "logs"];
+    let path = "/r/moved/a/solver/v1/chat/completions";
+    let first = Served::start(dir.path(), &arguments).await;
+    assert_eq!(call(&first, path, "One.").await.status, 200);
+    let second = Served::start(dir.path(), &arguments).await;
+    let refused = call(&second, path, "Two.").await;
+    refused.assert_own_error(503, "recording_failed");
+    assert_eq!(refused.header("retry-after").as_deref(), Some("1"));
+    assert_eq!(refused.header("x-should-retry").as_deref(), Some("true"));
+    assert_eq!(first.stop().await, Some(0));
+    assert_eq!(call(&second, path, "Two.").await.status, 200);
+    assert_eq!(second.stop().await, Some(0));
+    let calls: Vec<u32> = open_recording(dir.path(), "moved").trajectory.steps.iter().map(|step| step.call).collect();
+    assert_eq!(calls, [0, 1]);
+}
+
 /// Answers the first calls at once and holds a stream for each call after those until the gate is open.
 async fn upstream_with_gate(at_once: usize, held: usize) -> Scripted {
     let mut stream = vec![stream_head(), chunk(delta("first")), Act::Gate];

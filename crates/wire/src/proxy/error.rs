@@ -217,8 +217,8 @@ impl ProxyError {
             ProxyError::Busy { .. } | ProxyError::Memory { .. } => {
                 drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")));
             }
-            // Whoever starts it again goes on with its runs.
-            ProxyError::Stopping => {
+            // Whoever starts it again goes on with its runs, and a server that stops lets go of those that the next one has.
+            ProxyError::Stopping | ProxyError::Recording(RecordingError::Locked { .. }) => {
                 headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
                 headers.insert("x-should-retry", header::HeaderValue::from_static("true"));
             }
