@@ -2,11 +2,13 @@
 
 import base64
 import json
+import subprocess
 import time
 from hashlib import sha256
 
 import aegis
 import pytest
+from aegis.bodies import DEEPEST, Library
 from conftest import FIXTURES, told
 
 
@@ -139,3 +141,27 @@ def test_injections_and_labels(demo):
             altered = step.last.delivered if error["side"] == "response" else step.request_sent
             assert altered not in (None, step.last.reply, step.request)
     assert all(run.plan and run.manifest["seed"] == 7 for run in runs)
+
+
+def test_a_talk_of_thousands_of_bodies_is_read_in_any_order(tmp_path):
+    """What a body grows from is bounded by its length, so that no body costs more than reading it."""
+    library, wanted, before = Library(tmp_path), [], b""
+    for number in range(6000):
+        # As long as the one before: its beginning changes, and the rest is shared.
+        whole = b"%05d" % number + b"x" * 50
+        record = {"hash": f"{number:032x}", "len": len(whole), "segs": [f"{number:05}"], "parent": f"{number - 1:032x}", "shared_end": 50}
+        library.add_body(record if before else {"hash": f"{0:032x}", "len": 55, "segs": [whole.decode()]})
+        wanted.append(whole)
+        before = whole
+    assert max(body.depth for body in library._bodies.values()) <= DEEPEST + 1
+    for number in (5999, 0, 3000, *range(5900, 100, -91)):
+        assert library.read(f"{number:032x}") == wanted[number]
+
+
+def test_an_imported_run_says_that_its_bodies_were_made(program, demo, tmp_path):
+    subprocess.run([program, "export", demo, "--to", "otlp", "--out", tmp_path / "demo.jsonl"], check=True, capture_output=True)
+    made = [program, "import", "--from", "otlp", tmp_path / "demo.jsonl", "--log-dir", tmp_path / "logs"]
+    subprocess.run(made, check=True, capture_output=True)
+    runs = list(aegis.corpus(tmp_path / "logs"))
+    assert len(runs) > 20 and {attempt.origin for step in runs[0].steps for attempt in step.attempts} == {"remade"}
+    assert not runs[0].steps[0].last.exact and sum(check_against_program(program, run) for run in runs[::5]) > 20

@@ -15,6 +15,9 @@ from .errors import Corrupt, PackageMissing
 HASH = re.compile("[0-9a-f]{32}")
 # Bodies that are kept whole once they were put together, and their bytes at most; a single one may be longer.
 WHOLE, WHOLE_BYTES = 64, 8 << 20
+# How many bodies one may grow from, each from the one before, without being held whole: so many, and one more for each so many bytes
+# of it. To put a body together then costs no more than to read it, however long a talk is.
+DEEPEST, BYTES_A_LEVEL = 32, 256
 
 
 def escaped(text: str, style: int) -> bytes:
@@ -35,6 +38,8 @@ class Delta:
     length: int
     exact: bool
     frames: tuple[tuple[int, int], ...]
+    depth: int = 0
+    """How many bodies it grows from, each from the one before."""
 
 
 class Body(NamedTuple):
@@ -56,6 +61,7 @@ class Library:
         self._texts: dict[str, str] = {}
         self._bodies: dict[str, Delta] = {}
         self._whole: OrderedDict[str, bytes] = OrderedDict()
+        self._whole_bytes = 0
 
     def add_text(self, record: dict[str, Any]) -> None:
         """Take in a record of kind `text`."""
@@ -73,11 +79,15 @@ class Library:
             middle += self._segment(segment)
         arrivals = self._add_frames(frames, middle)
         shared, shared_end = record.get("shared", 0), record.get("shared_end", 0)
-        whole = self._get(parent).length if parent is not None else 0
+        before = self._get(parent) if parent is not None else None
+        whole, depth = (before.length, before.depth + 1) if before else (0, 0)
         if shared > whole or shared_end > whole or shared + len(middle) + shared_end != length:
             raise Corrupt(f"body `{name}` does not fit its length")
         exact = not record.get("redacted") and record.get("cut_from") is None
-        self._bodies.setdefault(name, Delta(parent, shared, bytes(middle), shared_end, length, exact, arrivals))
+        if name not in self._bodies:
+            self._bodies[name] = Delta(parent, shared, bytes(middle), shared_end, length, exact, arrivals, depth)
+            if depth > DEEPEST + length // BYTES_A_LEVEL:
+                self._bodies[name] = Delta(None, 0, self.read(name), 0, length, exact, arrivals)
         return Body(name, exact, arrivals)
 
     def read(self, name: str) -> bytes:
@@ -86,10 +96,17 @@ class Library:
             self._whole.move_to_end(name)
             return self._whole[name]
         body = self._get(name)
-        found = body.middle if body.parent is None else b"".join(self._pieces(name, body))
+        if body.parent is None:
+            return body.middle
+        before = self._whole.get(body.parent)
+        if before is None:
+            found = b"".join(self._pieces(name, body))
+        else:
+            found = before[: body.shared] + body.middle + before[len(before) - body.shared_end :]
         self._whole[name] = found
-        while len(self._whole) > WHOLE or (len(self._whole) > 1 and sum(map(len, self._whole.values())) > WHOLE_BYTES):
-            self._whole.popitem(last=False)
+        self._whole_bytes += len(found)
+        while len(self._whole) > WHOLE or (len(self._whole) > 1 and self._whole_bytes > WHOLE_BYTES):
+            self._whole_bytes -= len(self._whole.popitem(last=False)[1])
         return found
 
     def verify(self) -> int:

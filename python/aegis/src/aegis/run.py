@@ -61,6 +61,10 @@ class Run:
         self.questions: list[dict[str, Any]] = assembly.questions
         """What manipulators asked their model; `question` and `answer` are bytes."""
         steps = assembly.steps
+        if self.manifest.get("imported") is not None:
+            # No byte of a body that was made from a trace went over a wire.
+            for attempt in (attempt for step in steps.values() for attempt in step.attempts):
+                attempt.exact, attempt.origin = False, "remade"
         mark_overlaps(steps, assembly.exchanges, {number: step.overlapping for number, step in steps.items()})
         self._roster = newest(self.facts, "roster")
         if self._roster is not None:
