@@ -222,6 +222,29 @@ async fn an_orderly_stop_ends_calls_and_no_run() {
 
 /// Idleness frees what a run holds, and ends it for nobody: the next request that names it goes on.
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_server_says_the_label_of_what_it_leaves_open() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plan = "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 1\n\
+        manipulator.corrupt_number = { which = \"last\", by = 10 }\n";
+    std::fs::write(dir.path().join("plan.toml"), plan).expect("written");
+    let options = ["--upstream", "simulator", "--run", "r", "--plan", "plan.toml"];
+    let path = "/r/r/a/solver/v1/chat/completions";
+    let label = || std::fs::read_to_string(dir.path().join("logs/r/label.json")).ok();
+    let served = Served::start(dir.path(), &options).await;
+    assert_eq!(call(&served, path, "A box holds 6 eggs. How many eggs do 7 boxes hold?").await.status, 200);
+    assert_eq!(served.stop().await, Some(0));
+    assert_eq!(label(), None, "nothing was planted yet");
+    let served = Served::start(dir.path(), &options).await;
+    assert_eq!(call(&served, path, "A box holds 6 eggs. How many eggs do 8 boxes hold?").await.status, 200);
+    assert_eq!(served.stop().await, Some(0));
+    open_recording(dir.path(), "r");
+    let said = label().expect("the error was planted");
+    assert!(said.contains("\"delivered\"") && said.contains("\"solver\""), "{said}");
+    let (code, _, talk) = verb(dir.path(), &["runs", "end", "logs/r"]).await;
+    assert!(code == Some(0) && label() == Some(said), "ended, it says the same: {talk}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idle_run_goes_on_with_the_next_request_that_names_it() {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("plan.toml"), PLAN).expect("written");
