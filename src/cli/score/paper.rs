@@ -34,12 +34,36 @@ struct Column {
 }
 
 const COLUMNS: &[Column] = &[
-    Column { name: "pair µF1", of_method: |report| micro(&report.pair), of_rule: |rule| rule_micro(rule.pair_f1) },
-    Column { name: "pair MF1", of_method: |report| mean(&report.pair), of_rule: |rule| rule_mean(rule.pair_f1) },
-    Column { name: "agent µF1", of_method: |report| micro(&report.agent), of_rule: |rule| rule_micro(rule.agent_f1) },
-    Column { name: "agent MF1", of_method: |report| mean(&report.agent), of_rule: |rule| rule_mean(rule.agent_f1) },
-    Column { name: "mode µF1", of_method: |report| micro(&report.mode), of_rule: |rule| rule_micro(rule.mode_f1) },
-    Column { name: "mode MF1", of_method: |report| mean(&report.mode), of_rule: |rule| rule_mean(rule.mode_f1) },
+    Column {
+        name: "pair µF1",
+        of_method: |report| micro(report.pair.as_ref()),
+        of_rule: |rule| rule_micro(rule.pair_f1),
+    },
+    Column {
+        name: "pair MF1",
+        of_method: |report| mean(report.pair.as_ref()),
+        of_rule: |rule| rule_mean(rule.pair_f1),
+    },
+    Column {
+        name: "agent µF1",
+        of_method: |report| micro(report.agent.as_ref()),
+        of_rule: |rule| rule_micro(rule.agent_f1),
+    },
+    Column {
+        name: "agent MF1",
+        of_method: |report| mean(report.agent.as_ref()),
+        of_rule: |rule| rule_mean(rule.agent_f1),
+    },
+    Column {
+        name: "mode µF1",
+        of_method: |report| micro(report.mode.as_ref()),
+        of_rule: |rule| rule_micro(rule.mode_f1),
+    },
+    Column {
+        name: "mode MF1",
+        of_method: |report| mean(report.mode.as_ref()),
+        of_rule: |rule| rule_mean(rule.mode_f1),
+    },
     Column { name: "agent acc.", of_method: |report| share(&report.accuracy.agent), of_rule: |rule| rule.agent },
     Column { name: "step acc.", of_method: |report| share(&report.accuracy.step), of_rule: |rule| rule.step },
     // A rule blames somebody in each run.
@@ -192,12 +216,12 @@ fn cell(figure: Option<f64>) -> String {
     figure.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 100.0))
 }
 
-fn micro(score: &Option<SetScore>) -> Option<f64> {
-    score.as_ref().map(|score| score.micro.f1)
+fn micro(score: Option<&SetScore>) -> Option<f64> {
+    score.map(|score| score.micro.f1)
 }
 
-fn mean(score: &Option<SetScore>) -> Option<f64> {
-    score.as_ref().map(|score| score.macro_.f1)
+fn mean(score: Option<&SetScore>) -> Option<f64> {
+    score.map(|score| score.macro_.f1)
 }
 
 fn rule_micro(f1: Option<RuleF1>) -> Option<f64> {

@@ -163,13 +163,12 @@ fn coverage(rows: &[Judged<'_>], unknown: usize, replaced: usize) -> Coverage {
     let answers = || rows.iter().map(|row| row.answer);
     let unparsed = answers().filter(|answer| matches!(answer, Some(PredictedAnswer::Unparsed(_)))).count();
     let missing = answers().filter(Option::is_none).count();
-    let says_nobody =
-        |answer: &Option<&PredictedAnswer>| matches!(answer, Some(PredictedAnswer::Set(guesses)) if guesses.is_empty());
+    let says_nobody = |answer: &PredictedAnswer| matches!(answer, PredictedAnswer::Set(guesses) if guesses.is_empty());
     let clean = || rows.iter().filter(|row| row.gold.culprits.is_empty() && row.answer.is_some());
     let blamed = clean().filter(|row| row.answer.is_some_and(|answer| !answer.claimed().is_empty())).count();
     Coverage {
         answered: Share::new(rows.len() - unparsed - missing, rows.len()),
-        nobody: answers().filter(says_nobody).count(),
+        nobody: answers().flatten().filter(|answer| says_nobody(answer)).count(),
         false_alarms: Share::new(blamed, clean().count()),
         unparsed,
         missing,
