@@ -132,7 +132,7 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let ResumedRun { state, told, mut speakers, stopped } =
+        let ResumedRun { state, told, mut speakers, task, stopped } =
             if recorder.has_records() { ResumedRun::read(recorder.dir())? } else { ResumedRun::default() };
         if let Some(reference) = reference {
             speakers.beside(reference);
@@ -144,7 +144,7 @@ impl Run {
             upstream,
             asking,
             watched: watch.map(|watch| WatchedRun::new(watch, stopped)),
-            task: OnceLock::new(),
+            task: task.map(OnceLock::from).unwrap_or_default(),
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),

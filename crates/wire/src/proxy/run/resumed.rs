@@ -1,7 +1,7 @@
 //! What is known of a run whose recording goes on, after it was put down or the program was killed: numbers and agents go on
 //! too.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use super::RunState;
 use crate::{
@@ -18,6 +18,8 @@ pub(super) struct ResumedRun {
     pub(super) state: RunState,
     pub(super) told: RetoldRun,
     pub(super) speakers: Speakers,
+    /// What its first call was about.
+    pub(super) task: Option<String>,
     /// The sign that stopped it, if one did.
     pub(super) stopped: Option<WatchSign>,
 }
@@ -33,7 +35,7 @@ impl ResumedRun {
     }
 
     fn recall(&mut self, steps: Vec<Step>) {
-        let Self { state, told, speakers, .. } = self;
+        let Self { state, told, speakers, task, .. } = self;
         for step in steps {
             let Attribution { agent, instance, .. } = &step.attribution;
             let known = state.agents.entry((agent.clone(), *instance)).or_default();
@@ -61,6 +63,7 @@ impl ResumedRun {
                 told.recall(surface, &step, reply);
             }
             if let Ok(outline) = door::outline(surface, &step.request) {
+                *task = task.take().or_else(|| outline.first_user().map(Cow::into_owned));
                 speakers.recall(&outline, &step.attribution, reply.as_ref());
             }
         }
