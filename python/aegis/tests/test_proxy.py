@@ -109,3 +109,12 @@ def test_where_the_program_is_looked_for(tmp_path, monkeypatch):
         aegis.binary({"PATH": "/nowhere"})
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     assert aegis.binary({"PATH": "/nowhere"}) == str(program)
+
+
+def test_log_probabilities_that_only_the_recorder_asked_for(tmp_path):
+    with aegis.Proxy(upstream="simulator", log_dir=tmp_path, options=["--ask-logprobs"]) as proxy:
+        ask(proxy.base_url)
+    (attempt,) = proxy.run.steps[0].attempts
+    # The simulator gives none; what it said is kept on its own all the same.
+    assert attempt.reply_with_logprobs == attempt.response != b""
+    assert proxy.run.verify()

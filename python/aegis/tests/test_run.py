@@ -3,13 +3,14 @@
 import base64
 import json
 import subprocess
+import threading
 import time
 from hashlib import sha256
 
 import aegis
 import pytest
 from aegis.bodies import DEEPEST, Library
-from conftest import FIXTURES, told
+from conftest import FIXTURES, proxied, record, rolls, told
 
 
 def digests(pairs):
@@ -165,3 +166,32 @@ def test_an_imported_run_says_that_its_bodies_were_made(program, demo, tmp_path)
     runs = list(aegis.corpus(tmp_path / "logs"))
     assert len(runs) > 20 and {attempt.origin for step in runs[0].steps for attempt in step.attempts} == {"remade"}
     assert not runs[0].steps[0].last.exact and sum(check_against_program(program, run) for run in runs[::5]) > 20
+
+
+def test_a_run_is_read_while_it_is_written_rolled_and_sealed(upstream, tmp_path):
+    """Whatever moment it is read at: what is there is a beginning of what passed."""
+    pairs, seen, errors, over = rolls(), [], [], threading.Event()
+    proxy = proxied(upstream, tmp_path, run="moving").start()
+
+    def read():
+        while not over.is_set():
+            try:
+                run = aegis.run(proxy.directory)
+                closed = [(step.request, step.response) for step in run.steps if step.last.cause]
+                seen.append((len(closed), digests(closed)))
+            except Exception as error:
+                errors.append(error)
+                return
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    recorded = record(proxy, upstream, pairs)
+    proxy.end()
+    time.sleep(0.2)
+    over.set()
+    for reader in readers:
+        reader.join()
+    assert not errors and len({count for count, _ in seen}) > 2
+    wanted = digests(recorded.wire)
+    assert all(read == wanted[:count] for count, read in seen) and seen[-1][0] == len(wanted)

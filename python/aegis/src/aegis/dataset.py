@@ -100,7 +100,7 @@ def load_dataset(path: AnyPath) -> Dataset:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Corrupt(f"`{file}` line {number}: {error}") from error
         if not isinstance(row, dict) or not isinstance(row.get("format"), int):
             raise Corrupt(f"`{file}` line {number}: it is no row of a data set (`format` is missing)")

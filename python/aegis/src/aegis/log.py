@@ -37,7 +37,7 @@ def read_json(path: Path) -> Optional[dict[str, Any]]:
         found = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Corrupt(f"`{path}` is damaged: {error}") from error
     if not isinstance(found, dict):
         raise Corrupt(f"`{path}` is damaged: it is no object")
@@ -159,6 +159,6 @@ def _record(line: bytes, expected: int, path: Path) -> tuple[Optional[dict[str, 
         return None, f"its number is {int(found[2])}, and {expected} is next"
     try:
         record = json.loads(found[4])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Corrupt(f"`{path}` line {expected + 1}: {error}") from error
     return record, ""

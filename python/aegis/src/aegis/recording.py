@@ -12,6 +12,22 @@ from .errors import Corrupt
 from .step import Attempt, Step
 
 
+# Fields that readers compute with, and what they are.
+TEXTS = {"agent", "surface", "method", "path", "at", "source", "evidence", "operator", "side", "cause"}
+NUMBERS = {"step", "attempt", "call", "instance", "t_us"}
+MAYBE_NUMBERS = {"status", "first_byte_us", "last_byte_us"}
+
+
+def check_types(record: dict[str, Any]) -> None:
+    """Raises `TypeError` where a field of a record is not what it should be."""
+    for key, value in record.items():
+        if key in TEXTS and not isinstance(value, str):
+            raise TypeError(f"`{key}` is no text: {value!r}")
+        is_number = type(value) is int and value >= 0
+        if (key in NUMBERS and not is_number) or (key in MAYBE_NUMBERS and not is_number and value is not None):
+            raise TypeError(f"`{key}` is no number: {value!r}")
+
+
 @dataclass
 class Assembly:
     """What the records of a log say."""
@@ -27,8 +43,9 @@ class Assembly:
     def add(self, record: dict[str, Any]) -> None:
         """Take in a record; kinds of later versions are passed over. Raises `Corrupt` where it refers to what is not there."""
         self.position += 1
-        kind = record.get("kind")
         try:
+            kind = record.get("kind")
+            check_types(record)
             if kind == "text":
                 self.library.add_text(record)
             elif kind == "open":
@@ -45,7 +62,7 @@ class Assembly:
                 self.notes.append(record["text"])
             elif kind == "gap":
                 self.notes.append(f"gap: {record['text']}")
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise Corrupt(f"record {self.position}: {type(error).__name__}: {error}") from error
 
     def _body(self, record: dict[str, Any], key: str) -> Optional[Body]:
@@ -136,11 +153,29 @@ def read_facts(directory: Path) -> list[dict[str, Any]]:
     for line in lines:
         try:
             fact = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(fact, dict) and fact.get("format") == 1:
+        if isinstance(fact, dict) and fact.get("format") == 1 and _is_whole(fact):
             facts.append(fact)
     return facts
+
+
+def _is_whole(fact: dict[str, Any]) -> bool:
+    """Whether a fact has what is read of its kind; one of a later kind is passed on as it is."""
+    told = fact.get(str(fact.get("fact")))
+    if fact.get("fact") == "roster":
+        groups = told.get("named") if isinstance(told, dict) else None
+        return isinstance(groups, list) and all(_is_group(group) for group in groups)
+    if fact.get("fact") == "outcome":
+        return isinstance(told, dict) and isinstance(told.get("verdict"), str)
+    return isinstance(told, str) if fact.get("fact") == "task" else True
+
+
+def _is_group(group: Any) -> bool:
+    if not isinstance(group, dict) or not isinstance(group.get("steps"), list):
+        return False
+    texts = isinstance(group.get("agent"), str) and isinstance(group.get("evidence"), str)
+    return texts and type(group.get("instance", 0)) is int and all(type(step) is int for step in group["steps"])
 
 
 def newest(facts: list[dict[str, Any]], kind: str) -> Any:

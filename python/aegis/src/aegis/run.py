@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Optional, Union
 
 from .bodies import Library
-from .errors import AegisError, NotARun
+from .errors import AegisError, Corrupt, NotARun
 from .log import read_json, read_log
 from .messages import Message
 from .recording import Assembly, mark_overlaps, newest, read_facts, rename
@@ -44,6 +44,9 @@ class Run:
         log = read_log(self.directory)
         self.manifest: dict[str, Any] = read_json(self.directory / "run.json") or {}
         """`run.json` as it was recorded."""
+        texts = all(isinstance(self.manifest.get(key), str) for key in ("run", "started", "upstream"))
+        if not texts or not isinstance(self.manifest.get("outcome", {}), dict):
+            raise Corrupt(f"`{self.directory / 'run.json'}` is damaged: a field is missing or is not what it should be")
         self.seal: Optional[dict[str, Any]] = log.seal
         """`seal.json`; None where the run is not sealed."""
         self.torn: int = log.torn
