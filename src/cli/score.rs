@@ -79,18 +79,16 @@ pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -
         return paper::run(arguments, format, global, out);
     }
     let json = global.format == OutputFormat::Json;
-    let (file, gold) = match (arguments.predictions.as_slice(), arguments.gold.as_slice()) {
-        ([file], [] | [_]) => (file, arguments.gold.first()),
-        _ => {
-            let error = "several prediction files or data sets make a table, and none is asked for";
-            return Err(Failure::new(Exit::Usage, error).hint("--table markdown"));
-        }
+    let ([file], [] | [_]) = (arguments.predictions.as_slice(), arguments.gold.as_slice()) else {
+        let error = "several prediction files or data sets make a table, and none is asked for";
+        return Err(Failure::new(Exit::Usage, error).hint("--table markdown"));
     };
+    let gold = arguments.gold.first();
     let text = read(file)?;
     let text = score::read::of_method(&text, arguments.method.as_deref())
         .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())))?;
     let (golds, sure) = gold.map(|gold| golds(gold, global.quiet)).transpose()?.unzip();
-    let named = |error: ScoringError| unscored(file, error);
+    let named = |error: ScoringError| unscored(file, &error);
     if let Some(reward) = arguments.reward {
         let golds = golds.as_deref().ok_or(ScoringError::GoldNeeded("reward")).map_err(named)?;
         return rewards(&text, golds, reward, json, out).map_err(named)?;
@@ -109,7 +107,7 @@ pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -
     Ok(Finished { exit: Exit::Ok, summary: summary(&scored), data })
 }
 
-fn unscored(file: &Path, error: ScoringError) -> Failure {
+fn unscored(file: &Path, error: &ScoringError) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("{}: {error}", file.display()));
     match error {
         ScoringError::TwoDirectories(_) => failure.hint("import each directory on its own, and score it alone"),

@@ -98,18 +98,18 @@ pub(super) fn run(
             .hint("leave --method out: a table has a row for each"));
     };
     if arguments.gold.is_empty() {
-        return Err(unscored(first.file, ScoringError::GoldNeeded("table")));
+        return Err(unscored(first.file, &ScoringError::GoldNeeded("table")));
     }
     let several = arguments.gold.len() > 1;
     let mut sets = Vec::new();
     for path in &arguments.gold {
         let (labels, _) = golds(path, global.quiet)?;
         let report = |row: &MethodRow<'_>| {
-            let said = predictions(&row.rows.text).map_err(|error| unscored(row.file, error.into()))?;
+            let said = predictions(&row.rows.text).map_err(|error| unscored(row.file, &error.into()))?;
             match evaluate(&labels, &said, arguments.base) {
                 Ok(report) => Ok(Some(report)),
                 Err(ScoreError::NoneMatch { .. }) if several => Ok(None),
-                Err(error) => Err(unscored(row.file, error.into())),
+                Err(error) => Err(unscored(row.file, &error.into())),
             }
         };
         let reports = methods.iter().map(report).collect::<Result<Vec<_>, Failure>>()?;
@@ -136,7 +136,7 @@ pub(super) fn run(
 fn method_rows(arguments: &ScoreArgs) -> Result<Vec<MethodRow<'_>>, Failure> {
     let mut methods = Vec::new();
     for file in &arguments.predictions {
-        let all = by_method(&read(file)?).map_err(|error| unscored(file, error.into()))?;
+        let all = by_method(&read(file)?).map_err(|error| unscored(file, &error.into()))?;
         let wanted = |rows: &MethodRows| arguments.method.as_ref().is_none_or(|name| *name == rows.method);
         for rows in all.into_iter().filter(wanted) {
             let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();

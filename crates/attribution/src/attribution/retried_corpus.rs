@@ -65,12 +65,12 @@ impl RetriedRun {
     }
 
     fn share(&self, arm: RetryArm) -> Option<f64> {
-        self.arms.get(&arm).and_then(share)
+        self.arms.get(&arm).copied().and_then(share)
     }
 }
 
-fn share([passed, told]: &[u32; 2]) -> Option<f64> {
-    (*told > 0).then(|| f64::from(*passed) / f64::from(*told))
+fn share([passed, told]: [u32; 2]) -> Option<f64> {
+    (told > 0).then(|| f64::from(passed) / f64::from(told))
 }
 
 impl CorpusGain {
@@ -84,7 +84,7 @@ impl CorpusGain {
             *sum = [sum[0] + passed, sum[1] + told];
         }
         let others = arms.iter().filter(|(arm, _)| **arm != RetryArm::Critique);
-        let others = others.filter_map(|(arm, counts)| Some((*arm, share(counts)?)));
+        let others = others.filter_map(|(arm, counts)| Some((*arm, share(*counts)?)));
         let (over, _) = others.rev().max_by(|one, other| one.1.total_cmp(&other.1))?;
         let counts = |arm: RetryArm| arms.get(&arm).map_or((0, 0), |[passed, told]| (*passed, *told));
         let (gain, interval) = difference(counts(RetryArm::Critique), counts(over));

@@ -82,7 +82,7 @@ impl TracerPrompt {
         };
         let text = text(path)?;
         match serde_json::from_str::<Stated>(&text) {
-            Ok(Stated { prompts: Some(prompts) }) => Self::exported(prompts, path),
+            Ok(Stated { prompts: Some(prompts) }) => Self::exported(&prompts, path),
             Ok(Stated { prompts: None }) => Err(TracerPromptError::NoPrompts(path.to_owned())),
             Err(_) => parsed(&text, path).map(Self::of_template),
         }
@@ -94,12 +94,12 @@ impl TracerPrompt {
         Self { template, gold_answer: false, inputs, budget: None, form: AnswerForm::Text }
     }
 
-    fn exported(prompts: Prompts, path: &Path) -> Result<Self, TracerPromptError> {
+    fn exported(prompts: &Prompts, path: &Path) -> Result<Self, TracerPromptError> {
         let template = match prompts.template.as_deref() {
             None => PromptTemplate::default(),
             Some(named) => PromptTemplate::named(named).map_or_else(|| parsed(named, path), Ok)?,
         };
-        let Prompts { gold_answer, inputs, budget, answer, .. } = prompts;
+        let Prompts { gold_answer, inputs, budget, answer, .. } = *prompts;
         Ok(Self { template, gold_answer, inputs, budget, form: answer })
     }
 
