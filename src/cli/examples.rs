@@ -94,7 +94,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("plan list", &["aegis plan list", "aegis plan list corrupt"]),
     ("plan catalogue", &["aegis plan catalogue plans"]),
     ("plan schema", &["aegis plan schema"]),
-    ("tasks", &["aegis tasks import --from gsm8k test.jsonl --out tasks.jsonl"]),
+    (
+        "tasks",
+        &[
+            "aegis tasks import --from gsm8k test.jsonl --out tasks.jsonl",
+            "aegis tasks import --from generic rows.csv --map question=prompt --map answer=gold --out tasks.jsonl",
+        ],
+    ),
     (
         "import",
         &[

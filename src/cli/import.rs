@@ -20,8 +20,8 @@ const SHOWN: usize = 5;
 /// Options of `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// Format of the files. Labelled files become a data set: `whowhen`, `aegis`, `agentracer`, `mast`. Traces become
-    /// runs: `otlp`, `inspect`, `atif`, `langfuse`, `log`.
+    /// Format of the files. Labelled files become a data set: `whowhen`, `aegis`, `agentracer`, `mast`, `mpbench`. Traces
+    /// become runs: `otlp`, `inspect`, `atif`, `langfuse`, `log`.
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()))]
     from: String,
     /// Files or directories; one for labelled files.
@@ -64,6 +64,8 @@ enum ImportFrom {
     Agentracer,
     /// MAST's rows.
     Mast,
+    /// MP-Bench's annotated files.
+    Mpbench,
 }
 
 impl ImportFrom {
@@ -74,6 +76,7 @@ impl ImportFrom {
             ImportFrom::Aegis => "aegis",
             ImportFrom::Agentracer => "agentracer",
             ImportFrom::Mast => "mast",
+            ImportFrom::Mpbench => "mpbench",
         }
     }
 }
@@ -94,6 +97,7 @@ pub(super) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Re
         ImportFrom::Aegis => ImportSource::Aegis,
         ImportFrom::Agentracer => ImportSource::Agentracer,
         ImportFrom::Mast => ImportSource::Mast,
+        ImportFrom::Mpbench => ImportSource::Mpbench,
     };
     let (imported, _) = formats::import(from, path, dir, arguments.overwrite).map_err(|error| match error {
         ImportError::Dataset(error) => error.into(),

@@ -1,11 +1,11 @@
-//! `aegis tasks import --from SET FILE --out TASKS.jsonl`: a public task set becomes a task file of ours.
+//! `aegis tasks import --from SET FILE --out TASKS.jsonl`: a public task set, or one's own, becomes a task file of ours.
 
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
 use super::{Exit, Failure, Finished, escape};
-use crate::dataset::task_sets::{self, ImportedTasks, Options, TaskSet, TasksError};
+use crate::dataset::task_sets::{self, ImportedTasks, Options, TaskFields, TaskSet, TasksError};
 
 /// Options of `tasks`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ enum What {
 /// Options of `tasks import`.
 #[derive(Debug, Args)]
 struct TasksImportArgs {
-    /// Task set.
+    /// Task set. `generic`: rows of any other, with `--map`.
     #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(task_sets::ALL.iter().map(|set| set.name())))]
     from: String,
     /// File or directory of the task set. Nothing is downloaded.
@@ -32,6 +32,9 @@ struct TasksImportArgs {
     /// Task file to write, with its manifest beside it.
     #[arg(long, value_name = "TASKS.jsonl")]
     out: PathBuf,
+    /// `generic`: name of the field for `question`, `answer`, `choices` or `id`; repeatable. Default: these words.
+    #[arg(long, value_name = "FIELD=NAME")]
+    map: Vec<String>,
     /// `gaia`: include tasks about a file, for programs that fetch it themselves.
     #[arg(long)]
     with_files: bool,
@@ -45,7 +48,15 @@ pub(super) fn run(arguments: &TasksArgs, json: bool, out: &mut dyn Write) -> Res
     let known = |set: &&&dyn TaskSet| set.name() == arguments.from;
     let set = task_sets::ALL.iter().find(known);
     let set = *set.ok_or_else(|| Failure::new(Exit::Usage, format!("unknown task set `{}`", arguments.from)))?;
-    let options = Options { with_files: arguments.with_files, overwrite: arguments.overwrite };
+    let mut fields = TaskFields::default();
+    for pair in &arguments.map {
+        fields.add(pair).map_err(|error| Failure::new(Exit::Usage, format!("--map {pair}: {error}")))?;
+    }
+    if !fields.is_empty() && arguments.from != "generic" {
+        let error = format!("`--map` is for `--from generic`: the fields of `{}` have fixed names", arguments.from);
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    let options = Options { fields, with_files: arguments.with_files, overwrite: arguments.overwrite };
     let imported = task_sets::import(set, &arguments.path, &arguments.out, options).map_err(|error| match error {
         error @ TasksError::Io { doing: "write", .. } => Failure::new(Exit::Recording, error),
         error => Failure::new(Exit::Usage, error),

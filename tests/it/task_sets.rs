@@ -55,3 +55,35 @@ async fn a_public_set_becomes_the_tasks_of_a_campaign() {
     let (code, _, talk) = verb(dir.path(), &["tasks", "import", "--from", "gsm9k", "gsm8k.jsonl", "--out", "x"]).await;
     assert!(code == Some(2) && talk.contains("gsm8k") && !dir.path().join("x").exists(), "{talk}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_under_any_names() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let rows = "prompt,gold,a,b\n\"Which is odd, I ask?\",B,2,3\nWhich is even?,x,2,3\n";
+    fs::write(dir.path().join("rows.csv"), rows).expect("written");
+    let generic = ["tasks", "import", "--from", "generic", "rows.csv", "--out", "tasks.jsonl"];
+    let with = |more: &[&'static str]| [generic.as_slice(), more].concat();
+    let maps = ["--map", "question=prompt", "--map", "answer=gold", "--map", "choices=a,b"];
+    let (code, said, talk) = verb(dir.path(), &with(&maps)).await;
+    assert!(code == Some(0) && talk.contains("1 tasks of 2 rows"), "{talk}");
+    assert!(said.contains("left out: 1 × the answer is none of the choices (first: rows.csv:3)"), "{said}");
+    let task = fs::read_to_string(dir.path().join("tasks.jsonl")).expect("tasks");
+    let task: Value = serde_json::from_str(task.trim()).expect("JSON");
+    assert_eq!((&task["question"], &task["answer"]), (&json!("Which is odd, I ask?\nA) 2\nB) 3"), &json!("B")));
+    for (more, words) in [
+        (
+            &["--overwrite", "--map", "question=text"][..],
+            "no field `text`; the first row has the fields `prompt`, `gold`, `a`, `b`",
+        ),
+        (&["--map", "anwser=gold"], "FIELD one of question, answer, choices, id"),
+        (&["--from", "math", "--map", "question=prompt"], "`--map` is for `--from generic`"),
+    ] {
+        let arguments = if more[0] == "--from" {
+            [&["tasks", "import", "rows.csv", "--out", "x.jsonl"], more].concat()
+        } else {
+            with(more)
+        };
+        let (code, _, talk) = verb(dir.path(), &arguments).await;
+        assert!(code == Some(2) && talk.contains(words), "{talk}");
+    }
+}

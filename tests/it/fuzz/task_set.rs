@@ -10,7 +10,7 @@ use aegis::dataset::{
 const LAYOUTS: [&str; 3] = ["rows.jsonl", "rows.csv", "rows.json"];
 
 pub fn examples() -> Vec<Vec<u8>> {
-    let rows: [(usize, usize, &str); 6] = [
+    let rows: [(usize, usize, &str); 11] = [
         (0, 0, r#"{"question": "3 nets with 4 fish each?", "answer": "3*4=<<3*4=12>>12\n#### 12"}"#),
         (1, 0, r#"{"problem": "What is $1/2+1/2$?", "solution": "So $\\boxed{1}$.", "level": "1", "type": "Algebra"}"#),
         (2, 1, "What is red?,a stone,a colour,a day,a song,B\n"),
@@ -21,6 +21,23 @@ pub fn examples() -> Vec<Vec<u8>> {
             2,
             r#"[{"task_id": "t/0", "prompt": "def f():\n", "test": "def check(f):\n assert f() is None", "entry_point": "f"}]"#,
         ),
+        (
+            6,
+            0,
+            r#"{"input": "3000 nets with 4 fish each?", "target": 12000.0, "code": "def solution():\n return 12000"}"#,
+        ),
+        (
+            7,
+            2,
+            r#"[{"problem_text": "How much?", "answer_number": "+2.5", "unit": "$10^{3} \\mathrm{~J}$", "source": "a"}]"#,
+        ),
+        (8, 0, r#"{"question_id": 7, "question": "Which?", "options": ["a", "b"], "answer": "B", "answer_index": 1}"#),
+        (
+            9,
+            0,
+            r#"{"task_id": "t/1", "prompt": "def f(x):\n", "entry_point": "f", "canonical_solution": " return x", "base_input": [[1]], "plus_input": [[2]]}"#,
+        ),
+        (12, 1, "id,question,answer\n1,Which?,7\n"),
     ];
     rows.iter().map(|(set, layout, text)| [&[byte(*set, *layout)], text.as_bytes()].concat()).collect()
 }

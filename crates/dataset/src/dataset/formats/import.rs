@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{
     aegis, agentracer,
     foreign::{Defect, Defects},
-    mast, whowhen,
+    mast, mpbench, whowhen,
 };
 use crate::dataset::{
     BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, Writer,
@@ -35,6 +35,8 @@ pub enum ImportSource {
     Agentracer,
     /// MAST's rows: one array or JSON lines.
     Mast,
+    /// MP-Bench, as its script writes it: a directory of `N.json` files, or one file.
+    Mpbench,
 }
 
 /// What was read.
@@ -206,6 +208,7 @@ impl SampleReader {
             ImportSource::Whowhen => whowhen::read(&value, &row, &self.path, defects),
             ImportSource::Agentracer => agentracer::read(&value, &format!("agentracer-{row}"), defects),
             ImportSource::Mast => mast::read(&value, &format!("mast-{row}"), defects),
+            ImportSource::Mpbench => mpbench::read(&value, &row, &self.path, defects),
             ImportSource::Aegis => {
                 let id = value.get("id").and_then(Value::as_str).unwrap_or(&row);
                 aegis::read(&value, id, defects)

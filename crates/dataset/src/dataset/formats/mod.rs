@@ -25,6 +25,7 @@ mod inspect;
 mod selected_claims;
 mod manifest;
 mod mast;
+mod mpbench;
 mod otlp;
 mod own;
 mod prm;
@@ -50,6 +51,8 @@ mod selected_claims_tests;
 mod left_out_tests;
 #[cfg(test)]
 mod provenance_tests;
+#[cfg(test)]
+mod mpbench_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

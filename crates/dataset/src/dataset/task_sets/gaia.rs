@@ -30,7 +30,7 @@ impl TaskSet for Gaia {
             ),
         }
     }
-    fn task(&self, row: &TaskSetRow<'_>, options: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, options: &Options) -> Result<Task, Unusable> {
         let question = row.text(&["Question"])?;
         let answer = row.text(&["Final answer"])?;
         if answer == "?" {

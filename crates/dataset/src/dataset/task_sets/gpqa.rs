@@ -32,7 +32,7 @@ impl TaskSet for Gpqa {
             ),
         }
     }
-    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: &Options) -> Result<Task, Unusable> {
         let question = row.text(&["Question"])?;
         let answers = ANSWERS.map(|name| row.text(&[name]));
         let answers = answers.into_iter().collect::<Result<Vec<&str>, _>>()?;

@@ -28,7 +28,7 @@ impl TaskSet for Gsm8k {
     fn terms(&self) -> SetTerms {
         SetTerms { source: "OpenAI, grade-school-math; openai/gsm8k", licence: "MIT", keep_private: None }
     }
-    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: &Options) -> Result<Task, Unusable> {
         let question = row.text(&["question"])?;
         let solution = row.text(&["answer"])?;
         let (_, answer) = solution.rsplit_once(MARK).ok_or_else(|| Unusable::new("no `####` before an answer"))?;

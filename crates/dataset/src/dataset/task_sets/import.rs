@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{SetTerms, TaskSet, TaskSetRow, Unusable};
+use super::{SetTerms, TaskFields, TaskSet, TaskSetRow, Unusable};
 use crate::{
     dataset::{
         Task,
@@ -26,10 +26,14 @@ const MANIFEST: u32 = 1;
 const KINDS: [&str; 5] = ["json", "jsonl", "jsonl.gz", "parquet", "csv"];
 /// What a packed file may unpack to, in bytes: the largest of the sets has a tenth of it.
 const UNPACKED_MAX: u64 = 1 << 30;
+/// Most fields of a row that an error names.
+const NAMED: usize = 20;
 
 /// The choices of the user.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
+    /// `generic`: what the fields of rows are called.
+    pub fields: TaskFields,
     /// Also tasks about a file that the task cannot bring.
     pub with_files: bool,
     /// Whether a file that lies where the tasks go is replaced.
@@ -141,7 +145,10 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
     }
     if reader.imported.tasks == 0 {
         let first = reader.imported.left_out.iter().next();
-        let why = first.map_or_else(|| "it has no rows".to_owned(), |(why, rows)| format!("{}: {why}", rows.first));
+        let mut why = first.map_or_else(|| "it has no rows".to_owned(), |(why, rows)| format!("{}: {why}", rows.first));
+        if !reader.fields.is_empty() {
+            why = format!("{why}; the first row has the fields `{}`", reader.fields.join("`, `"));
+        }
         return Err(TasksError::Nothing { path: path.to_owned(), from: set.name(), about: set.description(), why });
     }
     write(out, &reader.lines)?;
@@ -178,6 +185,8 @@ struct Reader<'a> {
     set: &'a dyn TaskSet,
     options: Options,
     ids: BTreeSet<String>,
+    /// Of the first row.
+    fields: Vec<String>,
     lines: Vec<u8>,
     imported: ImportedTasks,
 }
@@ -194,15 +203,18 @@ impl<'a> Reader<'a> {
             left_out: BTreeMap::new(),
             files: BTreeMap::new(),
         };
-        Self { set, options, ids: BTreeSet::new(), lines: Vec::new(), imported: said }
+        Self { set, options, ids: BTreeSet::new(), fields: Vec::new(), lines: Vec::new(), imported: said }
     }
 
     fn row(&mut self, place: &ValuePlace<'_>) -> bool {
         self.imported.rows += 1;
         let row = place.row.map_or_else(String::new, |row| format!(":{row}"));
         let at = format!("{}{row}", place.file);
+        if let (true, Ok(Value::Object(fields))) = (self.fields.is_empty(), &place.value) {
+            self.fields = fields.keys().take(NAMED).cloned().collect();
+        }
         let task = match &place.value {
-            Ok(Value::Object(fields)) => self.set.task(&TaskSetRow { fields, file: place.file }, self.options),
+            Ok(Value::Object(fields)) => self.set.task(&TaskSetRow { fields, file: place.file }, &self.options),
             Ok(_) => Err(Unusable::new("a row that is no object")),
             Err(_) => Err(Unusable::new("a row that cannot be read")),
         };

@@ -24,7 +24,7 @@ impl TaskSet for Math {
     fn terms(&self) -> SetTerms {
         SetTerms { source: "Hendrycks et al., hendrycks/math", licence: "MIT", keep_private: None }
     }
-    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: &Options) -> Result<Task, Unusable> {
         let problem = row.text(&["problem"])?;
         let solution = row.text(&["solution"]).unwrap_or_default();
         let answer = match verify::boxed(solution).or_else(|| bare(solution)) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Options, SetTerms, TaskSet, TaskSetRow, Unusable,
-    letters::{LETTERS, check, letter, question_text},
+    letters::{check, letter, place, question_text, usable},
     row::{id_of, task},
 };
 use crate::dataset::Task;
@@ -30,7 +30,7 @@ impl TaskSet for Mmlu {
     fn columns(&self) -> &'static [&'static str] {
         &["question", "A", "B", "C", "D", "answer"]
     }
-    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: &Options) -> Result<Task, Unusable> {
         let question = row.text(&["question", "Question"])?;
         let choices = choices(row)?;
         let answer = answer(row, choices.len())?;
@@ -50,10 +50,7 @@ fn choices<'a>(row: &TaskSetRow<'a>) -> Result<Vec<&'a str>, Unusable> {
         Some(_) => None,
         None => ["A", "B", "C", "D"].map(|name| row.text(&[name]).ok()).into_iter().collect(),
     };
-    let full = |choices: &Vec<&str>| {
-        (2..=LETTERS.len()).contains(&choices.len()) && choices.iter().all(|choice| !choice.is_empty())
-    };
-    listed.filter(full).ok_or_else(|| Unusable::new("no list of choices"))
+    listed.and_then(usable).ok_or_else(|| Unusable::new("no list of choices"))
 }
 
 /// The letter of the right choice.
@@ -63,9 +60,7 @@ fn answer(row: &TaskSetRow<'_>, choices: usize) -> Result<String, Unusable> {
         Some(Value::String(text)) => {
             let text = text.trim();
             let number = text.parse().ok();
-            number.or_else(|| {
-                LETTERS.chars().position(|letter| text.eq_ignore_ascii_case(letter.encode_utf8(&mut [0; 4])))
-            })
+            number.or_else(|| self::place(text))
         }
         _ => None,
     };

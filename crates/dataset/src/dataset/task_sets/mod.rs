@@ -2,27 +2,51 @@
 //! fits. [`ALL`] is the list; a set is one file and one line of it. [`import()`] writes a task file, and beside it what was
 //! read, from whom, on what terms, and which rows could not be used.
 
+mod evalplus;
+mod fields;
 mod gaia;
+mod generic;
 mod gpqa;
 mod gsm8k;
+mod gsm_hard;
 mod humaneval;
 mod import;
 mod letters;
 mod math;
+mod mbpp;
 mod mmlu;
+mod mmlu_pro;
 mod row;
+mod scibench;
+mod unit_tests;
 
+#[cfg(test)]
+mod further_tests;
 #[cfg(test)]
 mod tests;
 
+pub use fields::TaskFields;
 pub use import::{ImportedTasks, LeftOutRows, Options, TasksError, import};
 pub use row::{TaskSetRow, Unusable};
 
 use super::Task;
 
 /// Every task set that is read.
-pub const ALL: &[&dyn TaskSet] =
-    &[&gsm8k::Gsm8k, &math::Math, &mmlu::Mmlu, &gpqa::Gpqa, &humaneval::HumanEval, &gaia::Gaia];
+pub const ALL: &[&dyn TaskSet] = &[
+    &gsm8k::Gsm8k,
+    &math::Math,
+    &mmlu::Mmlu,
+    &gpqa::Gpqa,
+    &humaneval::HumanEval,
+    &gaia::Gaia,
+    &gsm_hard::GsmHard,
+    &scibench::SciBench,
+    &mmlu_pro::MmluPro,
+    &humaneval::HumanEvalPlus,
+    &mbpp::Mbpp,
+    &mbpp::MbppPlus,
+    &generic::Generic,
+];
 
 /// The set of a task whose authors ask that it stays out of crawled and published text, and what they ask.
 pub fn keep_private(task: &Task) -> Option<(&'static str, &'static str)> {
@@ -47,7 +71,7 @@ pub trait TaskSet: std::fmt::Debug + Sync {
     ///
     /// # Errors
     /// [`Unusable`] where it cannot be asked or checked; it is counted, and the import goes on.
-    fn task(&self, row: &TaskSetRow<'_>, options: Options) -> Result<Task, Unusable>;
+    fn task(&self, row: &TaskSetRow<'_>, options: &Options) -> Result<Task, Unusable>;
 }
 
 /// Where a set is from, and on what terms, as its authors state them.

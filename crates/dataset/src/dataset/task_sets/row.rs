@@ -1,6 +1,6 @@
 //! A row of a public set, and why one cannot be used.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::{dataset::Task, verify::Check};
 
@@ -35,6 +35,14 @@ impl<'a> TaskSetRow<'a> {
         text.ok_or_else(|| Unusable::new(format!("no text in `{}`", names.first().copied().unwrap_or_default())))
     }
 
+    /// A text or a number that names the row.
+    pub(super) fn word(&self, name: &str) -> Result<String, Unusable> {
+        match self.field(&[name]) {
+            Some(Value::Number(number)) => Ok(plain_number(number)),
+            _ => self.text(&[name]).map(str::to_owned),
+        }
+    }
+
     /// The text as it stands, blanks included: code means by them.
     pub(super) fn verbatim(&self, name: &str) -> Result<&'a str, Unusable> {
         self.text(&[name]).map(|_| self.fields.get(name).and_then(Value::as_str).unwrap_or_default())
@@ -61,10 +69,23 @@ pub(super) fn id_of(set: &str, asked: &[&str]) -> String {
 
 /// An id of the set's own, as a plain word: `HumanEval/0` is `humaneval-0`.
 pub(super) fn own_id(set: &str, own: &str) -> String {
+    own_id_after(set, set, own)
+}
+
+/// The same where ids begin with the name of another set: `HumanEval/0` of HumanEval+ is `humanevalplus-0`.
+pub(super) fn own_id_after(set: &str, prefix: &str, own: &str) -> String {
     let own = own.to_lowercase();
-    let own = own.strip_prefix(set).unwrap_or(&own);
+    let own = own.strip_prefix(prefix).unwrap_or(&own);
     let words: Vec<&str> = own.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     format!("{set}-{}", words.join("-"))
+}
+
+/// A number in plain digits: a whole one without `.0`.
+pub(super) fn plain_number(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float.to_string(),
+        _ => number.to_string(),
+    }
 }
 
 /// A task of a set.

@@ -11,11 +11,11 @@ use crate::{
     verify::{Case, Surroundings},
 };
 
-fn set(name: &str) -> &'static dyn TaskSet {
+pub(super) fn set(name: &str) -> &'static dyn TaskSet {
     *ALL.iter().find(|set| set.name() == name).expect("a set")
 }
 
-fn read(from: &str, path: &Path, options: Options) -> Result<(ImportedTasks, Vec<Task>), TasksError> {
+pub(super) fn read(from: &str, path: &Path, options: Options) -> Result<(ImportedTasks, Vec<Task>), TasksError> {
     let out = path.with_file_name("tasks.jsonl");
     let options = Options { overwrite: true, ..options };
     let imported = import(set(from), path, &out, options)?;
@@ -23,18 +23,18 @@ fn read(from: &str, path: &Path, options: Options) -> Result<(ImportedTasks, Vec
 }
 
 /// Writes a file and imports it.
-fn import_text(from: &str, name: &str, text: &str) -> (ImportedTasks, Vec<Task>) {
+pub(super) fn import_text(from: &str, name: &str, text: &str) -> (ImportedTasks, Vec<Task>) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join(name);
     fs::write(&file, text).expect("written");
     read(from, &file, Options::default()).expect("imported")
 }
 
-fn lines(rows: &[Value]) -> String {
+pub(super) fn lines(rows: &[Value]) -> String {
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
-fn reasons(imported: &ImportedTasks) -> Vec<(&str, u64)> {
+pub(super) fn reasons(imported: &ImportedTasks) -> Vec<(&str, u64)> {
     imported.left_out.iter().map(|(why, rows)| (why.as_str(), rows.rows)).collect()
 }
 
@@ -197,7 +197,7 @@ fn choices_that_somebody_must_shuffle_stand_the_same_everywhere() {
     assert_eq!(reasons(&imported), [("two of the answers are the same", 1)]);
 }
 
-fn function() -> Value {
+pub(super) fn function() -> Value {
     json!({"task_id": "HumanEval/7", "entry_point": "twice_all",
         "prompt": "from typing import List\n\n\ndef twice(x):\n    return 2 * x\n\n\ndef twice_all(xs: List[int]) -> List[int]:\n    \"\"\" Twice each number.\n    >>> twice_all([1])\n    [2]\n    \"\"\"\n",
         "canonical_solution": "    return [twice(x) for x in xs]\n",
