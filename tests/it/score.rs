@@ -79,29 +79,6 @@ async fn predictions_are_scored_beside_rules_without_a_model() {
         assert!(markdown.contains(line), "`{line}`: {markdown}");
     }
     let (_, latex, _) = run(dir.path(), &[&table[..], &["latex"]].concat()).await;
-    // Two methods in two files, and labels of two sets: the second is whatever was not trained on.
-    let row = |id: &str, method: &str, agent: &str, shown: bool| json!({"id": id, "method": method, "model": "m", "gold": shown, "predictions": [{"agent": agent, "step": 1}], "set": true});
-    let mut clean = failure("w2", "planner", 0, "FM-1.1");
-    (clean["kind"], clean["outcome"], clean["label"]) = ("clean".into(), "success".into(), Value::Null);
-    write_lines(&dir.path().join("other.jsonl"), &[failure("w1", "planner", 0, "FM-1.1"), clean]);
-    let rows =
-        [row("r1", "sft", "solver", false), row("w1", "sft", "solver", false), row("w2", "sft", "solver", false)];
-    write_lines(&dir.path().join("sft.jsonl"), &rows);
-    write_lines(&dir.path().join("a2p.jsonl"), &[row("r1", "a2p", "planner", true)]);
-    let files = ["score", "sft.jsonl", "a2p.jsonl", "--gold", "gold.jsonl", "--gold", "other.jsonl"];
-    let (code, _, talk) = run(dir.path(), &files).await;
-    assert!(code == Some(2) && talk.contains("--table markdown"), "{talk}");
-    let (code, markdown, talk) = run(dir.path(), &[&files[..], &["--table", "markdown"]].concat()).await;
-    assert_eq!(code, Some(0), "{talk}");
-    for words in
-        ["| gold: pair µF1 |", "| other: agent acc. | other: step acc. | other: clean blamed |", "\n| a2p + answer |"]
-    {
-        assert!(markdown.contains(words), "`{words}`: {markdown}");
-    }
-    let sft = markdown.lines().find(|line| line.starts_with("| sft |")).expect("a row");
-    assert!(sft.ends_with("| 0.0 | 0.0 | 100.0 |"), "{sft}");
-    let a2p = markdown.lines().find(|line| line.starts_with("| a2p + answer |")).expect("a row");
-    assert!(a2p.ends_with("| - | - | - |"), "no prediction about the second set: {a2p}");
     assert!(latex.contains("\\begin{tabular}{lrrrrrrrr}") && latex.contains("\nsaid & 50.0 & 33.3 & "), "{latex}");
 
     let (code, out, _) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--profile", "aegis"]).await;
@@ -124,6 +101,35 @@ async fn predictions_are_scored_beside_rules_without_a_model() {
     let (_, out, talk) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--reward", "aegis"]).await;
     assert_eq!(out.lines().count(), 3, "{out}");
     assert!(talk.contains("over 3 of 3 rows"), "{talk}");
+}
+
+#[tokio::test]
+async fn a_table_has_a_row_for_each_method_and_columns_for_each_set_of_labels() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write_lines(&dir.path().join("gold.jsonl"), &[failure("r1", "solver", 1, "FM-2.6")]);
+    // The second set is whatever was not trained on.
+    let row = |id: &str, method: &str, agent: &str, shown: bool| json!({"id": id, "method": method, "model": "m", "gold": shown, "predictions": [{"agent": agent, "step": 1}], "set": true});
+    let mut clean = failure("w2", "planner", 0, "FM-1.1");
+    (clean["kind"], clean["outcome"], clean["label"]) = ("clean".into(), "success".into(), Value::Null);
+    write_lines(&dir.path().join("other.jsonl"), &[failure("w1", "planner", 0, "FM-1.1"), clean]);
+    let rows =
+        [row("r1", "sft", "solver", false), row("w1", "sft", "solver", false), row("w2", "sft", "solver", false)];
+    write_lines(&dir.path().join("sft.jsonl"), &rows);
+    write_lines(&dir.path().join("a2p.jsonl"), &[row("r1", "a2p", "planner", true)]);
+    let files = ["score", "sft.jsonl", "a2p.jsonl", "--gold", "gold.jsonl", "--gold", "other.jsonl"];
+    let (code, _, talk) = run(dir.path(), &files).await;
+    assert!(code == Some(2) && talk.contains("--table markdown"), "{talk}");
+    let (code, markdown, talk) = run(dir.path(), &[&files[..], &["--table", "markdown"]].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+    for words in
+        ["| gold: pair µF1 |", "| other: agent acc. | other: step acc. | other: clean blamed |", "\n| a2p + answer |"]
+    {
+        assert!(markdown.contains(words), "`{words}`: {markdown}");
+    }
+    let sft = markdown.lines().find(|line| line.starts_with("| sft |")).expect("a row");
+    assert!(sft.ends_with("| 0.0 | 0.0 | 100.0 |"), "{sft}");
+    let a2p = markdown.lines().find(|line| line.starts_with("| a2p + answer |")).expect("a row");
+    assert!(a2p.ends_with("| - | - | - |"), "no prediction about the second set: {a2p}");
 }
 
 #[tokio::test]

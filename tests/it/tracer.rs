@@ -29,11 +29,11 @@ async fn record(dir: &Path, run: &str, options: &[&str]) -> (Option<i32>, String
 async fn tracer() -> ScriptedJudge {
     ScriptedJudge::start(|body| {
         let asked = body["messages"][0]["content"].as_str().unwrap_or_default();
-        let said = if !asked.contains("ANSWER: 84") {
+        let said = if asked.contains("ANSWER: 84") {
+            json!({"faulty_agents": []})
+        } else {
             json!({"faulty_agents": [{"agent_name": "Solver", "step": 1, "error_type": "FM-2.6"},
                 {"agent_name": "critic", "step": 2, "error_type": "FM-3.3"}]})
-        } else {
-            json!({"faulty_agents": []})
         };
         (200, said.to_string())
     })
