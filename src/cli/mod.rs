@@ -155,7 +155,7 @@ enum Verb {
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
-    /// Convert public task sets (GSM8K, MATH, MMLU-Pro, HumanEval+, MBPP, SciBench, GAIA …), or your own, for campaigns.
+    /// Convert public task sets (GSM8K, MATH, MMLU-Pro, HumanEval+, MBPP, GAIA …), or your own, for campaigns.
     Tasks(tasks::TasksArgs),
     /// Import labelled files as a dataset (Who&When, AgenTracer, MAST), or traces as runs (OTLP, Inspect, ATIF).
     Import(import::ImportArgs),
