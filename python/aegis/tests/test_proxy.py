@@ -28,7 +28,7 @@ def test_a_run_is_recorded_and_sealed(tmp_path, monkeypatch):
         assert "42" in ask(os.environ["OPENAI_BASE_URL"]) and "42" in ask(proxy.agent_url("solver"))
         assert not proxy.run.sealed and proxy.run.steps[1].agent == "solver"
     assert os.environ["OPENAI_BASE_URL"] == "http://before" and "OPENAI_API_KEY" not in os.environ
-    assert proxy.run.sealed and proxy.run.name == "mine" and "sealed" in proxy.talk
+    assert proxy.run.sealed and proxy.run.name == "mine" and "left open" in proxy.talk
     proxy.end()
     with pytest.raises(aegis.AlreadyRecorded, match="run=…"):
         aegis.Proxy(upstream="simulator", log_dir=tmp_path, run="mine").start()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence
 
 from . import pointing
 from .binary import binary as found_binary
-from .child import Child
+from .child import SEALED_WITHIN, Child
 from .errors import AegisError, AlreadyRecorded
 from .run import AnyPath, Run
 
@@ -80,6 +81,15 @@ class Proxy:
         code = child.finish(stop=True)
         if code:
             raise AegisError(f"`aegis serve` ended with exit code {code}:\n{child.talk()}")
+        # A server leaves its runs open, for programs that go on with them: none goes on with this one.
+        if (self.directory / "run.json").exists() and not (self.directory / "seal.json").exists():
+            self._seal()
+
+    def _seal(self) -> None:
+        ending = [self._command[0], "runs", "end", str(self.directory)]
+        ended = subprocess.run(ending, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SEALED_WITHIN)
+        if ended.returncode:
+            raise AegisError(f"the run cannot be ended:\n{ended.stderr.strip()}")
 
     @property
     def url(self) -> str:
