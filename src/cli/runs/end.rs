@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::{
-    cli::{Exit, Failure, Finished, Global, OutputFormat, escape},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, counted, escape},
     recording::{self, RecordingError},
     ruling,
 };
@@ -27,15 +27,13 @@ pub(super) fn run(arguments: &EndArgs, global: &Global) -> Result<Finished, Fail
     for dir in &arguments.runs {
         let steps = end(dir)?;
         if global.format == OutputFormat::Text {
-            let line = writeln!(io::stdout(), "ended {}  {steps} steps", escape(&dir.display().to_string()));
+            let (name, steps) = (escape(&dir.display().to_string()), counted(steps, "step"));
+            let line = writeln!(io::stdout(), "ended {name}  {steps}");
             line.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
         ended.push(json!({"run_dir": dir.display().to_string(), "steps": steps}));
     }
-    let summary = match ended.len() {
-        1 => "1 run ended".to_owned(),
-        several => format!("{several} runs ended"),
-    };
+    let summary = format!("{} ended", counted(ended.len(), "run"));
     Ok(Finished { exit: Exit::Ok, summary, data: json!({ "ended": ended }) })
 }
 

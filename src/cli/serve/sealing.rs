@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    cli::{Exit, Failure, Global},
+    cli::{Exit, Failure, Global, counted},
     proxy::{EndedRun, Proxy},
     trajectory::RunId,
 };
@@ -84,8 +84,9 @@ pub(super) fn put_down_all(proxy: &Proxy, global: &Global) -> Result<(), Failure
         if !global.quiet {
             let word = crate::launch::shell_word(&dir.to_string_lossy());
             eprintln!(
-                "left open {}  {steps} steps  aegis show {word}  to end it: aegis runs end {word}",
-                dir.display()
+                "left open {}  {}  aegis show {word}  to end it: aegis runs end {word}",
+                dir.display(),
+                counted(steps as usize, "step")
             );
         }
     }
