@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::{
     accuracy::{Judged, accuracy, plain_share},
+    answer_sets::{agent_sets, agents_of, mode_sets, modes_of, pair_sets, pairs_of},
     drawn::expected_f1,
     gold::{Gold, Speaker},
     names::{agent_key, is_agent, mode_key},
     prediction::{Guess, PredictedAnswer},
     ratio, real,
-    report::{agent_sets, agents_of, mode_sets, modes_of, pair_sets, pairs_of},
-    sets::SetScore,
+    sets::{RuleF1, SetScore},
     shape::{ShapeProbed, Unseen, probe},
 };
 use crate::trajectory::FailureMode;
@@ -41,16 +41,6 @@ pub struct Baseline {
     pub agent_f1: Option<RuleF1>,
     /// F1 of failure modes.
     pub mode_f1: Option<RuleF1>,
-}
-
-/// The F1 of a rule, over the classes of the labels as in [`Report`](super::Report).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct RuleF1 {
-    /// Over all runs and classes at once.
-    pub micro: f64,
-    /// Unweighted mean of the classes.
-    #[serde(rename = "macro")]
-    pub macro_: f64,
 }
 
 /// All rules on these labels, the shape probe among them where there is enough for it.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{baseline::RuleF1, real};
+use super::{real, sets::RuleF1};
 
 /// Less probable counts are left out.
 const NEGLIGIBLE: f64 = 1e-15;

@@ -17,6 +17,7 @@ mod baseline;
 mod drawn;
 mod gold;
 mod interval;
+mod answer_sets;
 mod names;
 mod prediction;
 mod profile;
@@ -27,7 +28,7 @@ mod table;
 
 pub use accuracy::{Accuracy, TopK};
 pub use agreement::{Agreement, agreement};
-pub use baseline::{Baseline, RuleF1, shape_probe};
+pub use baseline::{Baseline, shape_probe};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, RESAMPLED_MIN, Share, bootstrap, wilson};
 pub use names::{agent_key, is_agent, mode_key};
@@ -35,7 +36,7 @@ pub use prediction::{Guess, PredictedAnswer, Prediction};
 pub use profile::{Profile, UnknownProfile};
 pub use report::{Coverage, Report, ScoreError, evaluate};
 pub use scored::{RewardKind, Rewarded, Scored, ScoringError, reward_of, rewards, score};
-pub use sets::{Classes, Counts, Figures, SetScore};
+pub use sets::{Classes, Counts, Figures, RuleF1, SetScore};
 pub use table::{Row, Table};
 
 /// A count as a real number. Counts here are rows and classes, far below 2^52.

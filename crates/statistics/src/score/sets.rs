@@ -10,6 +10,16 @@ use super::{
     ratio, real,
 };
 
+/// The F1 of a rule, over the classes of the labels as in [`Report`](super::Report).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RuleF1 {
+    /// Over all runs and classes at once.
+    pub micro: f64,
+    /// Unweighted mean of the classes.
+    #[serde(rename = "macro")]
+    pub macro_: f64,
+}
+
 /// The classes of a macro average.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Classes<K> {

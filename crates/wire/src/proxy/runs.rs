@@ -1,5 +1,6 @@
 //! The runs of a server: opened on arrival or on purpose, found by id, retired.
 
+mod disk_check;
 mod displaced;
 mod end;
 mod go_on;
@@ -23,6 +24,7 @@ use tokio::{
 };
 
 use self::{
+    disk_check::DiskCheck,
     displaced::{Displaced, SEALED_AT_ONCE},
     place::{FoundRun, RunCell, RunPlace},
     plans::RunPlans,
@@ -34,7 +36,6 @@ pub use self::{
 use super::{
     asking::Asking,
     error::ProxyError,
-    listen::health::DiskCheck,
     lock::locked,
     logprobs::LogprobRequests,
     run::Run,

@@ -1,44 +1,11 @@
 //! `/healthz` and `/readyz`: whether the process lives, and whether it can record. Whoever asks is told, without a token, and
 //! nothing of any run.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
-
 use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 
-use crate::{
-    proxy::{delivery::Delivery, exchange::Proxy, headers::MARK},
-    recording,
-};
-
-/// How long it holds what was seen of the disk.
-const SEEN_FOR: Duration = Duration::from_secs(1);
-
-/// What was last seen of the disk.
-#[derive(Debug, Default)]
-pub(in crate::proxy) struct DiskCheck(Mutex<Option<(Instant, bool)>>);
-
-impl DiskCheck {
-    /// Whether recordings can be made below this directory. Looked at once a second at most, however many ask.
-    async fn has_room(&self, log_dir: PathBuf) -> bool {
-        // Only those wait that ask the same.
-        let mut seen = self.0.lock().await;
-        if let Some((at, has_room)) = *seen
-            && at.elapsed() < SEEN_FOR
-        {
-            return has_room;
-        }
-        let checked = tokio::task::spawn_blocking(move || recording::check_room(&log_dir)).await;
-        let has_room = matches!(checked, Ok(Ok(())));
-        *seen = Some((Instant::now(), has_room));
-        has_room
-    }
-}
+use crate::proxy::{delivery::Delivery, exchange::Proxy, headers::MARK};
 
 /// The answer to a question for health, if the request is one that is answered here. `stops`: the server was told to stop.
 pub(super) async fn answer<B>(proxy: &Proxy, request: &Request<B>, stops: bool) -> Option<Response<Box<Delivery>>> {

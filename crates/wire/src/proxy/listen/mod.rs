@@ -4,7 +4,7 @@ mod control;
 mod places;
 pub(super) mod framing;
 pub(super) mod gate;
-pub(super) mod health;
+mod health;
 pub(super) mod socket;
 
 use std::{
