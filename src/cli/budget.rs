@@ -8,7 +8,6 @@ use super::{Exit, Failure};
 use crate::{
     budget::{Budget, Price},
     execution::Meter,
-    trajectory::Usage,
 };
 
 /// Bounds as `--budget` says them.
@@ -80,33 +79,14 @@ impl fmt::Display for BudgetLimits {
 }
 
 impl BudgetArgs {
+    /// These bounds, as if they had been typed.
+    pub(super) fn of_limits(limits: BudgetLimits, price: Option<Price>) -> Self {
+        Self { budget: Some(limits), price, ..Self::default() }
+    }
+
     /// What is left of a budget, as if it had been typed.
     pub(super) fn from_budget(budget: Budget, price: Option<Price>) -> Self {
-        Self { budget: Some(BudgetLimits { runs: None, budget }), price, ..Self::default() }
-    }
-
-    /// What is left after so much was spent. Money is counted as if all tokens had the dearer price.
-    pub(super) fn less(self, runs: u64, calls: u64, tokens: u64) -> Self {
-        let minus = |bound: Option<u64>, spent: u64| bound.map(|bound| bound.saturating_sub(spent));
-        let cost = |price: Price| {
-            price.cost(Usage { input: tokens, output: 0 }).max(price.cost(Usage { input: 0, output: tokens }))
-        };
-        let budget = self.budget.map(|limits| BudgetLimits {
-            runs: minus(limits.runs, runs),
-            budget: Budget {
-                calls: minus(limits.budget.calls, calls),
-                tokens: minus(limits.budget.tokens, tokens),
-                cost: limits.budget.cost.zip(self.price).map(|(money, price)| (money - cost(price)).max(0.0)),
-            },
-        });
-        Self { budget, ..self }
-    }
-
-    /// Whether nothing is left of a bound.
-    pub(super) fn is_spent(&self) -> bool {
-        self.budget.is_some_and(|BudgetLimits { runs, budget: Budget { calls, tokens, cost } }| {
-            [runs, calls, tokens].contains(&Some(0)) || cost.is_some_and(|cost| cost <= 0.0)
-        })
+        Self::of_limits(BudgetLimits { runs: None, budget }, price)
     }
 
     /// Whether anything is bounded.

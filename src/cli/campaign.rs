@@ -9,6 +9,7 @@ use clap::Args;
 use nix::sys::signal::Signal;
 use tokio::sync::watch;
 
+use self::natural::CampaignTracer;
 use super::{
     Config, Exit, Failure, Finished, Global,
     asking::{self, AskingArgs},
@@ -31,6 +32,7 @@ use crate::{
 };
 
 mod dry;
+mod natural;
 mod next;
 mod shard;
 
@@ -200,7 +202,7 @@ pub(super) struct CampaignStart {
 /// Runs a campaign to its end, or until a signal.
 pub(super) fn conduct(campaign: Campaign, begun: CampaignStart, global: &Global) -> Result<CampaignDone, Failure> {
     let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
-    let (options, stopping) = options(&campaign, begun)?;
+    let (options, stopping) = options(&campaign, begun, global)?;
     let running = campaign::run(Arc::new(campaign), proxies, options, &shown);
     let (done, signal) = settings::block_on(until_signalled(running, stopping))?;
     let (concluded, report) = done.map_err(|error| failure(error, &out))?;
@@ -211,11 +213,13 @@ pub(super) fn conduct(campaign: Campaign, begun: CampaignStart, global: &Global)
 fn options(
     campaign: &Campaign,
     begun: CampaignStart,
+    global: &Global,
 ) -> Result<(CampaignOptions, watch::Sender<Option<Signal>>), Failure> {
     settings::raise_file_limit();
     let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let (stopping, stop) = watch::channel(None);
     let options = CampaignOptions {
+        tracer: CampaignTracer::of_campaign(campaign, begun.directory.clone(), begun.ca_file.clone(), global),
         judge: judge(campaign, begun.ca_file.as_ref())?,
         out: begun.out,
         earlier: begun.earlier,
@@ -363,7 +367,7 @@ impl CampaignDone {
             Some(signal) => Exit::Signal(signal),
             None if concluded.exhausted => Exit::Budget,
             None if concluded.is_unreachable() => Exit::Infrastructure,
-            None if concluded.delivered() == 0 => Exit::Finding,
+            None if concluded.delivered() == 0 && concluded.natural_labelled() == 0 => Exit::Finding,
             None => Exit::Ok,
         };
         Finished { exit, summary: concluded.line(), data: concluded.data() }

@@ -67,11 +67,15 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     if arguments.tracers.tracer.len() > 1 {
         return Err(Failure::new(Exit::Usage, "the retry of one run asks one tracer").hint("one --tracer"));
     }
-    retry_run(arguments, global).map(|(finished, _)| finished)
+    retry_run(arguments, None, global).map(|(finished, _)| finished)
 }
 
-/// Retries one run; its first round, where one was made.
-fn retry_run(arguments: &RetryArgs, global: &Global) -> Result<(Finished, Option<RetryRound>), Failure> {
+/// Retries one run; its first round, where one was made. One of several spends from a meter of them all.
+fn retry_run(
+    arguments: &RetryArgs,
+    shared: Option<&Arc<Meter>>,
+    global: &Global,
+) -> Result<(Finished, Option<RetryRound>), Failure> {
     let replaces = Replaces::OnRequest(arguments.overwrite);
     let file = arguments.preferences.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let cassette = arguments.matching.open(&arguments.dir)?;
@@ -79,7 +83,8 @@ fn retry_run(arguments: &RetryArgs, global: &Global) -> Result<(Finished, Option
     let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
     let mut proxy = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
     proxy.log_dir = Some(proxy.beneath(&arguments.dir, cassette.run()).join("retry"));
-    let meter = Meter::within(execute.budget.limits()?.budget, execute.budget.price);
+    let limits = execute.budget.limits()?;
+    let meter = shared.map_or_else(|| Meter::within(limits.budget, execute.budget.price), |all| all.part());
     let spent = RetrySpent::default();
     let executed = execute.executed(&recorded, ("retry", "a retry"), arguments.dry_run)?;
     // What the first round would be refused for.

@@ -4,6 +4,7 @@ mod arguments;
 mod corpus;
 mod dataset;
 mod dry;
+mod journal;
 mod label;
 mod next;
 mod prepared;
@@ -33,17 +34,23 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     if !formats::is_recording(&arguments.dir) && Corpus::is_at(&arguments.dir) {
         return corpus::run(arguments, global);
     }
-    trace_run(arguments, true, global)
+    trace_run(arguments, None, global)
 }
 
-/// Traces one run. Of one of several, the line that was typed leads no further.
-fn trace_run(arguments: &TraceArgs, is_alone: bool, global: &Global) -> Result<Finished, Failure> {
+/// Traces one run. One of several spends from a meter of them all, and the line that was typed leads no further.
+pub(super) fn trace_run(
+    arguments: &TraceArgs,
+    shared: Option<&Arc<Meter>>,
+    global: &Global,
+) -> Result<Finished, Failure> {
+    let limits = arguments.execute.budget.limits()?;
+    let meter = shared.map_or_else(|| Meter::within(limits.budget, arguments.execute.budget.price), |all| all.part());
     let PreparedTrace { cassette, executed, entry, search } = PreparedTrace::prepare(arguments, global)?;
     let (program, judge) = match executed {
         ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return dry::tell(&cassette, &search, &executed, arguments, global),
     };
-    let traced = conduct((program, judge), Arc::clone(&cassette), search, arguments, global);
+    let traced = conduct((program, judge), Arc::clone(&cassette), (search, meter), arguments, global);
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
     if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
@@ -54,7 +61,7 @@ fn trace_run(arguments: &TraceArgs, is_alone: bool, global: &Global) -> Result<F
         entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
     }
     let next = next::line(&finding, arguments, &Capabilities::new(cassette.recording(), &arguments.dir));
-    let next = next.filter(|_| is_alone);
+    let next = next.filter(|_| shared.is_none());
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {
@@ -69,14 +76,17 @@ fn trace_run(arguments: &TraceArgs, is_alone: bool, global: &Global) -> Result<F
 async fn conduct(
     executed: (Program, Judge),
     cassette: Arc<Cassette>,
-    search: PreparedSearch,
+    (search, meter): (PreparedSearch, Arc<Meter>),
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
+    let journal = journal::open(&search, &executed, &arguments.dir)?;
     let PreparedSearch { given: known, settings, prior, analyzer, proxy } = search;
     let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
-    let (run, budget) = (&cassette.recording().trajectory, &arguments.execute.budget);
-    let meter = Meter::within(budget.limits()?.budget, budget.price);
+    let run = &cassette.recording().trajectory;
+    if journal.executions() > 0 && !global.quiet {
+        eprintln!("goes on  {} executions of an earlier start are known", journal.executions());
+    }
     if let Some(asked) = &prior {
         meter.charge(asked.calls, asked.usage);
     }
@@ -88,7 +98,7 @@ async fn conduct(
                 eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
             }
             analyzer
-                .corrections(system.executor.listening(), run, &own, &meter)
+                .corrections(system.executor.listening(), run, &own, (&meter, &journal))
                 .await
                 .map_err(failed)?
                 .checked_by(known)
@@ -107,7 +117,7 @@ async fn conduct(
             run.steps.len()
         );
     }
-    let trace = Trace::new(system, cassette, corrections, settings, meter);
+    let trace = Trace::new(system, cassette, corrections, settings, (meter, journal));
     let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
     Ok(TraceFinding { prior, ..finding })
 }

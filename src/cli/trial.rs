@@ -148,6 +148,7 @@ pub(super) fn failed(error: ExecutionError) -> Failure {
     match error {
         ExecutionError::Proxy(error) => Failure::new(Exit::unopened(&error), error),
         ExecutionError::Recording(error) => error.into(),
+        ExecutionError::Journal(_) => Failure::new(Exit::Recording, error),
         ExecutionError::Listen(_) | ExecutionError::Lost | ExecutionError::Line(_) => {
             Failure::new(Exit::Infrastructure, error)
         }

@@ -64,6 +64,7 @@ mod mode_judge;
 mod modes;
 mod monitor;
 mod mistakes;
+mod natural;
 mod outputs;
 mod parameters;
 mod passing;

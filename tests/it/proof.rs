@@ -11,8 +11,8 @@ use std::{sync::Arc, sync::atomic::AtomicU64};
 
 use aegis::{
     attribution::{
-        Corrections, Decisive, EndedExecution, LabelRule, Trace, TraceFinding, TraceSettings, Watch, label_of,
-        order_name,
+        Corrections, Decisive, EndedExecution, LabelRule, Trace, TraceFinding, TraceJournal, TraceSettings, Watch,
+        label_of, order_name,
     },
     budget::Budget,
     execution::{Execution, ExecutionArm, Executor, Judge, Meter, SystemUnderTest, TaskCheck},
@@ -20,7 +20,7 @@ use aegis::{
     plan,
     proof::{Order, Stands, Terms},
     proxy::{Gate, Limits, Proxy, RunTemplate, Runs, upstream::Upstream},
-    recording::Settings,
+    recording::{Redactor, Settings},
     replay::Cassette,
     trajectory::{RunId, Trajectory, Verdict},
 };
@@ -132,13 +132,20 @@ impl Failed {
         Corrections::redrawn(&self.cassette.recording().trajectory)
     }
 
+    /// A trace that no earlier one was begun for.
+    fn journal(&self, salt: &str) -> TraceJournal {
+        TraceJournal::open(self.dir.path(), salt, salt.to_owned(), Redactor::default()).expect("a journal")
+    }
+
     async fn trace(&self, corrections: Corrections, settings: TraceSettings) -> TraceFinding {
         self.trace_within(Budget::default(), corrections, settings).await
     }
 
     async fn trace_within(&self, budget: Budget, corrections: Corrections, settings: TraceSettings) -> TraceFinding {
         let meter = Meter::within(budget, None);
-        let trace = Trace::new(Arc::clone(&self.system), Arc::clone(&self.cassette), corrections, settings, meter);
+        let journal = self.journal(&settings.salt);
+        let (system, cassette) = (Arc::clone(&self.system), Arc::clone(&self.cassette));
+        let trace = Trace::new(system, cassette, corrections, settings, (meter, journal));
         trace.run(&Silent).await.expect("traced")
     }
 }

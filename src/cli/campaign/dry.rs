@@ -48,7 +48,7 @@ pub(super) fn tell(
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let runs = extent.clean + extent.injected + extent.verify + extent.narrow;
+    let runs = extent.runs();
     let expected = extent.expected.as_ref().map(|expected| {
         let (low, high) = (expected.low.calls, expected.high.calls);
         format!("{low:.0} to {high:.0} model calls expected, ")

@@ -24,7 +24,7 @@ pub(super) fn work(
     }
     let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
     let shard = ShardOptions { part, snapshot: kept };
-    let (options, stopping) = options(&campaign, begun)?;
+    let (options, stopping) = options(&campaign, begun, global)?;
     let running = campaign::run_shard(campaign, proxies, options, shard, &shown);
     let (done, signal) = settings::block_on(until_signalled(running, stopping))?;
     let ended: ShardEnd = done.map_err(|error| failure(error, &out))?;

@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{self, Write},
     path::Path,
+    sync::Arc,
 };
 
 use serde_json::{Value, json};
@@ -12,8 +13,14 @@ use serde_json::{Value, json};
 use super::{RetryArgs, retry_run};
 use crate::{
     attribution::{CorpusGain, RetriedRun, RetryArm},
-    cli::{Exit, Failure, Finished, Global, OutputFormat, budget::BudgetArgs, escape, screen, tracer::TracerArgs},
+    cli::{
+        Exit, Failure, Finished, Global, OutputFormat,
+        budget::{BudgetArgs, BudgetLimits},
+        escape, screen,
+        tracer::TracerArgs,
+    },
     dataset::Corpus,
+    execution::Meter,
     recording::{self, RecordedCheck},
     trajectory::Verdict,
 };
@@ -25,7 +32,9 @@ const JOURNAL: &str = "retried.jsonl";
 struct CorpusRetry<'a> {
     arguments: &'a RetryArgs,
     global: &'a Global,
-    left: BudgetArgs,
+    meter: Arc<Meter>,
+    /// Most executions that are left.
+    runs_left: Option<u64>,
     retried: Vec<RetriedRun>,
     refused: usize,
     is_spent: bool,
@@ -46,8 +55,10 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
         );
     }
     let retried = journal(&arguments.dir)?;
-    let left = arguments.execute.budget;
-    let mut retry = CorpusRetry { arguments, global, left, retried, refused: 0, is_spent: false };
+    let limits = arguments.execute.budget.limits()?;
+    let meter = Meter::within(limits.budget, arguments.execute.budget.price);
+    let (refused, is_spent) = (0, false);
+    let mut retry = CorpusRetry { arguments, global, meter, runs_left: limits.runs, retried, refused, is_spent };
     let sources = sources(arguments);
     for source in &sources {
         for (number, dir) in (1..).zip(&failures) {
@@ -69,22 +80,22 @@ impl CorpusRetry<'_> {
         if self.retried.iter().any(|known| known.run == run && known.asked == source) {
             return Ok(());
         }
-        self.is_spent |= self.left.is_spent();
+        self.is_spent |= self.meter.is_spent() || self.runs_left == Some(0);
         if self.is_spent {
             return Ok(());
         }
         let mut own = RetryArgs { dir: dir.to_owned(), answer: answer(dir), ..self.arguments.clone() };
-        own.execute.budget = self.left;
+        let left = BudgetLimits { runs: self.runs_left, budget: self.meter.left() };
+        own.execute.budget = BudgetArgs::of_limits(left, self.arguments.execute.budget.price);
         if !own.tracers.tracer.is_empty() {
             own.tracers = TracerArgs { tracer: vec![source.to_owned()] };
         }
         let name = escape(&dir.display().to_string());
-        match retry_run(&own, self.global) {
+        match retry_run(&own, Some(&self.meter), self.global) {
             Ok((finished, round)) => {
                 self.is_spent |= finished.exit == Exit::Budget;
-                let spent = |what: &str| finished.data.pointer(&format!("/spent/{what}")).and_then(Value::as_u64);
-                let [runs, calls, tokens] = ["runs", "calls", "tokens"].map(|what| spent(what).unwrap_or_default());
-                self.left = self.left.less(runs, calls, tokens);
+                let runs = finished.data.pointer("/spent/runs").and_then(Value::as_u64).unwrap_or_default();
+                self.runs_left = self.runs_left.map(|left| left.saturating_sub(runs));
                 if !self.global.quiet {
                     screen::say_at_once(&format!("retried  {number} of {of}  {name}  {}", finished.summary));
                 }

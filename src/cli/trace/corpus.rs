@@ -6,8 +6,15 @@ use serde_json::{Value, json};
 
 use super::{TraceArgs, trace_run};
 use crate::{
-    cli::{Exit, Failure, Finished, Global, escape, screen, trial::ExecuteArgs},
+    attribution::TraceJournal,
+    cli::{
+        Exit, Failure, Finished, Global,
+        budget::{BudgetArgs, BudgetLimits},
+        escape, screen,
+        trial::ExecuteArgs,
+    },
     dataset::Corpus,
+    execution::Meter,
     recording,
     trajectory::{LabelStatus, Verdict},
 };
@@ -20,26 +27,28 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     }
     let corpus = Corpus::open(&arguments.dir)?;
     let open: Vec<&Path> = corpus.runs().iter().map(AsRef::as_ref).filter(|dir| is_open(dir)).collect();
-    let mut left = arguments.execute.budget;
+    let budget = arguments.execute.budget;
+    let limits = budget.limits()?;
+    let meter = Meter::within(limits.budget, budget.price);
+    let mut runs_left = limits.runs;
     let (mut labelled, mut traced, mut refused, mut rows) = (0, 0, 0, Vec::new());
     let mut is_spent = false;
     for (number, dir) in (1..).zip(&open) {
-        if left.is_spent() {
+        if meter.is_spent() || runs_left == Some(0) {
             is_spent = true;
             break;
         }
-        let execute = ExecuteArgs { budget: left, ..arguments.execute.clone() };
+        let left = BudgetLimits { runs: runs_left, budget: meter.left() };
+        let execute = ExecuteArgs { budget: BudgetArgs::of_limits(left, budget.price), ..arguments.execute.clone() };
         let own = TraceArgs { dir: dir.to_path_buf(), execute, ..arguments.clone() };
         let name = escape(&dir.display().to_string());
-        match trace_run(&own, false, global) {
+        match trace_run(&own, Some(&meter), global) {
             Ok(finished) => {
                 traced += 1;
                 labelled += usize::from(finished.exit == Exit::Ok && !arguments.dry_run);
                 is_spent |= finished.exit == Exit::Budget;
-                let spent = |what: &str| finished.data.pointer(&format!("/spent/{what}")).and_then(Value::as_u64);
-                let [runs, calls, tokens] =
-                    ["runs", "calls", "live_tokens"].map(|what| spent(what).unwrap_or_default());
-                left = left.less(runs, calls, tokens);
+                let runs = finished.data.pointer("/spent/runs").and_then(Value::as_u64).unwrap_or_default();
+                runs_left = runs_left.map(|left| left.saturating_sub(runs));
                 if !global.quiet {
                     screen::say_at_once(&format!("traced   {number} of {}  {name}  {}", open.len(), finished.summary));
                 }
@@ -73,7 +82,8 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     })
 }
 
-/// Whether a run failed by itself, and nobody has said why: no plan, no label that is shown, no trace.
+/// Whether a run failed by itself, and nobody has said why: no plan, no label that is shown, no trace that is
+/// finished.
 fn is_open(dir: &Path) -> bool {
     let Ok(manifest) = recording::read_manifest(dir) else { return false };
     let own = manifest.plan.is_none() && manifest.origin.is_none() && manifest.repeat_of.is_none();
@@ -81,5 +91,6 @@ fn is_open(dir: &Path) -> bool {
         let label = recording::read_label(dir).ok().flatten();
         label.is_some_and(|label| label.status == LabelStatus::Verified)
     };
-    own && manifest.outcome.verdict == Verdict::Failure && !dir.join("trace.json").exists() && !shown()
+    let traced = dir.join("trace.json").exists() && !TraceJournal::is_at(dir);
+    own && manifest.outcome.verdict == Verdict::Failure && !traced && !shown()
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Correction, CorrectionOrigin, Corrections, leak, line::ModelLine};
+use super::{Correction, CorrectionOrigin, Corrections, TraceJournal, leak, line::ModelLine};
 use crate::{
     execution::{ExecutionError, ListeningProxy, Meter},
     proxy::{NegotiatingUpstream, upstream::Upstream},
@@ -74,7 +74,7 @@ impl Analyzer {
         through: &ListeningProxy,
         run: &Trajectory,
         own: &RunId,
-        meter: &Arc<Meter>,
+        (meter, journal): (&Arc<Meter>, &TraceJournal),
     ) -> Result<Corrections, ExecutionError> {
         let counted = meter.metered(Arc::clone(&self.upstream), &Arc::default());
         let upstream = NegotiatingUpstream::over(Arc::new(counted), None);
@@ -91,7 +91,7 @@ impl Analyzer {
                 continue;
             }
             let earlier = run.steps.get(..index).unwrap_or_default();
-            match self.correct(&line, step, earlier, &mut answered).await {
+            match self.correct((&line, journal), step, earlier, &mut answered).await {
                 Ok((said, body)) => {
                     let (at, source) = (AtFork::Instead(body), CorrectionOrigin::Analyzer);
                     let suspicion = Some(said.suspicion.clamp(0.0, 1.0));
@@ -117,7 +117,7 @@ impl Analyzer {
     /// A correction of a step that passes every check, or why there is none.
     async fn correct(
         &self,
-        line: &ModelLine,
+        line: (&ModelLine, &TraceJournal),
         step: &Step,
         earlier: &[Step],
         answered: &mut bool,
@@ -148,7 +148,14 @@ impl Analyzer {
         Err(format!("the analyzer gave no correction that can be used: {refused}"))
     }
 
-    async fn ask(&self, line: &ModelLine, step: &Step, earlier: &[Step], refused: &str) -> Result<Bytes, String> {
+    /// Asks what no earlier start of the trace asked.
+    async fn ask(
+        &self,
+        (line, journal): (&ModelLine, &TraceJournal),
+        step: &Step,
+        earlier: &[Step],
+        refused: &str,
+    ) -> Result<Bytes, String> {
         let question = Conversation {
             model: self.model.clone(),
             messages: vec![
@@ -158,7 +165,12 @@ impl Analyzer {
             format: RequiredFormat::JsonSchema { name: "correction".to_owned(), schema: schema() },
             ..Conversation::default()
         };
-        line.ask(self.parameters.apply(OpenaiChat::compose_request(&question, Some(0.0)))).await
+        let body = self.parameters.apply(OpenaiChat::compose_request(&question, Some(0.0)));
+        if let Some(answer) = journal.answer(&body) {
+            return Ok(answer.into());
+        }
+        let answer = line.ask(body.clone()).await?;
+        Ok(journal.add_answer(&body, &answer).map_err(|error| format!("its answer cannot be kept: {error}"))?.into())
     }
 
     fn question(&self, step: &Step, earlier: &[Step], refused: &str) -> String {

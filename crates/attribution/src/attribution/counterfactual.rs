@@ -8,8 +8,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceSettings, Watch, agents,
-    doubt, order_name,
+    Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceJournal, TraceSettings,
+    Watch, agents, doubt, order_name,
     search::{SearchExecutions, SearchSubject, SearchedArms},
 };
 use crate::{
@@ -28,15 +28,16 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace of the recorded run. `meter` counts what it asks of models, and what was asked for its corrections.
+    /// A trace of the recorded run. `meter` counts what it asks of models, and what was asked for its corrections; `journal` holds
+    /// what earlier starts of it executed.
     pub fn new(
         system: Arc<SystemUnderTest>,
         cassette: Arc<Cassette>,
         corrections: Corrections,
         settings: TraceSettings,
-        meter: Arc<Meter>,
+        (meter, journal): (Arc<Meter>, TraceJournal),
     ) -> Self {
-        Self { subject: SearchSubject { system, cassette, corrections, settings, meter } }
+        Self { subject: SearchSubject { system, cassette, corrections, settings, meter, journal } }
     }
 
     /// Searches, and tells what it found.
@@ -78,6 +79,10 @@ impl Trace {
             out_of_budget: executions.out_of_budget,
         };
         conclude(&mut finding, &searched, &searched.search.found());
+        // A bound that ended it may be raised; then it goes on.
+        if !finding.out_of_budget {
+            self.subject.journal.finish().map_err(ExecutionError::Journal)?;
+        }
         Ok(finding)
     }
 

@@ -32,6 +32,7 @@ mod retry;
 mod rounds;
 mod search;
 mod settings;
+mod trace_journal;
 
 pub use analyzer::Analyzer;
 pub use answer_cache::AnswerCache;
@@ -52,3 +53,4 @@ pub use retried_corpus::{CorpusGain, RetriedRun};
 pub use retry::{RetrySettings, RetrySpent, RetrySubject, foretell_round};
 pub use rounds::{FailedRun, RetryConductor, RetryRounds};
 pub use settings::{EndedExecution, SearchSpent, TraceSettings, Watch};
+pub use trace_journal::TraceJournal;

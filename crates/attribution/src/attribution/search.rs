@@ -5,8 +5,9 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::{
-    Corrections, EndedExecution, SearchSpent, TraceSettings, Watch,
+    Corrections, EndedExecution, SearchSpent, TraceJournal, TraceSettings, Watch,
     arms::{Arms, ForkArm},
+    trace_journal::{EndedTrial, TrialKey},
 };
 use crate::{
     execution::{
@@ -24,6 +25,7 @@ pub(super) struct SearchSubject {
     pub(super) corrections: Corrections,
     pub(super) settings: TraceSettings,
     pub(super) meter: Arc<Meter>,
+    pub(super) journal: TraceJournal,
 }
 
 /// What the executions of a search cost, and what was seen on the way.
@@ -64,10 +66,22 @@ pub(super) struct SearchedArms {
 }
 
 impl SearchSubject {
+    /// What a trial comes to: as an earlier start of the trace saw it, or executed now and written down.
+    async fn make(&self, trial: &Trial) -> Result<MadeTrial, ExecutionError> {
+        if let Some(ended) = self.journal.ended(&trial.key()) {
+            return Ok(MadeTrial { ended, is_resumed: true, unrunnable: None });
+        }
+        let executed = self.execute(trial).await?;
+        let unrunnable = unrunnable(&executed.outcome);
+        let ended = EndedTrial::from_executed(executed);
+        self.journal.add(trial.key(), ended.clone()).map_err(ExecutionError::Journal)?;
+        Ok(MadeTrial { ended, is_resumed: false, unrunnable })
+    }
+
     /// One execution, with neutral changes of its own: what only any other bytes would do is no effect of these.
     async fn execute(&self, trial: &Trial) -> Result<ExecutedRun, ExecutionError> {
-        let name = format!("{} {}", self.settings.salt, trial.arm);
-        let run = RunId::hashed("t", format!("{name} {}", trial.number).as_bytes());
+        let name = format!("{} {}", self.journal.salt(), trial.arm);
+        let run = self.journal.run(&trial.key());
         let fork = ForkedReplies {
             cassette: Arc::clone(&self.cassette),
             at: trial.fork.clone(),
@@ -118,22 +132,21 @@ impl<'a> SearchExecutions<'a> {
         Ok(searched)
     }
 
-    /// Executes the program at once for each of these, and counts what it cost.
+    /// Executes the program at once for each of these that no earlier start did, and counts what it cost.
     pub(super) async fn execute(&mut self, trials: &[Trial]) -> Result<Vec<TrialOutcome>, ExecutionError> {
         let subject = self.subject;
-        let executions = trials.iter().map(|trial| subject.execute(trial));
+        let executions = trials.iter().map(|trial| subject.make(trial));
         let mut outcomes = Vec::new();
-        for (trial, executed) in trials.iter().zip(join_all(executions).await) {
-            let executed = executed?;
-            let (sample, usage) = (executed.sample(), executed.live_usage());
+        for (trial, made) in trials.iter().zip(join_all(executions).await) {
+            let made = made?;
+            self.unrunnable = made.unrunnable.or(self.unrunnable.take());
             self.spent.runs += 1;
-            let served = executed.replay.iter().flat_map(|report| &report.served);
-            self.other_tool_results += u64::from(served.into_iter().any(|served| served.fit == Fit::ToolResults));
-            self.spent.live_tokens += usage.input + usage.output;
-            self.spent.recorded_tokens += executed.recorded_tokens();
+            self.spent.resumed += u64::from(made.is_resumed);
+            let EndedTrial { run, sample, live_tokens, recorded_tokens, other_tool_results } = made.ended;
+            self.other_tool_results += u64::from(other_tool_results);
+            self.spent.live_tokens += live_tokens;
+            self.spent.recorded_tokens += recorded_tokens;
             self.out_of_budget |= sample == proof::ProofSample::Void(Void::Budget);
-            self.unrunnable = unrunnable(&executed.outcome).or(self.unrunnable.take());
-            let run = executed.run;
             let (number, step) = (self.spent.runs, trial.fork.step);
             self.watch.executed(&EndedExecution { number, step, arm: trial.words, run: &run, sample });
             outcomes.push(TrialOutcome { run, sample });
@@ -147,12 +160,42 @@ impl<'a> SearchExecutions<'a> {
             return None;
         }
         let settings = &self.subject.settings;
-        let left = settings.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.spent.runs));
+        let made = self.spent.runs - self.spent.resumed;
+        let left = settings.runs.map_or(u64::MAX, |runs| runs.saturating_sub(made));
         if left == 0 || self.subject.meter.is_spent() || self.out_of_budget {
             self.out_of_budget = true;
             return None;
         }
         Some(wanted.min(usize::try_from(left).unwrap_or(usize::MAX)))
+    }
+}
+
+/// What came of a trial.
+struct MadeTrial {
+    ended: EndedTrial,
+    /// Whether an earlier start of the trace executed it.
+    is_resumed: bool,
+    /// What its check said, where that could not be run.
+    unrunnable: Option<String>,
+}
+
+impl EndedTrial {
+    fn from_executed(executed: ExecutedRun) -> Self {
+        let usage = executed.live_usage();
+        let served = executed.replay.iter().flat_map(|report| &report.served);
+        Self {
+            sample: executed.sample(),
+            live_tokens: usage.input + usage.output,
+            recorded_tokens: executed.recorded_tokens(),
+            other_tool_results: served.into_iter().any(|served| served.fit == Fit::ToolResults),
+            run: executed.run,
+        }
+    }
+}
+
+impl Trial {
+    fn key(&self) -> TrialKey {
+        TrialKey { arm: self.arm.clone(), number: self.number }
     }
 }
 

@@ -12,12 +12,20 @@ use crate::{
 pub struct SearchSpent {
     /// Executions of the program.
     pub runs: u64,
-    /// Live model calls, those to an analyzer included.
+    /// Those of them that earlier starts of the same trace made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub resumed: u64,
+    /// Live model calls of this start, those to an analyzer included.
     pub calls: u64,
     /// Tokens of the program's live calls, as the upstream counted them.
     pub live_tokens: u64,
     /// Tokens that came from the record instead.
     pub recorded_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How a trace is made.
@@ -33,7 +41,7 @@ pub struct TraceSettings {
     pub last: bool,
     /// Whether pairs of steps are tried where no step heals the run alone.
     pub coupled: bool,
-    /// Most executions of the program.
+    /// Most executions of the program by this start.
     pub runs: Option<u64>,
     /// Executions at once, each for another step.
     pub jobs: u32,
@@ -41,7 +49,7 @@ pub struct TraceSettings {
     pub any_tool_results: bool,
     /// How often each agent as a whole is executed with its replies all corrected, or emptied; 0: not.
     pub agents: u32,
-    /// What the ids of its runs are made from.
+    /// What the ids of its runs are made from, where it goes on from no earlier start.
     pub salt: String,
 }
 

@@ -11,8 +11,8 @@ use hyper::Response;
 use tokio::{sync::Mutex, task::JoinSet};
 
 use super::{
-    cell::Cell, definition::Campaign, ended::EndedCell, error::CampaignError, gate::CellGate, prefix::References,
-    salvage::Salvage, sitting::Sitting, state::CampaignState,
+    cell::Cell, definition::Campaign, ended::EndedCell, error::CampaignError, gate::CellGate, natural::FailureTracer,
+    prefix::References, salvage::Salvage, sitting::Sitting, state::CampaignState,
 };
 use crate::{
     budget::{Ledger, Price},
@@ -65,6 +65,8 @@ pub(super) struct CellBench {
     /// Whether chains are concluded from their recordings, whatever was concluded before.
     pub(super) rereads: bool,
     pub(super) references: References,
+    /// What searches clean runs that failed; none where nothing is executed.
+    pub(super) tracer: Option<Arc<dyn FailureTracer>>,
     /// The model that judges, where one does.
     pub(super) judge: Option<JudgeModel>,
     /// This program, for `{aegis}`.

@@ -6,6 +6,7 @@ use super::{
     decoy::counted,
     ended::{Class, EndedCell},
     funnel::{ConcludedChain, ControlCounts, InjectedRun, LeftOut, TaskState},
+    natural::NaturalFunnel,
     sitting::OlderControls,
 };
 use crate::{
@@ -61,6 +62,8 @@ pub struct Concluded {
     pub(super) necessity: NecessityCounts,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
+    /// What came of clean runs that failed; `None` where none is searched.
+    pub(super) natural: Option<NaturalFunnel>,
     /// What came of the decoys.
     pub(super) decoys: DecoyCounts,
     /// Control executions.
@@ -128,6 +131,9 @@ impl Concluded {
         chain.tasks.iter().for_each(|task| self.add_task(task));
         chain.attempts.iter().for_each(|attempt| self.add_attempt(attempt));
         self.decoys = chain.decoys.iter().fold(self.decoys, counted);
+        for run in &chain.naturals {
+            self.natural.get_or_insert_default().add(run);
+        }
         let mut narrowed = BTreeMap::new();
         for attempt in chain.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
             narrowed.insert(attempt.claim, &attempt.necessity);
@@ -204,6 +210,11 @@ impl Concluded {
         self.verified
     }
 
+    /// How many clean runs that failed have a proven label.
+    pub fn natural_labelled(&self) -> usize {
+        self.natural.map_or(0, |natural| natural.labelled)
+    }
+
     /// Whether the upstream's failures left no task to go on with.
     pub fn is_unreachable(&self) -> bool {
         self.tasks > 0 && self.left_out.get(&LeftOut::InfraError) == Some(&self.tasks)
@@ -218,6 +229,7 @@ impl Concluded {
             "delivered": self.delivered,
             "flipped": self.flipped,
             "verified": self.verified,
+            "natural": self.natural,
             "spent": self.spent,
             "complete": self.is_complete(),
         })

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     command::CommandTemplate,
-    file::{CallPosition, Repeatable},
+    file::{CallPosition, CorrectionSource, Repeatable},
 };
 use crate::{
     dataset::{Splits, Task},
@@ -89,6 +89,8 @@ pub struct Campaign {
     pub plans: Vec<Fixed>,
     /// The injections that are drawn.
     pub sample: Option<SampleSpace>,
+    /// How clean runs that failed are searched; not at all if none.
+    pub natural: Option<NaturalSearch>,
     /// What may be spent.
     pub budget: CampaignBudget,
     /// What models cost; the first that matches counts.
@@ -167,6 +169,21 @@ pub struct Planting {
     pub manipulator: String,
     /// Whether a model is asked for its words.
     pub questions: u32,
+}
+
+/// How clean runs that failed are searched for the step that decides them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NaturalSearch {
+    /// Where corrections come from.
+    pub corrections: CorrectionSource,
+    /// Where the analyzer is asked; given where corrections are its own, and nowhere else.
+    pub analyzer: Option<String>,
+    /// The analyzer's model.
+    pub model: Option<String>,
+    /// The environment variable with the analyzer's key.
+    pub key_env: Option<String>,
+    /// Most executions of a failure; at least 1.
+    pub runs: u32,
 }
 
 /// What may be spent; nothing given, no bound.

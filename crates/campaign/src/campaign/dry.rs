@@ -32,6 +32,8 @@ pub struct Extent {
     /// Runs less one injection and those with all that are made in turn with them, if every plan of several is verified and each
     /// of its errors gets as many pairs as it may.
     pub narrow: u64,
+    /// Executions that trace clean runs which fail, if every one of them fails; 0 where none is traced.
+    pub natural: u64,
     /// What a label is expected to cost where the outcome flips, by how noisy the system is.
     pub label: [LabelCost; 4],
     /// Model calls in all: those of the programs, if every run makes as many as it may and no record answers any, and
@@ -118,7 +120,9 @@ impl Campaign {
             }
             let verify = injected * 2 * self.arm();
             let narrow = narrow * 2 * self.arm();
-            let runs = clean + injected + verify + narrow;
+            let natural = self.natural.as_ref().map_or(0, |search| clean * u64::from(search.runs));
+            let runs = clean + injected + verify + narrow + natural;
+            extent.natural += tasks * natural;
             extent.clean += tasks * clean;
             extent.injected += tasks * injected;
             extent.verify += tasks * verify;
@@ -180,15 +184,21 @@ impl Extent {
         self
     }
 
+    /// Runs in all, at most.
+    pub fn runs(&self) -> u64 {
+        self.clean + self.injected + self.decoys + self.verify + self.narrow + self.natural
+    }
+
     /// In words, a line each: the runs, and what a label takes.
     pub fn text(&self) -> String {
-        let Self { clean, injected, decoys, verify, narrow, .. } = self;
-        let runs = clean + injected + decoys + verify + narrow;
+        let Self { clean, injected, decoys, verify, narrow, natural, .. } = self;
+        let runs = self.runs();
         let labels: String = self.label.iter().map(LabelCost::text).collect();
         let planted = if *decoys == 0 { String::new() } else { format!("decoys         at most {decoys}\n") };
+        let traced = if *natural == 0 { String::new() } else { format!("tracing        at most {natural}\n") };
         format!(
             "clean runs     {clean}\ninjected runs  at most {injected}\n{planted}verifying      at most {verify}\n\
-             narrowing      at most {narrow}\nruns           at most {runs}\n\
+             narrowing      at most {narrow}\n{traced}runs           at most {runs}\n\
              a label, once the outcome has flipped, is expected to cost\n{labels}"
         )
     }

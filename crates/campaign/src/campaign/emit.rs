@@ -51,14 +51,15 @@ impl CellBench {
         chain: Chain,
         concluded: &ConcludedChain,
     ) -> Result<(Vec<SampleLine>, usize), CampaignError> {
-        let Some(reference) = concluded.tasks.first().and_then(|task| task.reference.as_ref()) else {
-            return Ok((Vec::new(), 0));
-        };
-        let kept: Vec<_> = concluded.attempts.iter().filter_map(sample_kind).collect();
         let line = |sample: &Sample| {
             let path = self.state.root().join(dataset::FILE);
             SampleLine::from_sample(sample).map_err(|error| CampaignError::Unwritten { path, why: error.to_string() })
         };
+        let Some(reference) = concluded.tasks.first().and_then(|task| task.reference.as_ref()) else {
+            let lines = self.natural_samples(chain, concluded)?.iter().map(line).collect::<Result<_, _>>()?;
+            return Ok((lines, 0));
+        };
+        let kept: Vec<_> = concluded.attempts.iter().filter_map(sample_kind).collect();
         // Runs of one claim that came to the same outcome are one sample, and so are runs of several that hold the same: what is
         // made anew in each run (ids, times) makes claims of them, and no data.
         let mut known = BTreeSet::new();
@@ -102,7 +103,7 @@ impl CellBench {
         Ok(samples)
     }
 
-    fn sample(
+    pub(super) fn sample(
         &self,
         chain: Chain,
         ended: &EndedCell,
@@ -174,8 +175,10 @@ impl CellBench {
 
     /// States how sure the labels are, and puts the data set in place. Returns lines that say what is in it.
     fn finish_dataset(&self, mut writer: Writer, concluded: &Concluded) -> Result<String, CampaignError> {
-        let said =
-            writer.state_begun(self.context.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
+        // A search for a step claims once, at the same bound.
+        let natural = concluded.natural.map_or(0, |natural| natural.claims);
+        let begun = concluded.claims - concluded.repeated + natural;
+        let said = writer.state_begun(self.context.campaign.proof.alpha, begun).in_words();
         writer.miss(concluded.missing_chains);
         writer.state_decoys(concluded.decoys_if_any());
         let manifest = writer.finish()?;
@@ -190,12 +193,16 @@ impl CellBench {
             0 => String::new(),
             benign => format!(", {benign} benign apart"),
         };
+        let natural = match concluded.natural_labelled() {
+            0 => String::new(),
+            runs => format!(", {runs} of them natural"),
+        };
         let parts = self.context.campaign.splits.empty_parts(&manifest.splits);
         let parts = parts.map(|empty| format!("\n          {empty}")).unwrap_or_default();
         let rows = failures + twins;
         let path = path.display();
         Ok(format!(
-            "dataset   {path}   {}, {rows} rows with their clean twins{benign}{repeating}\n          {said}{parts}",
+            "dataset   {path}   {}{natural}, {rows} rows with their clean twins{benign}{repeating}\n          {said}{parts}",
             dataset::failures(failures)
         ))
     }

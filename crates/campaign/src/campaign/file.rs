@@ -45,6 +45,9 @@ pub(super) struct CampaignFile {
     /// Injections that are drawn.
     #[schemars(with = "Option<SampleEntry>")]
     pub(super) sample: Option<Spanned<SampleEntry>>,
+    /// Search of clean runs that failed.
+    #[schemars(with = "Option<NaturalEntry>")]
+    pub(super) natural: Option<Spanned<NaturalEntry>>,
     /// Limits of cost.
     #[schemars(with = "Option<BudgetEntry>")]
     pub(super) budget: Option<Spanned<BudgetEntry>>,
@@ -219,6 +222,39 @@ impl CallPosition {
             Self::Uniform => "uniform",
         }
     }
+}
+
+/// `[natural]`: clean runs that fail their task are traced, by the checkers of the task and within the budget. Those with a
+/// proven step are rows of the data set too.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NaturalEntry {
+    /// Where corrections of their steps come from.
+    pub(super) corrections: CorrectionSource,
+    /// Upstream of the model that proposes corrections; with `corrections = "analyzer"`.
+    #[schemars(with = "Option<String>")]
+    pub(super) analyzer: Option<Spanned<String>>,
+    /// Model of the analyzer.
+    #[schemars(with = "Option<String>")]
+    pub(super) model: Option<Spanned<String>>,
+    /// Environment variable with the analyzer's key.
+    #[schemars(with = "Option<String>")]
+    pub(super) key_env: Option<Spanned<String>>,
+    /// Maximum executions per failure; 100 if not given.
+    #[schemars(with = "Option<std::num::NonZeroU32>")]
+    pub(super) runs: Option<Spanned<u32>>,
+}
+
+/// Where corrections of clean runs that failed come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CorrectionSource {
+    /// A model proposes them. It knows the right answer; corrections that reveal it are refused.
+    Analyzer,
+    /// The live model is asked again at each step.
+    Redraw,
+    /// The replies of a clean run of the same task that passed.
+    Twin,
 }
 
 /// `[budget]`: limits of what the campaign spends; calls served from a recording do not count.

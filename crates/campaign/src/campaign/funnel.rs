@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ended::{Class, EndedCell},
     file::CallPosition,
+    natural::NaturalRun,
     sitting::OlderControls,
 };
 use crate::budget::Cost;
@@ -23,6 +24,9 @@ pub struct ConcludedChain {
     /// The decoys: they went through all that the attempts went through, and are none of them.
     #[serde(default)]
     pub decoys: Vec<InjectedRun>,
+    /// Its clean runs that failed by themselves, where such are searched.
+    #[serde(default)]
+    pub naturals: Vec<NaturalRun>,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
     /// Control executions.

@@ -44,6 +44,7 @@ impl CellBench {
             self.prove(chain, &cells, &mut concluded).await?;
             concluded.set_decoys_apart();
         }
+        self.trace_failures(chain, &mut concluded).await?;
         self.write_labels(&concluded)?;
         let (facts, refuted) = self.keep(chain, concluded, silence)?;
         Ok(ChainEnd { facts, anew: Some(why), refuted })

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
+    natural::NaturalFunnel,
     report::{CampaignReport, ErrorFunnel, Expense, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},
     report_rows::{LISTED, ReportRows},
     rewriting::Rewriting,
@@ -50,11 +51,34 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
             decoys.in_words()
         )?;
     }
+    natural(page, report)?;
     yields(page, report)?;
     skipped_edits(page, report)?;
     cost(page, report)?;
     tasks(page, report)?;
     cells(page, report)
+}
+
+/// The second funnel: failures that nobody planted.
+fn natural(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    let Some(NaturalFunnel { failures, traced, labelled, refused, unfinished, .. }) = report.natural else {
+        return Ok(());
+    };
+    writeln!(
+        page,
+        "\n## Natural failures\n\nClean runs that failed their task, each traced for the step that decides it.\n\n\
+         | failures | traced | labelled | cannot be traced | unfinished |\n|--:|--:|--:|--:|--:|\n\
+         | {failures} | {traced} | {labelled} | {refused} | {unfinished} |\n\n\
+         | run | system | task | end | error |\n|---|---|---|---|---|"
+    )?;
+    for run in report.natural_runs.first() {
+        let errors: Vec<String> =
+            run.errors.iter().map(|error| format!("{} at step {}", error.agent, error.step)).collect();
+        let found = if errors.is_empty() { run.why.clone().unwrap_or_default() } else { errors.join(", ") };
+        let [system, task, found] = [run.system.as_str(), &run.task, &found].map(cell);
+        writeln!(page, "| {} | {system} | {task} | {} | {found} |", run.run, run.end.words())?;
+    }
+    more(page, &report.natural_runs)
 }
 
 fn skipped_edits(page: &mut String, report: &CampaignReport) -> std::fmt::Result {

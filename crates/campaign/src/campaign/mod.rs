@@ -30,6 +30,7 @@ mod label_cost;
 mod making;
 mod markdown;
 mod narrow;
+mod natural;
 mod prefix;
 mod claim;
 mod claims;
@@ -59,16 +60,17 @@ mod skipped_edits;
 pub use command::CommandTemplate;
 pub use concluded::Concluded;
 pub use definition::{
-    Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
+    Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, NaturalSearch, Planting, SampleSpace,
 };
 pub use dry::Extent;
 pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
-pub use file::{CallPosition, Repeatable, schema};
+pub use file::{CallPosition, CorrectionSource, Repeatable, schema};
 pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use junit::junit;
 pub use label_cost::LabelCost;
+pub use natural::{FailureTracer, NaturalEnd, NaturalError, NaturalFailure, NaturalFunnel, NaturalRun};
 pub use prefix::CampaignEquality;
 pub use read::parse;
 pub use read_system::MAX_CALLS;

@@ -9,8 +9,8 @@ use toml::{
 };
 
 use super::{
-    definition::{Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice},
-    file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, ProofEntry, SystemEntry},
+    definition::{Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, NaturalSearch},
+    file::{BudgetEntry, CampaignFile, CorrectionSource, NaturalEntry, PlanEntry, PriceEntry, ProofEntry, SystemEntry},
     read_named::{at_least_one, indices, read_file, read_plan, stem, unknown},
     read_sample,
     read_system::system,
@@ -29,6 +29,9 @@ use crate::{
 const DECOYS: f64 = 0.1;
 /// The share of runs without an error that may fail, where the file does not say it.
 const CHAOTIC: f64 = 1.0 / 3.0;
+
+/// Most executions of a clean run that failed, where the file does not say it.
+const NATURAL_RUNS: u32 = 100;
 
 /// The newest format that this build reads.
 const FORMAT: i64 = 1;
@@ -92,7 +95,7 @@ impl CampaignDocument {
         };
         problems.extend(missing("[tasks]", has("tasks"), "name the tasks: `tasks.file = \"tasks.jsonl\"`"));
         problems.extend(missing("[[system]]", !systems.is_empty(), "name the program: `[[system]]` with `command`"));
-        let planned = !plans.is_empty() || has("sample");
+        let planned = !plans.is_empty() || has("sample") || has("natural");
         problems.extend(missing("[[plan]]` or `[sample]", planned, "say what is to be planted"));
         let tasks = head.tasks.as_ref().and_then(|entry| tasks(entry, files, problems));
         let verify = verify(head.verify.as_ref(), tasks.as_deref(), problems);
@@ -124,6 +127,7 @@ impl CampaignDocument {
             chaotic,
             plans,
             sample,
+            natural: head.natural.as_ref().and_then(|entry| natural(entry, problems)),
             budget: budget(head.budget.as_ref(), !prices.is_empty(), problems),
             prices,
             splits: splits(head.dataset.and_then(|entry| entry.splits), problems),
@@ -144,6 +148,29 @@ fn proof(entry: Option<&Spanned<ProofEntry>>, problems: &mut Vec<Problem>) -> (T
     };
     let checked = named.checked().map_err(|bad| problems.push(Problem::new(entry.span(), bad.to_string())));
     (checked.unwrap_or(terms), repeatable.unwrap_or_default())
+}
+
+/// How clean runs that failed are searched.
+fn natural(entry: &Spanned<NaturalEntry>, problems: &mut Vec<Problem>) -> Option<NaturalSearch> {
+    let NaturalEntry { corrections, analyzer, model, key_env, runs } = entry.get_ref();
+    let runs = at_least_one(runs.as_ref(), NATURAL_RUNS, "runs", problems);
+    let of_analyzer = [analyzer, model, key_env];
+    match (corrections, analyzer) {
+        (CorrectionSource::Analyzer, None) => {
+            let problem = Problem::new(entry.span(), "`corrections = \"analyzer\"` names no `analyzer`");
+            problems.push(problem.hint("say where it is asked: `analyzer = \"https://…/v1\"`, and its `model`"));
+            return None;
+        }
+        (CorrectionSource::Analyzer, Some(_)) => {}
+        _ => {
+            for key in of_analyzer.into_iter().flatten() {
+                let message = "it is the analyzer's, and `corrections` are not";
+                problems.push(Problem::new(key.span(), message).hint("`corrections = \"analyzer\"`"));
+            }
+        }
+    }
+    let [analyzer, model, key_env] = of_analyzer.map(|key| key.as_ref().map(|key| key.get_ref().clone()));
+    Some(NaturalSearch { corrections: *corrections, analyzer, model, key_env, runs })
 }
 
 /// A share that the proof's table may name.

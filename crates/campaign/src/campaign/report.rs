@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, sitting::OlderControls,
+    file::CallPosition,
+    funnel::Aim,
+    natural::{NaturalFunnel, NaturalRun},
+    report_rows::ReportRows,
+    rewriting::Rewriting,
+    sitting::OlderControls,
     skipped_edits::SkippedEdit,
 };
 use crate::{
@@ -40,6 +45,9 @@ pub struct CampaignReport {
     pub funnel: Funnel,
     /// Verified failures, as the last line counts them: runs that met the same edit are one.
     pub verified_failures: usize,
+    /// From clean runs that failed to labels, where such are searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub natural: Option<NaturalFunnel>,
     /// Every injected run by its class, each in one.
     pub classes: BTreeMap<&'static str, usize>,
     /// What came of the decoys; left out where none was delivered.
@@ -69,6 +77,9 @@ pub struct CampaignReport {
     /// The decoys.
     #[serde(skip_serializing_if = "ReportRows::is_empty")]
     pub decoy_cells: ReportRows<CellRow>,
+    /// Clean runs that failed, and what the search of each came to.
+    #[serde(skip_serializing_if = "ReportRows::is_empty")]
+    pub natural_runs: ReportRows<NaturalRun>,
     /// The tasks that were left out are not repeatable or are chaotic.
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.

@@ -12,6 +12,7 @@ use super::{
     ended::{Class, EndedCell},
     error::CampaignError,
     funnel::{ConcludedChain, InjectedRun, TaskState},
+    natural::NaturalRun,
     report::{CampaignReport, CellRow, Clean, Costs, Expense, Funnel, TaskRow},
     report_rows::RowsWriter,
     report_yields::YieldSums,
@@ -42,6 +43,7 @@ pub(super) struct ReportSums {
     skipped_edits: SkippedEditCounts,
     cells: RowsWriter<CellRow>,
     decoys: RowsWriter<CellRow>,
+    naturals: RowsWriter<NaturalRun>,
     tasks: RowsWriter<TaskRow>,
 }
 
@@ -57,6 +59,7 @@ impl ReportSums {
             skipped_edits: SkippedEditCounts::default(),
             cells: RowsWriter::begin(dir).map_err(cannot)?,
             decoys: RowsWriter::begin(dir).map_err(cannot)?,
+            naturals: RowsWriter::begin(dir).map_err(cannot)?,
             tasks: RowsWriter::begin(dir).map_err(cannot)?,
         })
     }
@@ -82,6 +85,7 @@ impl ReportSums {
             // Their claims are counted with no others.
             self.decoys.push(CellRow { claim: None, ..cell(decoy, expected, claims) })?;
         }
+        chain.naturals.iter().try_for_each(|run| self.naturals.push(run.clone()))?;
         let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic;
         chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
     }
@@ -125,6 +129,8 @@ impl ReportSums {
             cost: costs(concluded, !campaign.prices.is_empty()),
             cells: self.cells.finish().map_err(cannot)?,
             decoy_cells: self.decoys.finish().map_err(cannot)?,
+            natural: concluded.natural,
+            natural_runs: self.naturals.finish().map_err(cannot)?,
             tasks: self.tasks.finish().map_err(cannot)?,
             seconds: told.began.elapsed().as_secs_f64(),
         })

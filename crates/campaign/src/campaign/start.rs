@@ -14,6 +14,7 @@ use super::{
     definition::{Campaign, CampaignBudget},
     error::CampaignError,
     journal::Journal,
+    natural::FailureTracer,
     prefix::{CampaignEquality, References},
     report::CampaignReport,
     report_sums::ReportContext,
@@ -38,6 +39,8 @@ pub struct CampaignOptions {
     pub jobs: usize,
     /// Only these tasks: `TASK`, or `SYSTEM/TASK`, with `*` for any text; all if none.
     pub only: Vec<regex::Regex>,
+    /// What searches clean runs that failed, where the campaign has such searched.
+    pub tracer: Option<Arc<dyn FailureTracer>>,
     /// Where a model judge is asked; the first system's upstream if none.
     pub judge: Option<Arc<dyn Upstream>>,
     /// This program, for `{aegis}`.
@@ -146,7 +149,7 @@ impl CellBench {
             }
             None => None,
         };
-        let CampaignOptions { jobs, program, directory, equality, stop, .. } = options;
+        let CampaignOptions { jobs, program, directory, equality, stop, tracer, .. } = options;
         let (references, revoked) = (References::new(equality), std::sync::Mutex::default());
         let sitting = Sitting::of_start(state.newest_sitting(), &digest);
         let (jobs, rereads) = (jobs.max(1), false);
@@ -160,6 +163,7 @@ impl CellBench {
             digest,
             rereads,
             references,
+            tracer,
             judge,
             program,
             directory,
@@ -186,6 +190,7 @@ impl CellBench {
             digest,
             rereads,
             references: References::default(),
+            tracer: None,
             judge: None,
             program: PathBuf::new(),
             directory: PathBuf::new(),

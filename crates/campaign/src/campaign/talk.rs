@@ -12,7 +12,8 @@ impl Concluded {
         let narrowed = (self.without > 0).then(|| self.narrow_line());
         let decoys = self.decoys_if_any().map(|decoys| format!("decoys    {}", decoys.in_words()));
         let lines = [self.clean_line(), self.injected_line(), self.verify_line()];
-        lines.into_iter().chain(narrowed).chain(decoys).collect()
+        let natural = self.natural.map(|natural| format!("natural   {}", natural.in_words()));
+        lines.into_iter().chain(narrowed).chain(decoys).chain(natural).collect()
     }
 
     fn clean_line(&self) -> String {
@@ -129,8 +130,12 @@ impl Concluded {
         };
         let (claims, runs) = (self.verified(), self.count(Class::Verified));
         let more = if runs > claims { format!(" (in {runs} runs: some met the same edit)") } else { String::new() };
+        let natural = match self.natural_labelled() {
+            0 => String::new(),
+            labelled => format!(", {labelled} natural failure{} labelled", plural(labelled == 1)),
+        };
         format!(
-            "{} verified failure{}{more} from {} injected run{}, {} model calls made and {} answered from recordings{ended}",
+            "{} verified failure{}{more} from {} injected run{}{natural}, {} model calls made and {} answered from recordings{ended}",
             self.verified(),
             plural(self.verified() == 1),
             self.made(),

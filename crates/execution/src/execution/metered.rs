@@ -4,7 +4,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -29,9 +29,11 @@ type PriceOf = dyn Fn(&str) -> Option<Price> + Send + Sync;
 /// What executions may spend together.
 pub struct Meter {
     ledger: Arc<Ledger>,
-    price: Box<PriceOf>,
+    price: Arc<PriceOf>,
     /// Tokens that a request which names no limit is taken to answer at most.
     longest_answer: u64,
+    /// What a part of the work has spent of the account; `None` where the whole of it is meant.
+    part: Option<Mutex<Cost>>,
 }
 
 /// What else is done with the calls of an execution.
@@ -61,7 +63,17 @@ impl Meter {
         longest_answer: u64,
         price: impl Fn(&str) -> Option<Price> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { ledger: Arc::new(ledger), price: Box::new(price), longest_answer })
+        Arc::new(Self { ledger: Arc::new(ledger), price: Arc::new(price), longest_answer, part: None })
+    }
+
+    /// A meter of a part of the work: it spends from the same account, and [`Meter::spent`] is what the part has spent.
+    pub fn part(&self) -> Arc<Self> {
+        Arc::new(Self {
+            ledger: Arc::clone(&self.ledger),
+            price: Arc::clone(&self.price),
+            longest_answer: self.longest_answer,
+            part: Some(Mutex::default()),
+        })
     }
 
     /// A meter of a budget, with one price for all models.
@@ -78,13 +90,25 @@ impl Meter {
 
     /// What was spent so far.
     pub fn spent(&self) -> Cost {
-        self.ledger.spent()
+        match &self.part {
+            Some(part) => *part.lock().unwrap_or_else(PoisonError::into_inner),
+            None => self.ledger.spent(),
+        }
     }
 
     /// Counts calls that were made elsewhere for the same.
     pub fn charge(&self, calls: u64, usage: Usage) {
         let price = (self.price)("").unwrap_or_default();
-        self.ledger.charge(&Cost { calls, ..Cost::of_call(usage, price) });
+        let cost = Cost { calls, ..Cost::of_call(usage, price) };
+        self.ledger.charge(&cost);
+        self.count(&cost);
+    }
+
+    /// Counts what was charged to the account for a part of the work.
+    fn count(&self, cost: &Cost) {
+        if let Some(part) = &self.part {
+            part.lock().unwrap_or_else(PoisonError::into_inner).add(cost);
+        }
     }
 
     /// What is left to spend.
@@ -171,7 +195,7 @@ impl MeteredUpstream {
         let Ok(reservation) = self.meter.ledger.reserve(priced.most).await else {
             return Ok(self.refuse(Halt::Budget, surface));
         };
-        let mut tab = Tab::open(Arc::clone(&self.execution), reservation, surface, priced);
+        let mut tab = Tab::open((Arc::clone(&self.meter), Arc::clone(&self.execution)), reservation, surface, priced);
         let request = Request::from_parts(parts, SentBody::Left(body.into()));
         let response = match self.inner.send(request).await {
             Ok(response) => response,
@@ -218,6 +242,7 @@ struct PricedCall {
 /// A call under way: hears its reply, reads the usage off its end, settles.
 #[derive(Debug)]
 struct Tab {
+    meter: Arc<Meter>,
     execution: Arc<ExecutionMeter>,
     reservation: Reservation,
     surface: Option<&'static dyn Surface>,
@@ -230,12 +255,13 @@ struct Tab {
 
 impl Tab {
     fn open(
-        execution: Arc<ExecutionMeter>,
+        (meter, execution): (Arc<Meter>, Arc<ExecutionMeter>),
         reservation: Reservation,
         surface: Option<&'static dyn Surface>,
         priced: PricedCall,
     ) -> Self {
         Self {
+            meter,
             execution,
             reservation,
             surface,
@@ -256,6 +282,7 @@ impl Tab {
     fn close(&mut self, cost: &Cost) {
         if std::mem::replace(&mut self.open, false) {
             self.reservation.settle(cost);
+            self.meter.count(cost);
             self.execution.charge(cost);
         }
     }
@@ -310,16 +337,20 @@ mod tests {
             (vec!["data: [DONE]\n\n"], 4096),
             (vec![], 4096),
         ] {
-            let ledger = Arc::new(Ledger::new(Budget::default()));
+            let whole = Meter::within(Budget::default(), None);
+            let (meter, ledger) = (whole.part(), &whole.ledger);
             let most = Cost { calls: 1, input: 100, output: 4096, ..Cost::default() };
             let reservation = ledger.reserve(most).await.expect("no bound");
             let execution = Arc::new(ExecutionMeter::default());
             let priced = PricedCall { most, price: Price::default() };
-            let mut tab = Tab::open(Arc::clone(&execution), reservation, Some(&OpenaiChat), priced);
+            let mut tab =
+                Tab::open((Arc::clone(&meter), Arc::clone(&execution)), reservation, Some(&OpenaiChat), priced);
             (tab.streamed, tab.success) = (true, true);
             frames.iter().for_each(|frame| tab.frame(&Bytes::from_static(frame.as_bytes())));
             drop(tab);
             assert_eq!((execution.spent().calls, execution.spent().output), (1, output), "{frames:?}");
+            assert_eq!((meter.spent(), whole.spent()), (execution.spent(), execution.spent()), "{frames:?}");
+            assert_eq!(whole.part().spent(), Cost::default(), "another part spent nothing");
         }
     }
 }

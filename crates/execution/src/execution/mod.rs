@@ -79,6 +79,9 @@ pub enum ExecutionError {
     /// A line to another model cannot be had.
     #[error("cannot ask the other model")]
     Line(#[from] OriginError),
+    /// What executions came to cannot be written down.
+    #[error("cannot write down what an execution came to")]
+    Journal(#[source] std::io::Error),
     /// An execution ended by a defect.
     #[error("an execution ended without a result")]
     Lost,

@@ -45,6 +45,10 @@ impl CampaignDigest {
         add("plans", &plans);
         add("sample", &campaign.sample);
         add("dataset.splits", &campaign.splits);
+        // Directories of earlier versions, which knew of none, stay as they were.
+        if let Some(natural) = &campaign.natural {
+            add("natural", natural);
+        }
         Self(parts)
     }
 

@@ -1,0 +1,45 @@
+//! What an earlier start of the same trace left.
+
+use std::path::Path;
+
+use super::prepared::PreparedSearch;
+use crate::{
+    attribution::TraceJournal,
+    cli::{Exit, Failure},
+    execution::{Judge, Program},
+};
+
+/// Opens the journal in a run's directory.
+///
+/// # Errors
+/// It cannot be read or written.
+pub(super) fn open(
+    search: &PreparedSearch,
+    (program, judge): &(Program, Judge),
+    dir: &Path,
+) -> Result<TraceJournal, Failure> {
+    let PreparedSearch { given, settings, analyzer, proxy, .. } = search;
+    let corrections: Vec<_> =
+        given.by_step.iter().map(|(step, correction)| (step, &correction.at, correction.source)).collect();
+    let judge = match judge {
+        Judge::End => String::new(),
+        Judge::Command(command) => command.clone(),
+        Judge::Checkers(check, _) => format!("{check:?}"),
+    };
+    let analyzer = analyzer
+        .as_ref()
+        .map(|one| (one.upstream.name(), &one.model, &one.gold, &one.feedback, format!("{:?}", one.parameters)));
+    // All that an execution depends on: where any of it is another, those of an earlier start are others, too.
+    let subject = format!(
+        "{:?}",
+        (
+            (&program.command, &program.directory, &program.environment, judge),
+            (corrections, analyzer, settings.coupled, settings.any_tool_results),
+            proxy.upstream.name(),
+        )
+    );
+    let redactor = proxy.runs.template().recording.redactor.clone();
+    TraceJournal::open(dir, &subject, settings.salt.clone(), redactor).map_err(|error| {
+        Failure::new(Exit::Recording, format!("cannot open the journal of the trace in `{}`: {error}", dir.display()))
+    })
+}
