@@ -9,12 +9,15 @@
 use std::{env, fs, io, path::Path};
 
 fn main() -> io::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    let names_none = |name: &str| io::Error::other(format!("cargo names no {name}"));
+    // As the script runs, not as it was compiled: one that a cache holds may stand for another checkout.
+    let crate_dir = env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| names_none("CARGO_MANIFEST_DIR"))?;
+    let folder = Path::new(&crate_dir).join("../../plans");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut plans = Vec::new();
     list(&folder, "", &mut plans)?;
     plans.sort();
-    let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo names no OUT_DIR"))?;
+    let out = env::var_os("OUT_DIR").ok_or_else(|| names_none("OUT_DIR"))?;
     fs::write(Path::new(&out).join("plans.rs"), format!("&[{}]", plans.join(",\n")))
 }
 

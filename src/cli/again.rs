@@ -51,6 +51,11 @@ impl HowStarted {
         eprintln!("{}", escape(&format!("executes {command}{place}")));
     }
 
+    /// The run's directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.run_dir
+    }
+
     /// Whether the live calls of an execution may go where the recorded ones went.
     pub(super) fn is_made_here(&self) -> bool {
         self.made_here

@@ -10,8 +10,9 @@ use std::{
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Config, Exit, Failure, Finished, counted, escape};
+use super::{Config, Exit, Failure, Finished, checkers::Checkers, counted, escape};
 use crate::{
+    dataset::{Corpus, formats},
     recording::{self, Amendment, FactContent, FactSource, GivenRoster, Giver, RunFact, Settings},
     ruling::{self, NoLabel},
     trajectory::{Label, Outcome, Reason, Verdict},
@@ -24,15 +25,19 @@ const TASK_MAX: u64 = 1 << 20;
 /// Options of `amend`.
 #[derive(Debug, Args)]
 pub(super) struct AmendArgs {
-    /// Directories of the runs.
+    /// Directories of the runs, or directories of runs: of these, all that are there.
     #[arg(value_name = "RUN_DIR", required = true)]
     dirs: Vec<PathBuf>,
     /// Name the agents by the `[[agent]]` rules of this aegis.toml. Replaces a roster that was added earlier.
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["outcome", "task"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["outcome", "task", "verify"])]
     roster: Option<PathBuf>,
     /// Outcome of the runs.
     #[arg(long, value_enum, value_name = "VERDICT")]
     outcome: Option<GivenVerdict>,
+    /// Judge runs without an outcome by the checkers and right answers of a campaign file, or of one with `tasks.file`
+    /// and `verify` alone. The last reply of a run is its output.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["outcome", "task"])]
+    verify: Option<PathBuf>,
     /// Evidence of the outcome, as text.
     #[arg(long, value_name = "TEXT", requires = "outcome", default_value = "")]
     evidence: String,
@@ -78,13 +83,24 @@ struct AmendedRun<'a> {
 pub(super) fn run(arguments: &AmendArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let amendment = arguments.amendment()?;
     let settings = Config::load(arguments.config.as_deref())?.recording()?;
-    // Nothing is written where one of them is no run.
-    for dir in &arguments.dirs {
-        recording::read_manifest(dir)?;
-    }
+    let dirs = arguments.runs()?;
+    let checkers = arguments.verify.as_deref().map(Checkers::read).transpose()?;
     let giver = Giver { source: FactSource::Amend, by: arguments.by.clone() };
-    let amended = |dir| amend(dir, &amendment, &giver, &settings);
-    let amended: Vec<AmendedRun<'_>> = arguments.dirs.iter().map(|dir| amended(dir)).collect::<Result<_, _>>()?;
+    let mut amended: Vec<AmendedRun<'_>> = Vec::new();
+    let mut unjudged = 0;
+    for dir in &dirs {
+        let outcome = match checkers.as_ref().map(|checkers| checked(dir, checkers)) {
+            Some(Ok(outcome)) => outcome,
+            // A run of no task stays unjudged, and keeps no other from being judged.
+            Some(Err(failure)) => {
+                unjudged += 1;
+                eprintln!("unjudged {}  {}", escape(&dir.display().to_string()), escape(&failure.error.to_string()));
+                continue;
+            }
+            None => amendment.outcome.clone(),
+        };
+        amended.push(amend(dir, &Amendment { outcome, ..amendment.clone() }, &giver, &settings)?);
+    }
     if !json {
         let written = amended.iter().try_for_each(|run| writeln!(out, "{}", escape(&run.line())));
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -95,9 +111,23 @@ pub(super) fn run(arguments: &AmendArgs, json: bool, out: &mut dyn Write) -> Res
         0 => String::new(),
         known => format!("; of {} all of it was known", counted(known, "run")),
     };
-    let summary = format!("{} added to {}{known}", counted(facts, "fact"), counted(told, "run"));
+    let unjudged = match unjudged {
+        0 => String::new(),
+        1 => "; 1 run is of no task".to_owned(),
+        more => format!("; {more} runs are of no task"),
+    };
+    let summary = format!("{} added to {}{known}{unjudged}", counted(facts, "fact"), counted(told, "run"));
     let data = json!({"runs": amended.iter().map(AmendedRun::data).collect::<Vec<_>>()});
     Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+/// What a run achieved that nobody has judged yet.
+fn checked(dir: &Path, checkers: &Checkers) -> Result<Option<Outcome>, Failure> {
+    let recording = recording::read(dir)?;
+    if recording.manifest.outcome.verdict != Verdict::Unknown {
+        return Ok(None);
+    }
+    checkers.outcome(&recording, dir).map(|outcome| Some(Outcome { reason: Some(Reason::Amended), ..outcome }))
 }
 
 fn amend<'a>(
@@ -113,6 +143,20 @@ fn amend<'a>(
 }
 
 impl AmendArgs {
+    /// The runs that are meant. Nothing is written where one of them is none.
+    fn runs(&self) -> Result<Vec<PathBuf>, Failure> {
+        let mut runs = Vec::new();
+        for dir in &self.dirs {
+            if !formats::is_recording(dir) && Corpus::is_at(dir) {
+                runs.extend(Corpus::open(dir)?.runs().iter().cloned());
+            } else {
+                recording::read_manifest(dir)?;
+                runs.push(dir.clone());
+            }
+        }
+        Ok(runs)
+    }
+
     fn amendment(&self) -> Result<Amendment, Failure> {
         let outcome = self.outcome.map(|verdict| Outcome {
             verdict: verdict.into(),

@@ -12,6 +12,7 @@ mod attribute;
 mod browser;
 mod budget;
 mod campaign;
+mod checkers;
 mod choice;
 mod capability;
 mod client_verdict;

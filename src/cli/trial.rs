@@ -1,6 +1,10 @@
 //! What `fork`, `trace` and `prove` have in common: a recorded run's program is executed again, and judged.
 
-use std::{ffi::OsString, path::Path, sync::Arc};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 
@@ -8,6 +12,7 @@ use super::{
     Exit, Failure,
     again::{AgainArgs, HowStarted},
     budget::BudgetArgs,
+    checkers::Checkers,
     config::Config,
     settings::{self, ProxyArgs},
     signals::interrupted,
@@ -91,6 +96,9 @@ pub(super) struct TrialArgs {
     /// set. Exit code 0: success; 1: failure; other: unknown.
     #[arg(long, value_name = "CMD")]
     pub(super) check: Option<String>,
+    /// Judge by the checkers and right answers of a campaign file, or of one with `tasks.file` and `verify` alone.
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub(super) verify: Option<PathBuf>,
     /// Timeout of the command in seconds.
     #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
@@ -112,8 +120,11 @@ impl TrialArgs {
         Ok(SystemUnderTest { executor, system: Arc::new(program), judge })
     }
 
-    /// What tells the outcome: `--check`, or with `--again` what judged the recorded run.
+    /// What tells the outcome: `--check`, `--verify`, or with `--again` what judged the recorded run.
     pub(super) fn judge(&self, recorded: &HowStarted, again: AgainArgs) -> Result<Option<Judge>, Failure> {
+        if let Some(file) = &self.verify {
+            return Checkers::read(file)?.judge(recorded.dir()).map(Some);
+        }
         match &self.check {
             Some(check) => Ok(Some(Judge::Command(check.clone()))),
             None if again.again => recorded.judge(),

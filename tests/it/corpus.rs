@@ -106,3 +106,60 @@ async fn one_run_is_a_corpus_and_runs_of_a_data_set_are_none() {
     let (code, text) = output_of(dir, &["stats", "logs"]).await;
     assert!(code == Some(2) && text.contains("holds the recordings of the data set"), "{text}");
 }
+
+/// What a campaign's checkers need, without the campaign.
+const CHECKERS: &str =
+    "tasks.file = \"tasks.jsonl\"\nverify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }\n";
+
+#[tokio::test]
+async fn runs_that_nobody_judged_are_judged_by_the_checkers_of_a_campaign() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    record(dir, "bad", &["--plan", "corrupt-number"]).await;
+    record(dir, "good", &[]).await;
+    let other = ["run", "--upstream", "simulator", "--config", CONFIG, "--run", "other", "--"];
+    let asks = [
+        env!("CARGO_BIN_EXE_aegis"),
+        "example",
+        "pipeline",
+        "--task",
+        "A farm has 6 rows with 14 apple trees each. 8 trees are cut down. How many apple trees are left?",
+    ];
+    output_of(dir, &[&other[..], &asks].concat()).await;
+    let task = serde_json::json!({"id": "pencils", "question": TASK, "answer": "84"}).to_string() + "\n";
+    fs::write(dir.join("tasks.jsonl"), task).expect("written");
+    fs::write(dir.join("checkers.toml"), CHECKERS).expect("written");
+    let (code, text) = output_of(dir, &["amend", "logs", "--verify", "checkers.toml"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    for line in [
+        "logs/bad  outcome failure; label delivered",
+        "logs/good  outcome success",
+        "unjudged logs/other  `other` asks no task of `checkers.toml`",
+        "RESULT  ok 2 facts added to 2 runs; 1 run is of no task",
+    ] {
+        assert!(text.contains(line), "`{line}` is missing: {text}");
+    }
+    // What is judged stays so.
+    let (_, text) = output_of(dir, &["amend", "logs/bad", "logs/good", "--verify", "checkers.toml"]).await;
+    assert!(text.contains("0 facts added to 0 runs"), "{text}");
+    // The same checkers judge executions.
+    let (code, text) = output_of(dir, &["prove", "logs", "--again", "--verify", "checkers.toml"]).await;
+    assert!(code == Some(0) && text.contains("RESULT  ok 1 of 1 failures verified"), "{text}");
+    let (code, text) = output_of(dir, &["fork", "logs/bad", "--at", "2", "--again", "--verify", "checkers.toml"]).await;
+    assert!(matches!(code, Some(0 | 1)) && text.contains("outcome failure"), "{text}");
+    let (code, text) = output_of(dir, &["lint", "logs", "--tasks", "tasks.jsonl"]).await;
+    assert!(code == Some(0) && text.contains("RESULT  ok 2 samples, nothing found"), "{text}");
+    for (content, why) in [
+        ("verify = { checks = [{ numeric = {} }] }\n", "it names no tasks"),
+        ("tasks.file = \"tasks.jsonl\"\n", "`checks` is empty"),
+        ("tasks.file = \"none.jsonl\"\nverify = { checks = [{ numeric = {} }] }\n", "none.jsonl"),
+        (
+            "tasks.file = \"tasks.jsonl\"\nverify = { checks = [{ model_judge = { model = \"m\" } }] }\n",
+            "a model is to judge",
+        ),
+    ] {
+        fs::write(dir.join("wrong.toml"), content).expect("written");
+        let (code, text) = output_of(dir, &["amend", "logs", "--verify", "wrong.toml"]).await;
+        assert!(code == Some(2) && text.contains(why), "{why}: {text}");
+    }
+}

@@ -28,7 +28,8 @@ pub(super) fn run(
 ) -> Result<Finished, Failure> {
     // Each run of a corpus says itself how it was made.
     let as_recorded = dataset.harvest().is_some() && arguments.execute.again.again;
-    if arguments.execute.trial.check.is_none() && !as_recorded {
+    let trial = &arguments.execute.trial;
+    if trial.check.is_none() && trial.verify.is_none() && !as_recorded {
         let error = "a proof needs --check CMD: without it nobody can tell whether an execution succeeded";
         return Err(Failure::new(Exit::Usage, error).hint("`{question}` and `{answer}` in it are the task's"));
     }

@@ -200,16 +200,27 @@ fn kind(recording: &Recording, facts: &CorpusFacts) -> Result<SampleKind, String
     }
 }
 
-fn sample(recording: &Recording, kind: SampleKind, facts: &CorpusFacts) -> Result<Sample, DatasetError> {
-    let alone = Sample::alone(recording)?;
-    let asked = &alone.task.question;
+/// The task that a recorded run is of: the one whose question its first request, or its command, holds.
+///
+/// # Errors
+/// The run cannot be read as a sample.
+pub fn task_of_run<'a>(recording: &Recording, tasks: &'a [Task]) -> Result<Option<&'a Task>, DatasetError> {
+    Ok(task_asked(recording, &Sample::alone(recording)?.task.question, tasks))
+}
+
+fn task_asked<'a>(recording: &Recording, asked: &str, tasks: &'a [Task]) -> Option<&'a Task> {
     let command = recording.manifest.launched.iter().flat_map(|launched| &launched.command);
     let held = |task: &&Task| {
         asked.contains(task.question.trim()) || command.clone().any(|word| word.contains(task.question.trim()))
     };
     // Of questions that begin alike the longest is meant.
-    let known = facts.tasks.iter().filter(held).max_by_key(|task| task.question.len());
-    let task = known.cloned().unwrap_or_else(|| Task {
+    tasks.iter().filter(held).max_by_key(|task| task.question.len())
+}
+
+fn sample(recording: &Recording, kind: SampleKind, facts: &CorpusFacts) -> Result<Sample, DatasetError> {
+    let alone = Sample::alone(recording)?;
+    let asked = &alone.task.question;
+    let task = task_asked(recording, asked, &facts.tasks).cloned().unwrap_or_else(|| Task {
         // Equal questions are one task: they belong into one part.
         id: RunId::hashed("t", asked.as_bytes()).to_string(),
         question: asked.clone(),

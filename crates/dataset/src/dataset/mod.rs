@@ -44,7 +44,7 @@ mod write_tests;
 
 pub use build::About;
 pub use claims::{ALPHA, Claims, Ground, Grounds, failures};
-pub use corpus::{Corpus, CorpusFacts, Harvest};
+pub use corpus::{Corpus, CorpusFacts, Harvest, task_of_run};
 pub use decoys::DecoyCounts;
 pub use error::DatasetError;
 pub use gold::gold;
