@@ -116,6 +116,23 @@ pub(super) fn of_recording(
     Ok((run, rows.collect(), done.questions.0))
 }
 
+/// What methods say of every run of a data set, as rows of `--out`. To be called outside of any runtime.
+pub(super) fn rows_of(arguments: &AttributeArgs, global: &Global) -> Result<String, Failure> {
+    settings::raise_file_limit();
+    let path = arguments.path.as_deref().unwrap_or(Path::new(""));
+    let methods = arguments.methods()?;
+    let logs = logs::read(path, arguments, &methods, true)?;
+    let (judge, driving) = (judge(arguments, &methods)?, Driving { votes: 1, priced: false });
+    let asked = (methods.as_slice(), None);
+    let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
+    let mut text = String::new();
+    for row in done.rows.iter().flatten() {
+        text += &serde_json::to_string(row).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
 /// The tokens of what was asked live for some rows.
 pub(super) fn usage_of(rows: &[Attributed]) -> Usage {
     let usage = rows.iter().map(|row| Usage { input: row.tokens_in, output: row.tokens_out });

@@ -58,6 +58,9 @@ pub(super) struct CampaignArgs {
     /// Cells in parallel. Default: one per core.
     #[arg(long, value_name = "N")]
     jobs: Option<std::num::NonZeroUsize>,
+    /// Seed of all draws, instead of the file's.
+    #[arg(long, value_name = "N", conflicts_with = "shard")]
+    seed: Option<u64>,
     /// Only these tasks: TASK or SYSTEM/TASK, with `*` for any text; repeatable.
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
@@ -285,6 +288,7 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, CampaignSnap
         }
     }
     campaign.upstream = arguments.upstream.clone().or(campaign.upstream);
+    campaign.seed = arguments.seed.unwrap_or(campaign.seed);
     Ok((campaign, kept))
 }
 

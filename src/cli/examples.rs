@@ -76,6 +76,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "attribute",
         &["aegis attribute --list", "aegis attribute demo-run --method alignment,rules --out predictions.jsonl"],
     ),
+    (
+        "certify",
+        &[
+            "aegis certify fresh --tracer sft --upstream http://127.0.0.1:8000/v1 --model tracer",
+            "aegis certify fresh --check certificate",
+        ],
+    ),
     ("learn", &["aegis learn traced --out prior.toml"]),
     (
         "retry",

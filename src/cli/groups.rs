@@ -11,7 +11,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Test", &["test", "plan", "replay"]),
     ("Make data", &["tasks", "campaign", "shard", "prove", "import", "modes"]),
     ("Explain a failure", &["attribute", "trace", "fork", "retry", "learn", "annotations"]),
-    ("Use data", &["export", "lint", "stats", "score", "reward"]),
+    ("Use data", &["export", "lint", "stats", "score", "certify", "reward"]),
     ("Machine", &["repair", "completions", "man", "help"]),
 ];
 

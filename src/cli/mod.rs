@@ -12,6 +12,7 @@ mod attribute;
 mod browser;
 mod budget;
 mod campaign;
+mod certify;
 mod checkers;
 mod choice;
 mod capability;
@@ -144,6 +145,8 @@ enum Verb {
     Fork(fork::ForkArgs),
     /// Predict from the log which agent failed and at which step, by published methods; executes nothing.
     Attribute(Box<attribute::AttributeArgs>),
+    /// Certify a judge of failures on executed labels
+    Certify(Box<certify::CertifyArgs>),
     /// Train a ranker that orders the steps for `trace`; writes nothing if it beats no baseline.
     Learn(learn::LearnArgs),
     /// Find the decisive step of a failed run by re-executing it.
@@ -255,6 +258,7 @@ impl Verb {
             Verb::Replay(arguments) => replay::run(arguments, global),
             Verb::Fork(arguments) => fork::run(arguments, global),
             Verb::Attribute(arguments) => attribute::run(arguments, global),
+            Verb::Certify(arguments) => certify::run(arguments, global, &mut out()),
             Verb::Learn(arguments) => learn::run(arguments, global),
             Verb::Trace(arguments) => trace::run(arguments, global),
             Verb::Prove(arguments) => prove::run(arguments, global),

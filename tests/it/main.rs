@@ -22,6 +22,7 @@ mod bodies;
 mod boundaries;
 mod branches;
 mod campaign;
+mod certify;
 mod client_verdict;
 mod clients;
 mod container;

@@ -79,6 +79,9 @@ pub(in crate::cli) struct AttributeArgs {
     /// Ranker of `aegis learn`, for the method `learned`.
     #[arg(long, value_name = "FILE")]
     pub(super) prior: Option<PathBuf>,
+    /// Whether runs in which something harmless was planted are asked about, too.
+    #[arg(skip)]
+    pub(super) every_kind: bool,
 }
 
 /// What a recorded run does not say of itself.
@@ -136,7 +139,13 @@ impl AttributeArgs {
             alpha: ALPHA,
             dry_run: false,
             prior: None,
+            every_kind: false,
         }
+    }
+
+    /// The same of a whole data set, so many runs at once, those with harmless changes included.
+    pub(in crate::cli) fn of_every_kind(self, jobs: u32) -> Self {
+        Self { every_kind: true, jobs, ..self }
     }
 
     /// The same, of a run that is held against these runs too, and against what was learned.

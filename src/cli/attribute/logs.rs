@@ -65,7 +65,7 @@ pub(super) fn read(
     let asked = |sample: &&Sample| match sample.kind {
         SampleKind::Failure => true,
         SampleKind::Clean => clean,
-        SampleKind::Benign | SampleKind::Decoy => false,
+        SampleKind::Benign | SampleKind::Decoy => arguments.every_kind,
     };
     for sample in samples.iter().filter(asked) {
         let same = |other: &&Sample| {

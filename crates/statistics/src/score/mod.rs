@@ -13,6 +13,7 @@ pub mod shape;
 
 mod accuracy;
 mod agreement;
+mod certificate;
 mod baseline;
 mod drawn;
 mod gold;
@@ -29,6 +30,9 @@ mod table;
 pub use accuracy::{Accuracy, TopK};
 pub use agreement::{Agreement, agreement};
 pub use baseline::{Baseline, shape_probe};
+pub use certificate::{
+    CalibrationBin, Certification, CertifiedFigures, CertifiedKind, CertifiedRun, ConfidenceCalibration,
+};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, RESAMPLED_MIN, Share, bootstrap, wilson};
 pub use names::{agent_key, is_agent, mode_key};

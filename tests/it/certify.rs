@@ -1,0 +1,179 @@
+//! `aegis certify`: judges are measured on executed labels, and what is certified follows from data and answers.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    attribute::{ScriptedJudge, rows},
+    program::{AEGIS, aegis},
+};
+
+const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tasks.jsonl");
+
+async fn say(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = aegis(dir).args(arguments).output().await.expect("it ran");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// Failures of the solver, clean runs and decoys, drawn with a seed that the file does not hold.
+async fn fresh(dir: &Path) {
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    fs::copy(TASKS, dir.join("tasks.jsonl")).expect("copied");
+    let campaign = format!(
+        "seed = 7\nupstream = \"simulator\"\nverify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\n\
+         tasks = {{ file = \"tasks.jsonl\", first = 12 }}\nproof = {{ repeatable = true, decoys = 0.5 }}\n\
+         [[plan]]\nfile = \"corrupt-number\"\n\
+         [[system]]\nname = \"pipeline\"\ncommand = [\"{AEGIS}\", \"example\", \"pipeline\", \"--task\", \"{{question}}\"]\n\
+         config = \"{config}\"\n"
+    );
+    fs::write(dir.join("campaign.toml"), campaign).expect("written");
+    let (code, text) = say(dir, &["campaign", "campaign.toml", "--seed", "4242", "--out", "fresh"]).await;
+    assert_eq!(code, Some(0), "{text}");
+}
+
+/// A judge who knows the right answers, and says what this says of a run that it finds wrong or right.
+async fn judge(wrong: Value, right: Value) -> ScriptedJudge {
+    let tasks = rows(Path::new(TASKS));
+    ScriptedJudge::start(move |body| {
+        let asked = body["messages"][0]["content"].as_str().unwrap_or_default();
+        let task = tasks.iter().find(|task| asked.contains(task["question"].as_str().expect("a question")));
+        let answer = task.expect("a task that is known")["answer"].as_str().expect("an answer");
+        let good = asked.rsplit("ANSWER: ").next().is_some_and(|last| last.starts_with(answer));
+        (200, if good { right.to_string() } else { wrong.to_string() })
+    })
+    .await
+}
+
+fn solver() -> Value {
+    json!({"faulty_agents": [{"agent_name": "solver", "step": 1, "error_type": "FM-2.6"}]})
+}
+
+fn nobody() -> Value {
+    json!({"faulty_agents": []})
+}
+
+#[tokio::test]
+async fn bounds_certify_who_sees_failures_and_is_silent_elsewhere() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fresh(dir).await;
+    let cases = [
+        ("right", judge(solver(), nobody()).await, Some(0), "sft certified: detection ≥"),
+        ("alarmed", judge(solver(), solver()).await, Some(1), "silence in clean runs: 0 of "),
+        ("silent", judge(nobody(), nobody()).await, Some(1), "detection: 0 of "),
+    ];
+    for (name, model, exit, says) in &cases {
+        let url = model.url();
+        let certify = ["certify", "fresh", "--tracer", "sft", "--upstream", &url, "--model", "m", "--out", name];
+        let (code, text) = say(dir, &[&certify[..], &["--least", "0.5", "--log-dir", "judged"]].concat()).await;
+        assert!(code == *exit && text.contains(says), "{name}: {text}");
+        let (code, text) = say(dir, &["certify", "fresh", "--check", name]).await;
+        assert!(code == Some(0) && text.contains("follows from the data set and the answers"), "{name}: {text}");
+    }
+    let stated: Value =
+        serde_json::from_slice(&fs::read(dir.join("right/certificate.json")).expect("it")).expect("JSON");
+    let runs = &stated["data"]["runs"];
+    for (figure, of) in [("detection", "failure"), ("silence", "clean"), ("place", "failure"), ("mode", "failure")] {
+        let share = &stated["figures"][figure];
+        assert!(share["hits"] == share["of"] && share["of"] == runs[of], "{figure}: {stated}");
+    }
+    assert!(!stated.to_string().contains("4242"), "the seed is nobody's: {stated}");
+    // The same answers, as `attribute` wrote them.
+    let url = cases[0].1.url();
+    let attribute =
+        ["attribute", "fresh", "--tracer", "sft", "--upstream", &url, "--model", "m", "--out", "said.jsonl"];
+    say(dir, &[&attribute[..], &["--log-dir", "judged"]].concat()).await;
+    let (code, text) =
+        say(dir, &["certify", "fresh", "--answers", "said.jsonl", "--least", "0.5", "--out", "said"]).await;
+    assert!(code == Some(0) && text.contains(" | 100.0 % | "), "{text}");
+}
+
+#[tokio::test]
+async fn whatever_is_changed_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fresh(dir).await;
+    let model = judge(solver(), nobody()).await;
+    let url = model.url();
+    let certify = ["certify", "fresh", "--tracer", "sft", "--upstream", &url, "--model", "m", "--out", "stated"];
+    say(dir, &[&certify[..], &["--least", "0.5", "--log-dir", "judged"]].concat()).await;
+    let (code, text) = say(dir, &certify).await;
+    assert!(code == Some(2) && text.contains("`stated` holds a certificate"), "{text}");
+    let files = ["stated/certificate.json", "stated/certificate.md", "stated/answers.jsonl", "fresh/dataset.jsonl"];
+    let texts = files.map(|file| fs::read_to_string(dir.join(file)).expect("text"));
+    let mut changes: Vec<(usize, String)> = Vec::new();
+    let stated: Value = serde_json::from_str(&texts[0]).expect("JSON");
+    let mut leaves = Vec::new();
+    leaves_of(&stated, String::new(), &mut leaves);
+    for leaf in leaves {
+        let mut changed = stated.clone();
+        let value = changed.pointer_mut(&leaf).expect("a leaf");
+        *value = if value.is_number() { json!(99) } else { json!("else") };
+        changes.push((0, serde_json::to_string_pretty(&changed).expect("JSON")));
+    }
+    changes.push((1, texts[1].replace("100.0 %", "99.0 %")));
+    changes.push((2, texts[2].replacen("\"solver\"", "\"critic\"", 1)));
+    changes.push((2, texts[2].lines().skip(1).map(|line| format!("{line}\n")).collect()));
+    changes.push((3, texts[3].replacen("FM-2.6", "FM-2.5", 1)));
+    for (file, text) in &changes {
+        fs::write(dir.join(files[*file]), text).expect("written");
+        let (code, said) = say(dir, &["certify", "fresh", "--check", "stated"]).await;
+        assert!(code == Some(1) && said.contains("does not follow"), "{}: {said}\n{text}", files[*file]);
+        fs::write(dir.join(files[*file]), &texts[*file]).expect("written");
+    }
+    let (code, said) = say(dir, &["certify", "fresh", "--check", "stated"]).await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+fn leaves_of(value: &Value, at: String, leaves: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| leaves_of(value, format!("{at}/{name}"), leaves))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at_item, value)| leaves_of(value, format!("{at}/{at_item}"), leaves));
+        }
+        _ => leaves.push(at),
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_be_measured_is_told_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fresh(dir).await;
+    let export = ["export", "fresh", "--to", "sft", "--one-file", "--out", "train.jsonl"];
+    let (code, text) = say(dir, &export).await;
+    assert_eq!(code, Some(0), "{text}");
+    fs::write(dir.join("mine.toml"), "prompt = \"train.jsonl\"\nupstream = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n")
+        .expect("written");
+    let row =
+        |kind: &str| rows(&dir.join("fresh/dataset.jsonl")).into_iter().filter(|row| row["kind"] == kind).collect();
+    let only = |name: &str, rows: Vec<Value>| {
+        fs::create_dir(dir.join(name)).expect("made");
+        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        fs::write(dir.join(name).join("dataset.jsonl"), text).expect("written");
+    };
+    only("failures", row("failure"));
+    only("clean", row("clean"));
+    let mut unproven: Vec<Value> = row("failure");
+    unproven[0]["label"]["status"] = "delivered".into();
+    only("unproven", unproven);
+    fs::write(dir.join("foreign.jsonl"), "{\"id\": \"x\", \"agent\": \"solver\", \"step\": 1}\n").expect("written");
+    for (options, why) in [
+        (&["fresh"][..], "a certificate is of one judge"),
+        (&["fresh", "--tracer", "whowhen"], "is asked about failures alone"),
+        (&["fresh", "--tracer", "mine.toml"], "runs of the data set: a judge that learnt"),
+        (&["fresh", "--answers", "foreign.jsonl"], "none of them is about a run of the data set"),
+        (&["failures", "--tracer", "sft"], "holds no clean run"),
+        (&["clean", "--tracer", "sft"], "holds no proven failure"),
+        (&["unproven", "--tracer", "sft"], "1 failure whose label is not proven"),
+        (&["fresh", "--tracer", "sft", "--least", "2"], "above 0 and below 1"),
+        (&["fresh", "--check", "none"], "certify DATASET --tracer NAME --out DIR"),
+    ] {
+        let (code, text) = say(dir, &[&["certify"][..], options].concat()).await;
+        assert!(code == Some(2) && text.contains(why), "{options:?}: {text}");
+    }
+}
