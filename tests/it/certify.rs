@@ -115,7 +115,7 @@ async fn whatever_is_changed_is_found() {
     }
     changes.push((1, texts[1].replace("100.0 %", "99.0 %")));
     changes.push((2, texts[2].replacen("\"solver\"", "\"critic\"", 1)));
-    changes.push((2, texts[2].lines().skip(1).map(|line| format!("{line}\n")).collect()));
+    changes.push((2, texts[2].split_inclusive('\n').skip(1).collect()));
     changes.push((3, texts[3].replacen("FM-2.6", "FM-2.5", 1)));
     for (file, text) in &changes {
         fs::write(dir.join(files[*file]), text).expect("written");
@@ -130,7 +130,7 @@ async fn whatever_is_changed_is_found() {
 fn leaves_of(value: &Value, at: String, leaves: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| leaves_of(value, format!("{at}/{name}"), leaves))
+            fields.iter().for_each(|(name, value)| leaves_of(value, format!("{at}/{name}"), leaves));
         }
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(at_item, value)| leaves_of(value, format!("{at}/{at_item}"), leaves));
@@ -153,7 +153,7 @@ async fn who_cannot_be_measured_is_told_so() {
         |kind: &str| rows(&dir.join("fresh/dataset.jsonl")).into_iter().filter(|row| row["kind"] == kind).collect();
     let only = |name: &str, rows: Vec<Value>| {
         fs::create_dir(dir.join(name)).expect("made");
-        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        let text = rows.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
         fs::write(dir.join(name).join("dataset.jsonl"), text).expect("written");
     };
     only("failures", row("failure"));
