@@ -19,6 +19,7 @@ mod capability;
 mod client_verdict;
 mod config;
 mod corpus;
+mod corpus_work;
 mod demo;
 mod diff;
 mod ending;

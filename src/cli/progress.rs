@@ -58,7 +58,8 @@ impl Far {
     }
 }
 
-fn time(seconds: u64) -> String {
+/// A time in words.
+pub(super) fn time(seconds: u64) -> String {
     format!("{:#}", jiff::SignedDuration::from_secs(seconds.cast_signed()))
 }
 

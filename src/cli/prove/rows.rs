@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{ProveArgs, prove, word};
 use crate::{
-    cli::{Exit, Failure, Finished, Global, again::HowStarted, escape},
+    cli::{Exit, Failure, Finished, Global, again::HowStarted, corpus_work::CorpusWork},
     dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
     execution::{Judge, Meter, Program},
     proof::Terms,
@@ -37,25 +37,23 @@ pub(super) fn run(
         let error = "no command was given: expected `-- CMD [ARG]…` with `{question}` where the task goes";
         return Err(Failure::new(Exit::Usage, error));
     }
-    let meter = arguments.execute.budget.meter()?;
-    let mut samples = Vec::new();
-    let (mut standings, mut lost, mut refused) = (Vec::new(), 0, 0);
+    arguments.execute.budget.budget()?;
+    let open = dataset.samples().filter(|placed| placed.as_ref().is_ok_and(|placed| needs(&placed.sample))).count();
+    let mut work = CorpusWork::begin("proven", open, arguments.execute.budget, global)?;
+    let (mut samples, mut standings, mut lost) = (Vec::new(), Vec::new(), 0);
     for placed in dataset.samples() {
         let placed = placed?;
         let dir = dataset.recording_dir(&placed);
         let mut sample = placed.sample;
         match dir.filter(|_| needs(&sample)) {
             None => lost += usize::from(needs(&sample)),
-            Some(dir) => match proven(&sample, &dir, (arguments, &meter), terms, global) {
+            Some(dir) => match proven(&sample, &dir, (arguments, &work.meter), terms, global) {
                 Ok((new, standing)) => {
+                    work.say_done(&dir, word(standing));
                     standings.push(standing);
                     sample = new;
                 }
-                // One run that cannot be executed keeps no other from being proven.
-                Err(failure) if dataset.harvest().is_some() => {
-                    refused += 1;
-                    eprintln!("refused  {}  {}", escape(&dir.display().to_string()), escape(&failure.to_string()));
-                }
+                Err(failure) if dataset.harvest().is_some() => drop(work.refuse(&dir, failure)?),
                 Err(failure) => return Err(failure),
             },
         }
@@ -64,6 +62,7 @@ pub(super) fn run(
     if dataset.harvest().is_none() {
         rewrite(&samples, arguments, &terms)?;
     }
+    let refused = work.refused;
     let count = |standing| standings.iter().filter(|one| **one == standing).count();
     let (verified, all) = (count(Standing::Verified), standings.len());
     let mut summary = vec![format!("{verified} of {all} failures verified")];

@@ -5,22 +5,15 @@ use std::{
     fs,
     io::{self, Write},
     path::Path,
-    sync::Arc,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{RetryArgs, retry_run};
 use crate::{
     attribution::{CorpusGain, RetriedRun, RetryArm},
-    cli::{
-        Exit, Failure, Finished, Global, OutputFormat,
-        budget::{BudgetArgs, BudgetLimits},
-        escape, screen,
-        tracer::TracerArgs,
-    },
+    cli::{Exit, Failure, Finished, Global, OutputFormat, corpus_work::CorpusWork, escape, tracer::TracerArgs},
     dataset::Corpus,
-    execution::Meter,
     recording::{self, RecordedCheck},
     trajectory::Verdict,
 };
@@ -32,12 +25,8 @@ const JOURNAL: &str = "retried.jsonl";
 struct CorpusRetry<'a> {
     arguments: &'a RetryArgs,
     global: &'a Global,
-    meter: Arc<Meter>,
-    /// Most executions that are left.
-    runs_left: Option<u64>,
+    work: CorpusWork,
     retried: Vec<RetriedRun>,
-    refused: usize,
-    is_spent: bool,
 }
 
 /// Retries each failure for each source, within one budget. What was retried before is not paid for again.
@@ -55,17 +44,22 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
         );
     }
     let retried = journal(&arguments.dir)?;
-    let limits = arguments.execute.budget.limits()?;
-    let meter = Meter::within(limits.budget, arguments.execute.budget.price);
-    let (refused, is_spent) = (0, false);
-    let mut retry = CorpusRetry { arguments, global, meter, runs_left: limits.runs, retried, refused, is_spent };
     let sources = sources(arguments);
+    let known = |source: &String, dir: &Path| retried.iter().any(|run| run.run == name_of(dir) && run.asked == *source);
+    let open = sources.iter().map(|source| failures.iter().filter(|dir| !known(source, dir)).count()).sum();
+    let work = CorpusWork::begin("retried", open, arguments.execute.budget, global)?;
+    let mut retry = CorpusRetry { arguments, global, work, retried };
     for source in &sources {
-        for (number, dir) in (1..).zip(&failures) {
-            retry.one(source, dir, (number, failures.len()))?;
+        for dir in &failures {
+            retry.one(source, dir)?;
         }
     }
     retry.finish(&sources, failures.len())
+}
+
+/// A run's name: that of its directory.
+fn name_of(dir: &Path) -> String {
+    dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Who is asked, one after the other.
@@ -75,41 +69,29 @@ fn sources(arguments: &RetryArgs) -> Vec<String> {
 }
 
 impl CorpusRetry<'_> {
-    fn one(&mut self, source: &str, dir: &Path, (number, of): (usize, usize)) -> Result<(), Failure> {
-        let run = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    fn one(&mut self, source: &str, dir: &Path) -> Result<(), Failure> {
+        let run = name_of(dir);
         if self.retried.iter().any(|known| known.run == run && known.asked == source) {
             return Ok(());
         }
-        self.is_spent |= self.meter.is_spent() || self.runs_left == Some(0);
-        if self.is_spent {
+        if self.work.is_over() {
             return Ok(());
         }
         let mut own = RetryArgs { dir: dir.to_owned(), answer: answer(dir), ..self.arguments.clone() };
-        let left = BudgetLimits { runs: self.runs_left, budget: self.meter.left() };
-        own.execute.budget = BudgetArgs::of_limits(left, self.arguments.execute.budget.price);
+        own.execute.budget = self.work.left();
         if !own.tracers.tracer.is_empty() {
             own.tracers = TracerArgs { tracer: vec![source.to_owned()] };
         }
-        let name = escape(&dir.display().to_string());
-        match retry_run(&own, Some(&self.meter), self.global) {
+        match retry_run(&own, Some(&self.work.meter), self.global) {
             Ok((finished, round)) => {
-                self.is_spent |= finished.exit == Exit::Budget;
-                let runs = finished.data.pointer("/spent/runs").and_then(Value::as_u64).unwrap_or_default();
-                self.runs_left = self.runs_left.map(|left| left.saturating_sub(runs));
-                if !self.global.quiet {
-                    screen::say_at_once(&format!("retried  {number} of {of}  {name}  {}", finished.summary));
-                }
-                if let Some(round) = round.filter(|round| !round.out_of_budget) {
-                    self.keep(RetriedRun::of_round(&run, source, &round))?;
+                self.work.end(dir, &finished);
+                match round.filter(|round| !round.out_of_budget) {
+                    Some(round) => self.keep(RetriedRun::of_round(&run, source, &round)),
+                    None => Ok(()),
                 }
             }
-            // One run that cannot be executed keeps no other from being retried.
-            Err(failure) => {
-                self.refused += 1;
-                screen::say_at_once(&format!("refused  {number} of {of}  {name}  {failure}"));
-            }
+            Err(failure) => self.work.refuse(dir, failure).map(|_| ()),
         }
-        Ok(())
     }
 
     fn keep(&mut self, retried: RetriedRun) -> Result<(), Failure> {
@@ -137,15 +119,15 @@ impl CorpusRetry<'_> {
         let mut parts: Vec<String> =
             gains.iter().map(|gain| format!("{}: gain {}", gain.asked, in_words(gain))).collect();
         parts.push(format!("{done} of {} retried", failures * sources.len()));
-        if self.refused > 0 {
-            parts.push(format!("{} could not be executed", self.refused));
+        if self.work.refused > 0 {
+            parts.push(format!("{} could not be executed", self.work.refused));
         }
         let exit = match () {
-            () if self.is_spent => Exit::Budget,
+            () if self.work.is_spent => Exit::Budget,
             () if gains.iter().any(|gain| gain.interval.low > 0.0) => Exit::Ok,
             () => Exit::Finding,
         };
-        let data = json!({"failures": failures, "refused": self.refused, "gains": gains, "runs": self.retried});
+        let data = json!({"failures": failures, "refused": self.work.refused, "gains": gains, "runs": self.retried});
         Ok(Finished { exit, summary: parts.join(", "), data })
     }
 }

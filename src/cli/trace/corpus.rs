@@ -2,19 +2,13 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{TraceArgs, trace_run};
 use crate::{
     attribution::TraceJournal,
-    cli::{
-        Exit, Failure, Finished, Global,
-        budget::{BudgetArgs, BudgetLimits},
-        escape, screen,
-        trial::ExecuteArgs,
-    },
+    cli::{Exit, Failure, Finished, Global, corpus_work::CorpusWork, escape, trial::ExecuteArgs},
     dataset::Corpus,
-    execution::Meter,
     recording,
     trajectory::{LabelStatus, Verdict},
 };
@@ -27,42 +21,30 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     }
     let corpus = Corpus::open(&arguments.dir)?;
     let open: Vec<&Path> = corpus.runs().iter().map(AsRef::as_ref).filter(|dir| is_open(dir)).collect();
-    let budget = arguments.execute.budget;
-    let limits = budget.limits()?;
-    let meter = Meter::within(limits.budget, budget.price);
-    let mut runs_left = limits.runs;
-    let (mut labelled, mut traced, mut refused, mut rows) = (0, 0, 0, Vec::new());
-    let mut is_spent = false;
-    for (number, dir) in (1..).zip(&open) {
-        if meter.is_spent() || runs_left == Some(0) {
-            is_spent = true;
+    let mut work = CorpusWork::begin("traced", open.len(), arguments.execute.budget, global)?;
+    let (mut labelled, mut traced, mut rows) = (0, 0, Vec::new());
+    for dir in &open {
+        if work.is_over() {
             break;
         }
-        let left = BudgetLimits { runs: runs_left, budget: meter.left() };
-        let execute = ExecuteArgs { budget: BudgetArgs::of_limits(left, budget.price), ..arguments.execute.clone() };
+        let execute = ExecuteArgs { budget: work.left(), ..arguments.execute.clone() };
         let own = TraceArgs { dir: dir.to_path_buf(), execute, ..arguments.clone() };
         let name = escape(&dir.display().to_string());
-        match trace_run(&own, Some(&meter), global) {
+        match trace_run(&own, Some(&work.meter), global) {
             Ok(finished) => {
                 traced += 1;
                 labelled += usize::from(finished.exit == Exit::Ok && !arguments.dry_run);
-                is_spent |= finished.exit == Exit::Budget;
-                let runs = finished.data.pointer("/spent/runs").and_then(Value::as_u64).unwrap_or_default();
-                runs_left = runs_left.map(|left| left.saturating_sub(runs));
-                if !global.quiet {
-                    screen::say_at_once(&format!("traced   {number} of {}  {name}  {}", open.len(), finished.summary));
-                }
+                work.end(dir, &finished);
                 rows.push(json!({"run": name, "finding": finished.data}));
             }
-            // One run that cannot be executed keeps no other from being traced.
             Err(failure) => {
-                refused += 1;
-                screen::say_at_once(&format!("refused  {number} of {}  {name}  {failure}", open.len()));
-                rows.push(json!({"run": name, "refused": failure.to_string()}));
+                let why = work.refuse(dir, failure)?;
+                rows.push(json!({"run": name, "refused": why}));
             }
         }
     }
     let mut parts = vec![format!("{labelled} of {} failures labelled", open.len())];
+    let CorpusWork { refused, is_spent, .. } = work;
     if refused > 0 {
         parts.push(format!("{refused} could not be executed"));
     }
