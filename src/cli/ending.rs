@@ -141,6 +141,17 @@ impl Failure {
         io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
     }
 
+    /// The same as data on standard output, where a program reads.
+    pub(super) fn say_as_json(&self) {
+        let (word, message) = (self.exit.word(), self.error.to_string());
+        let data = serde_json::json!({
+            "error": {"code": word, "message": message, "hint": self.hint},
+            "result": format!("{word} {}", message.lines().next().unwrap_or_default()),
+            "exit": self.exit.code(),
+        });
+        let _ = writeln!(std::io::stdout(), "{data}");
+    }
+
     /// What is said of it.
     pub(super) fn say(&self, colour: clap::ColorChoice) {
         screen::say(colour, &self.to_string());

@@ -198,10 +198,14 @@ pub fn main() -> u8 {
     // A configuration that is read later adds what it names.
     let secrets = recording::Secrets { values: recording::keys_of_environment(), ..recording::Secrets::default() };
     let _ = recording::Redactor::new(&secrets).map(recording::Redactor::for_process);
+    let json = cli.global.format == OutputFormat::Json;
     let exit = match cli.run() {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Ok,
         Err(failure) => {
+            if json {
+                failure.say_as_json();
+            }
             failure.say(colour_choice());
             failure.exit
         }
@@ -212,24 +216,38 @@ pub fn main() -> u8 {
 /// Says what of a command line cannot be read, and a line of that verb that can; or the help that was asked for. Gives the
 /// exit code.
 fn misread(error: &clap::Error) -> u8 {
+    let exit = u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
+    let format = said_option("--format").or_else(|| std::env::var("AEGIS_FORMAT").ok());
+    if error.use_stderr() && format.as_deref() == Some("json") {
+        let text = error.render().to_string();
+        Failure::new(Exit::Usage, text.trim().trim_start_matches("error: ")).say_as_json();
+    }
     let _ = error.print();
     let arguments = std::env::args().skip(1).take_while(|argument| argument != "--").collect::<Vec<_>>();
     if let (true, Some(line)) = (error.use_stderr(), examples::instead(&arguments)) {
         screen::say(colour_choice(), &format!("hint: for example: {line}"));
     }
-    u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code())
+    exit
 }
 
 /// What `--color` says, for help and usage errors, which are written before options are read.
 fn colour_choice() -> clap::ColorChoice {
-    let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
-    let said = arguments.iter().enumerate().rev().find_map(|(at, argument)| {
-        let argument = argument.to_str()?;
-        let value =
-            if argument == "--color" { arguments.get(at + 1)?.to_str() } else { argument.strip_prefix("--color=") };
-        clap::ColorChoice::from_str(value?, true).ok()
-    });
+    let said = said_option("--color").and_then(|choice| clap::ColorChoice::from_str(&choice, true).ok());
     said.unwrap_or(clap::ColorChoice::Auto)
+}
+
+/// The value of an option of every verb as it was typed last: what is said before options are read needs it.
+fn said_option(name: &str) -> Option<String> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
+    arguments.iter().enumerate().rev().find_map(|(at, argument)| {
+        let argument = argument.to_str()?;
+        let value = if argument == name {
+            arguments.get(at + 1)?.to_str()
+        } else {
+            argument.strip_prefix(name)?.strip_prefix('=')
+        };
+        value.map(str::to_owned)
+    })
 }
 
 impl Cli {

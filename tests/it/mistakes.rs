@@ -297,3 +297,25 @@ async fn each_is_answered_with_what_where_why_and_what_to_type() {
     }
     assert!(missing.is_empty(), "{} of {}:\n\n{}", missing.len(), MISTAKES.len(), missing.join("\n\n"));
 }
+
+#[tokio::test]
+async fn programs_read_what_is_wrong_as_json() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (words, variable, code, message, hint) in [
+        (&["show", "none", "--format", "json"][..], "text", 2, "`none` is not a recorded run", true),
+        (&["show", "none"], "json", 2, "`none` is not a recorded run", true),
+        (&["show", "--format=json", "--no-such-option"], "text", 2, "unexpected argument '--no-such-option'", false),
+        (&["runs", "--since"], "json", 2, "a value is required for '--since", false),
+    ] {
+        let output =
+            crate::program::aegis(dir.path()).args(words).env("AEGIS_FORMAT", variable).output().await.expect("it ran");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!((output.status.code(), &said["exit"]), (Some(code), &code.into()), "{said}");
+        assert_eq!(said["error"]["code"], "usage", "{said}");
+        assert!(said["error"]["message"].as_str().expect("words").starts_with(message), "{said}");
+        assert!(said["result"].as_str().expect("words").starts_with(&format!("usage {message}")), "{said}");
+        assert_eq!(said["error"]["hint"].is_string(), hint, "{said}");
+        assert!(!output.stderr.is_empty(), "people read it, too");
+    }
+}

@@ -127,7 +127,8 @@ fn exit_codes() -> String {
     }
     text.push_str(
         "\nA line that cannot be used (an unknown option, a file that is not there) says `error: …` and ends with 2, without \
-         `RESULT`. What was under way when a campaign was stopped is kept: `--resume` goes on.\n",
+         `RESULT`. With `--format json` the error stands on standard output too: `{\"error\": {\"code\", \"message\", \"hint\"}, \"result\", \
+         \"exit\"}`; `code` is the word. What was under way when a campaign was stopped is kept: `--resume` goes on.\n",
     );
     text
 }
