@@ -209,6 +209,10 @@ def recipes(words):
     subprocess.run([*command, *(word for rule in ALLOWED for word in ("--allow", rule))], check=True, capture_output=True)
     small = ("--steps", "2", "--rows", "2", "--who-when", str(files))
     recipe("Who&When files as a column", "contrastive", data, model, *small, out="column", says="| Who&When |")
+    small = ("--steps", "2", "--rows", "2")
+    recipe("each part of the contrastive recipe left out in turn", "ablations", data, model, *small, says="| hierarchy | ")
+    once = ("--without", "mixture", "--without", "attention")
+    recipe("two parts left out at once", "contrastive", data, model, *small, *once, out="without")
     # SmolLM2 as its package holds it, packed: loaded, trained, kept as a model that the next recipe begins with.
     once = ("--steps", "1", "--rows", "1", "--batch", "1")
     recipe("SFT of the packaged model", "sft_trl", data, "smollm2", *once, out="smollm2")
