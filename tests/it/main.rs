@@ -72,6 +72,7 @@ mod program;
 mod proof;
 mod prove;
 mod prune;
+mod published;
 mod readme;
 mod restarts;
 mod reloads;
