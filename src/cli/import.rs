@@ -20,8 +20,8 @@ const SHOWN: usize = 5;
 /// Options of `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// Format of the files. Labelled files become a data set: `whowhen`, `aegis`, `agentracer`, `mast`, `mpbench`. Traces
-    /// become runs: `otlp`, `inspect`, `atif`, `langfuse`, `log`.
+    /// Format of the files. Labelled files become a data set: `whowhen`, `whowhen-pro`, `aegis`, `agentracer`, `mast`,
+    /// `mpbench`, `traceelephant`, `trail`, `codetracebench`. Traces become runs: `otlp`, `inspect`, `atif`, `langfuse`, `log`.
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()))]
     from: String,
     /// Files or directories; one for labelled files.
@@ -66,6 +66,14 @@ enum ImportFrom {
     Mast,
     /// MP-Bench's annotated files.
     Mpbench,
+    /// Who&When Pro's rows.
+    WhowhenPro,
+    /// `TraceElephant`'s directories.
+    Traceelephant,
+    /// TRAIL's annotated spans.
+    Trail,
+    /// `CodeTraceBench`'s manifest.
+    Codetracebench,
 }
 
 impl ImportFrom {
@@ -77,6 +85,10 @@ impl ImportFrom {
             ImportFrom::Agentracer => "agentracer",
             ImportFrom::Mast => "mast",
             ImportFrom::Mpbench => "mpbench",
+            ImportFrom::WhowhenPro => "whowhen-pro",
+            ImportFrom::Traceelephant => "traceelephant",
+            ImportFrom::Trail => "trail",
+            ImportFrom::Codetracebench => "codetracebench",
         }
     }
 }
@@ -98,6 +110,10 @@ pub(super) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Re
         ImportFrom::Agentracer => ImportSource::Agentracer,
         ImportFrom::Mast => ImportSource::Mast,
         ImportFrom::Mpbench => ImportSource::Mpbench,
+        ImportFrom::WhowhenPro => ImportSource::WhowhenPro,
+        ImportFrom::Traceelephant => ImportSource::Traceelephant,
+        ImportFrom::Trail => ImportSource::Trail,
+        ImportFrom::Codetracebench => ImportSource::Codetracebench,
     };
     let (imported, _) = formats::import(from, path, dir, arguments.overwrite).map_err(|error| match error {
         ImportError::Dataset(error) => error.into(),

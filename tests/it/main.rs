@@ -74,6 +74,7 @@ mod program;
 mod proof;
 mod prove;
 mod prune;
+mod published;
 mod readme;
 mod restarts;
 mod reloads;

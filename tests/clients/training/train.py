@@ -192,6 +192,36 @@ def verl_config(_):
     given = [reward(data_source="x", solution_str=text, ground_truth=truth, extra_info=None) for text in said]
     near = all(abs(one - other) < 1e-6 for one, other in zip(given, (1.0, 0.5 + 0.5 * 0.6065306597, 0.0)))
     check("its reward is half the agent, half the step, and the form", near, given)
+    clipped(made)
+
+
+def clipped(actor):
+    """The narrowing clip by its formula, and as verl finds and asks it."""
+    sys.path.insert(0, str(RECIPES))
+    os.environ["AEGIS_CLIP"] = "0.3,0.2,10,2"
+    import clip_schedule
+    from verl.trainer.ppo.core_algos import compute_policy_loss_vanilla, get_policy_loss_fn
+
+    wanted = {0: 0.3, 5: 0.25, 9: 0.21, 10: 0.2, 99: 0.2}
+    found = {step: clip_schedule.clip_at(step, 0.3, 0.2, 10) for step in wanted}
+    check("the clip narrows in a straight line, and stays", all(abs(found[step] - clip) < 1e-9 for step, clip in wanted.items()), found)
+    refused = 0
+    for text in ("0.3", "0.2,0.3,10,2", "0.3,0.2,0,2", "0.3,0.2,10,0", "x,0.2,10,2"):
+        try:
+            clip_schedule.settings(text)
+        except ValueError:
+            refused += 1
+    check("settings that mean nothing are refused", refused == 5, refused)
+    old = torch.zeros(1, 1)
+    rows = {"old_log_prob": old, "log_prob": old + 0.5, "advantages": old + 1, "response_mask": old + 1}
+    loss = get_policy_loss_fn("narrowing_clip")
+    said = [loss(**rows, loss_agg_mode="token-mean", config=actor) for _ in range(6)]
+    # A ratio of e^0.5 is clipped to 1 + clip: so much is the loss below nothing.
+    values, clips = [-float(value) for value, _ in said], [metrics["actor/clip_ratio"] for _, metrics in said]
+    good = all(abs(value - 1 - clip) < 1e-6 for value, clip in zip(values, clips)) and len(set(clips[::2])) == 3 and clips[0] == clips[1]
+    check("verl's loss is asked with the clip of each step", good, (values, clips))
+    plain = -float(compute_policy_loss_vanilla(**rows, config=actor)[0])
+    check("and its settings stay as they were", abs(plain - 1 - actor.clip_ratio_high) < 1e-6, plain)
 
 
 def recipes(words):
@@ -209,6 +239,10 @@ def recipes(words):
     subprocess.run([*command, *(word for rule in ALLOWED for word in ("--allow", rule))], check=True, capture_output=True)
     small = ("--steps", "2", "--rows", "2", "--who-when", str(files))
     recipe("Who&When files as a column", "contrastive", data, model, *small, out="column", says="| Who&When |")
+    small = ("--steps", "2", "--rows", "2")
+    recipe("each part of the contrastive recipe left out in turn", "ablations", data, model, *small, says="| hierarchy | ")
+    once = ("--without", "mixture", "--without", "attention")
+    recipe("two parts left out at once", "contrastive", data, model, *small, *once, out="without")
     # SmolLM2 as its package holds it, packed: loaded, trained, kept as a model that the next recipe begins with.
     once = ("--steps", "1", "--rows", "1", "--batch", "1")
     recipe("SFT of the packaged model", "sft_trl", data, "smollm2", *once, out="smollm2")

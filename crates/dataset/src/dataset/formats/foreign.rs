@@ -48,6 +48,7 @@ pub const RULES: &[(&str, &str)] = &[
     ("path-leak", "the trace shows an absolute path of its author's machine"),
     ("doubled-entry", "an entry says again word for word what its agent said before"),
     ("not-binary", "a flag is neither 0 nor 1"),
+    ("missing-file", "a file that belongs to the row is not there"),
 ];
 
 /// Where a defect is, and those found so far.

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    aegis, agentracer,
+    aegis, agentracer, codetracebench,
     foreign::{Defect, Defects},
-    mast, mpbench, whowhen,
+    mast, mpbench, traceelephant, trail, whowhen, whowhen_pro,
 };
 use crate::dataset::{
     BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, Writer,
@@ -37,6 +37,26 @@ pub enum ImportSource {
     Mast,
     /// MP-Bench, as its script writes it: a directory of `N.json` files, or one file.
     Mpbench,
+    /// Who&When Pro: JSON lines, or a file a run.
+    WhowhenPro,
+    /// `TraceElephant`: directories of `trace_metadata.json` and `step_records.json`.
+    Traceelephant,
+    /// TRAIL: traces of spans, with their annotations in a directory beside.
+    Trail,
+    /// `CodeTraceBench`: its manifest, with the steps of each run below it.
+    Codetracebench,
+}
+
+impl ImportSource {
+    /// Whether a file is read for itself; the others are read with the one that they belong to.
+    fn begins_at(self, path: &Path) -> bool {
+        match self {
+            Self::Traceelephant => path.file_name().is_some_and(|name| name == traceelephant::METADATA),
+            Self::Trail => !trail::is_annotation(path),
+            Self::Codetracebench => !codetracebench::is_steps(path),
+            _ => true,
+        }
+    }
 }
 
 /// What was read.
@@ -147,7 +167,8 @@ fn each_sample(
         tasks: BTreeMap::new(),
         samples: 0,
     };
-    for file in &files {
+    let files: Vec<&PathBuf> = files.iter().filter(|file| from.begins_at(file)).collect();
+    for file in files.iter().copied() {
         let mut broken = None;
         reader.path.clone_from(file);
         let read = values::read(file, &values::named(file, path), &mut |place| match reader.row(place) {
@@ -209,6 +230,10 @@ impl SampleReader {
             ImportSource::Agentracer => agentracer::read(&value, &format!("agentracer-{row}"), defects),
             ImportSource::Mast => mast::read(&value, &format!("mast-{row}"), defects),
             ImportSource::Mpbench => mpbench::read(&value, &row, &self.path, defects),
+            ImportSource::WhowhenPro => whowhen_pro::read(&value, defects),
+            ImportSource::Traceelephant => traceelephant::read(&value, &self.path, defects),
+            ImportSource::Trail => trail::read(&value, &stem, &self.path, defects),
+            ImportSource::Codetracebench => codetracebench::read(&value, &self.path, defects),
             ImportSource::Aegis => {
                 let id = value.get("id").and_then(Value::as_str).unwrap_or(&row);
                 aegis::read(&value, id, defects)

@@ -1,5 +1,5 @@
 //! Foreign formats, one file each: what they are read from and written to. [`ALL`] is the list. A format is one file,
-//! its `mod`, one line of the list, a schema in `schemas/` and a row of `docs/formats.md`. [`import()`] reads the four that hold
+//! its `mod`, one line of the list, a schema in `schemas/` and a row of `docs/formats.md`. [`import()`] reads those that hold
 //! labels of others, [`export()`] writes all of them.
 
 mod admit;
@@ -10,6 +10,7 @@ mod atif;
 mod balance;
 mod card;
 mod chat;
+mod codetracebench;
 mod contrastive;
 mod dpo;
 mod export;
@@ -39,9 +40,13 @@ mod schema;
 mod sft;
 mod shred;
 mod sink;
+mod told;
+mod traceelephant;
 mod tracer;
+mod trail;
 mod verl;
 mod whowhen;
+mod whowhen_pro;
 
 #[cfg(test)]
 mod formats_tests;
@@ -53,6 +58,8 @@ mod left_out_tests;
 mod provenance_tests;
 #[cfg(test)]
 mod mpbench_tests;
+#[cfg(test)]
+mod published_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
