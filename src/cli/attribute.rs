@@ -123,7 +123,8 @@ pub(super) fn rows_of(arguments: &AttributeArgs, global: &Global) -> Result<Stri
     let methods = arguments.methods()?;
     let logs = logs::read(path, arguments, &methods, true)?;
     let (judge, driving) = (judge(arguments, &methods)?, Driving { votes: 1, priced: false });
-    let asked = (methods.as_slice(), None);
+    let ranker = arguments.ranker(&methods)?;
+    let asked = (methods.as_slice(), ranker.as_ref());
     let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
     let mut text = String::new();
     for row in done.rows.iter().flatten() {

@@ -3,6 +3,7 @@
 
 mod document;
 mod page;
+mod trained;
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +25,7 @@ use super::{
 use crate::{
     dataset::{Dataset, PlacedSample, Sample, SampleKind},
     launch::shell_word,
-    score::{self, CertifiedKind, CertifiedRun, Culprit, PredictedAnswer},
+    score::{self, CertifiedKind, CertifiedRun, Culprit, PredictedAnswer, read::ChoiceError},
     trajectory::LabelStatus,
 };
 
@@ -41,8 +42,14 @@ pub(super) struct CertifyArgs {
     dataset: PathBuf,
     #[command(flatten)]
     tracers: TracerArgs,
-    /// Rows of `aegis attribute --out` or other predictions, instead of asking a tracer.
-    #[arg(long, value_name = "FILE", conflicts_with = "tracer")]
+    /// Method of `aegis attribute --list`, instead of a tracer. One that always names somebody is measured by that.
+    #[arg(long, value_name = "METHOD", conflicts_with = "tracer")]
+    method: Option<String>,
+    /// Ranker of `aegis learn`, where the method is `learned`.
+    #[arg(long, value_name = "FILE", requires = "method")]
+    prior: Option<PathBuf>,
+    /// Rows of `aegis attribute --out` or other predictions, instead of asking a judge.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tracer", "method"])]
     answers: Option<PathBuf>,
     /// Lower bound at 95 % that detection and silence in clean runs must reach.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
@@ -51,9 +58,12 @@ pub(super) struct CertifyArgs {
     #[arg(long, value_name = "DIR", default_value = "certificate")]
     out: PathBuf,
     /// Derive the certificate in this directory again from the data set, and say what differs.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["tracer", "answers", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["tracer", "method", "answers", "out"])]
     check: Option<PathBuf>,
-    /// Runs that the tracer is asked about in parallel.
+    /// Write the seed of the campaign into the certificate, not its hash alone: it is used up then.
+    #[arg(long, conflicts_with = "check")]
+    reveal: bool,
+    /// Runs that the judge is asked about in parallel.
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     jobs: u32,
     #[command(flatten)]
@@ -77,7 +87,7 @@ pub(super) fn run(arguments: &CertifyArgs, global: &Global, out: &mut dyn Write)
         None => ask(arguments, global)?,
     };
     let runs = answered(&data, &answers)?;
-    let certificate = Certificate::new(&data, &runs, &answers, arguments.least);
+    let certificate = Certificate::new(&data, &runs, &answers, arguments.least, arguments.reveal);
     write(&arguments.out, &certificate, &answers)?;
     let page = page::page(&certificate);
     if global.format == OutputFormat::Text {
@@ -102,7 +112,9 @@ fn read_data(path: &Path) -> Result<CertifiedData, Failure> {
     let dataset = Dataset::open(path)?;
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
     let mut data = CertifiedData::default();
-    for placed in dataset.numbered_samples() {
+    // A file of rows that was named alone is all that is measured.
+    let decoys = Dataset::decoys(path);
+    for placed in dataset.numbered_samples().chain(decoys.iter().flat_map(Dataset::numbered_samples)) {
         let PlacedSample { sample, .. } = placed?;
         if sample.kind == SampleKind::Failure
             && sample.label.as_ref().is_none_or(|label| label.status != LabelStatus::Verified)
@@ -119,10 +131,7 @@ fn read_data(path: &Path) -> Result<CertifiedData, Failure> {
     }
     let report = fs::read(dir.join("report.json")).ok();
     let report = report.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
-    data.seed = report.and_then(|report| report.get("seed").and_then(Value::as_u64)).map(|seed| {
-        // Whoever is shown the seed later sees that it was this one. A seed of few digits can be guessed.
-        blake3::hash(format!("aegis campaign seed {seed}").as_bytes()).to_hex().to_string()
-    });
+    data.seed = report.and_then(|report| report.get("seed").and_then(Value::as_u64));
     Ok(data)
 }
 
@@ -165,58 +174,60 @@ fn refuse_unfit(data: &CertifiedData, path: &Path) -> Result<(), Failure> {
 
 /// A tracer that was trained on the runs knows them.
 fn refuse_trained(tracers: &TracerArgs, data: &CertifiedData) -> Result<(), Failure> {
-    for tracer in &tracers.tracer {
-        let own = Path::new(tracer);
-        let prompt = fs::read_to_string(own).ok().filter(|_| own.extension().is_some_and(|kind| kind == "toml"));
-        let prompt = prompt.and_then(|text| toml::from_str::<toml::Table>(&text).ok());
-        let prompt = prompt.and_then(|table| Some(own.with_file_name(table.get("prompt")?.as_str()?)));
-        let files = [Some(own.to_owned()), prompt].into_iter().flatten();
-        let rows = files.map(|file| PathBuf::from(file.to_string_lossy().trim_end_matches(".manifest.json")));
-        for file in rows.filter(|file| file.extension().is_some_and(|kind| kind == "jsonl")) {
-            let text = fs::read_to_string(&file).unwrap_or_default();
-            let ids = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            let known = ids.filter_map(|row| row.get("id").and_then(Value::as_str).map(str::to_owned));
-            let known = known.filter(|id| data.runs.contains_key(id)).count();
-            if known > 0 {
-                let error = format!(
-                    "`{}` holds {} of the data set: a judge that learnt from them is not measured by them",
-                    escape(&file.display().to_string()),
-                    counted(known, "run")
-                );
-                return Err(Failure::new(Exit::Usage, error).hint("make fresh ones: `aegis campaign FILE --seed N`"));
-            }
+    for file in tracers.tracer.iter().flat_map(|tracer| trained::rows_of(Path::new(tracer))) {
+        let known = trained::ids(&file).iter().filter(|id| data.runs.contains_key(*id)).count();
+        if known > 0 {
+            let error = format!(
+                "`{}` holds {} of the data set: a judge that learnt from them is not measured by them",
+                escape(&file.display().to_string()),
+                counted(known, "run")
+            );
+            return Err(Failure::new(Exit::Usage, error).hint("make fresh ones: `aegis campaign FILE --seed N`"));
         }
     }
     Ok(())
 }
 
-/// Asks the tracer about every run, as `aegis attribute` asks.
+/// Asks the judge about every run, as `aegis attribute` asks.
 fn ask(arguments: &CertifyArgs, global: &Global) -> Result<String, Failure> {
-    let wanted = "name one judge: `--tracer NAME|FILE`, or its `--answers FILE`";
-    if arguments.tracers.tracer.len() != 1 {
+    let wanted = "name one judge: `--tracer NAME|FILE`, `--method NAME`, or its `--answers FILE`";
+    if arguments.tracers.tracer.len() + usize::from(arguments.method.is_some()) != 1 {
         return Err(Failure::new(Exit::Usage, "a certificate is of one judge").hint(wanted));
     }
-    let asking = AttributeArgs::after(&arguments.dataset, Vec::new(), arguments.judge.clone())
+    let methods = arguments.method.iter().cloned().collect();
+    let asking = AttributeArgs::after(&arguments.dataset, methods, arguments.judge.clone())
         .traced_by(arguments.tracers.clone())
+        .beside(Vec::new(), arguments.prior.clone())
         .of_every_kind(arguments.jobs);
-    if let Some(method) = asking.methods()?.iter().find(|method| !method.takes_clean()) {
-        let error = format!("`{}` is asked about failures alone: its false alarms cannot be measured", method.name());
-        return Err(Failure::new(Exit::Usage, error).hint("`--tracer aegis|sft|grpo|verl`, or a template of yours"));
-    }
     attribute::rows_of(&asking, global)
 }
 
 /// The runs with what the judge said of each.
 fn answered(data: &CertifiedData, answers: &str) -> Result<Vec<CertifiedRun>, Failure> {
     let unread = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("the answers: {error}"));
+    let of_one = score::read::of_method(answers, None).map_err(|error| match error {
+        ChoiceError::Several(methods) => {
+            let error = format!("the answers are of {}, and a certificate is of one judge", methods.join(", "));
+            Failure::new(Exit::Usage, error)
+                .hint("ask each in a call of its own: `aegis certify DATASET --method NAME`")
+        }
+        error => unread(&error),
+    })?;
     let mut said: BTreeMap<String, PredictedAnswer> = BTreeMap::new();
-    for prediction in score::read::predictions(answers).map_err(|error| unread(&error))? {
-        said.insert(prediction.id, prediction.answer);
+    for prediction in score::read::predictions(&of_one).map_err(|error| unread(&error))? {
+        // Whoever answers twice could have the better one counted.
+        if let Some(id) = said.insert(prediction.id.clone(), prediction.answer).map(|_| prediction.id) {
+            return Err(unread(&format!("two are about the run `{}`", escape(&id))));
+        }
     }
     let mut sure: BTreeMap<String, f64> = BTreeMap::new();
     for row in document::rows(answers) {
-        if let (Some(id), Some(score)) = (row.get("id").and_then(Value::as_str), document::confidence(&row)) {
-            sure.insert(id.to_owned(), score);
+        let Some(id) = row.get("id").and_then(Value::as_str) else { continue };
+        if document::says_nobody(&row) {
+            said.insert(id.to_owned(), PredictedAnswer::Set(Vec::new()));
+        }
+        if let Some(share) = document::confidence(&row) {
+            sure.insert(id.to_owned(), share);
         }
     }
     let runs = data.runs.iter().map(|(id, (kind, culprits))| CertifiedRun {
@@ -253,8 +264,9 @@ fn check(dir: &Path, data: &CertifiedData, arguments: &CertifyArgs) -> Result<Fi
     let stated: Value = serde_json::from_str(&text).map_err(|error| unread(&error))?;
     let answers = fs::read_to_string(dir.join(ANSWERS)).map_err(|error| unread(&error))?;
     let least = stated.pointer("/certification/least").and_then(Value::as_f64).unwrap_or(arguments.least);
+    let reveal = stated.pointer("/data/revealed_seed").is_some();
     let derived = answered(data, &answers)
-        .map(|runs| Certificate::new(data, &runs, &answers, least).stated_as(&stated))
+        .map(|runs| Certificate::new(data, &runs, &answers, least, reveal).stated_as(&stated))
         .map(|certificate| json!(certificate));
     let mut differing = match derived {
         Ok(derived) => document::differing(&stated, &derived),

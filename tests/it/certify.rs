@@ -79,15 +79,82 @@ async fn bounds_certify_who_sees_failures_and_is_silent_elsewhere() {
         let share = &stated["figures"][figure];
         assert!(share["hits"] == share["of"] && share["of"] == runs[of], "{figure}: {stated}");
     }
+    // Decoys are asked about, too; who always blames the solver blames it where the change was neutral.
+    let planted = rows(&dir.join("fresh/decoys.jsonl")).len();
+    assert!(planted > 0 && runs["decoy"] == json!(planted), "{stated}");
+    let decoys = |name: &str| of_certificate(dir, name)["figures"]["silence_decoy"].clone();
+    assert_eq!((&decoys("alarmed")["hits"], &decoys("alarmed")["of"]), (&json!(0), &json!(planted)));
+    assert_eq!(decoys("silent")["hits"], json!(planted));
     assert!(!stated.to_string().contains("4242"), "the seed is nobody's: {stated}");
     // The same answers, as `attribute` wrote them.
     let url = cases[0].1.url();
-    let attribute =
-        ["attribute", "fresh", "--tracer", "sft", "--upstream", &url, "--model", "m", "--out", "said.jsonl"];
-    say(dir, &[&attribute[..], &["--log-dir", "judged"]].concat()).await;
+    let attribute = ["attribute", "fresh", "--tracer", "sft", "--upstream", &url, "--model", "m", "--every-kind"];
+    say(dir, &[&attribute[..], &["--out", "said.jsonl", "--log-dir", "judged"]].concat()).await;
     let (code, text) =
         say(dir, &["certify", "fresh", "--answers", "said.jsonl", "--least", "0.5", "--out", "said"]).await;
-    assert!(code == Some(0) && text.contains(" | 100.0 % | "), "{text}");
+    assert_eq!(code, Some(0), "{text}");
+    for part in ["figures", "certification", "data", "judge"] {
+        assert_eq!(of_certificate(dir, "said")[part], stated[part]);
+    }
+}
+
+#[tokio::test]
+async fn a_seed_is_told_on_request_and_checked() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fresh(dir).await;
+    let certify = ["certify", "fresh", "--method", "rules", "--reveal", "--out", "told"];
+    let (code, text) = say(dir, &certify).await;
+    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(of_certificate(dir, "told")["data"]["revealed_seed"], 4242);
+    let (code, text) = say(dir, &["certify", "fresh", "--check", "told"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let path = dir.join("told/certificate.json");
+    let text = fs::read_to_string(&path).expect("it").replace("4242", "4243");
+    fs::write(&path, text).expect("written");
+    let (code, text) = say(dir, &["certify", "fresh", "--check", "told"]).await;
+    assert!(code == Some(1) && text.contains("/data/revealed_seed"), "{text}");
+}
+
+fn of_certificate(dir: &Path, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(dir.join(name).join("certificate.json")).expect("it")).expect("JSON")
+}
+
+#[tokio::test]
+async fn methods_are_measured_by_whom_they_blame_in_clean_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fresh(dir).await;
+    // Asked who erred, these always say somebody.
+    let script =
+        ScriptedJudge::start(|_| (200, "Agent Name: solver\nStep Number: 1\nReason for Mistake: r".to_owned())).await;
+    let fields = json!({"reason": "r", "agent": "solver", "step": 1, "quote": "", "fix": "", "failure_mode": ""});
+    let method = ScriptedJudge::start(move |_| (200, fields.to_string())).await;
+    let (script, method) = (script.url(), method.url());
+    for (options, says) in [
+        (&["--tracer", "whowhen", "--upstream", &script][..], "silence in clean runs: 0 of"),
+        (&["--method", "all-at-once", "--upstream", &method], "silence in clean runs: 0 of"),
+        (&["--method", "rules"], "rules not certified: detection ≥"),
+    ] {
+        let out = options[1];
+        let line = ["certify", "fresh", "--model", "m", "--out", out, "--log-dir", "judged"];
+        let (code, text) = say(dir, &[&line[..], options].concat()).await;
+        assert!(code == Some(1) && text.contains(says), "{options:?}: {text}");
+        let (code, text) = say(dir, &["certify", "fresh", "--check", out]).await;
+        assert_eq!(code, Some(0), "{text}");
+    }
+    for name in ["whowhen", "all-at-once"] {
+        let figures = of_certificate(dir, name)["figures"].clone();
+        let detection = &figures["detection"];
+        assert!(detection["hits"] == detection["of"] && figures["abstained"]["hits"] == 0, "{name}: {figures}");
+    }
+    // A method that sees no error in a clean run says that nobody erred.
+    let silence = of_certificate(dir, "rules")["figures"]["silence"].clone();
+    assert_eq!(silence["hits"], silence["of"], "{silence}");
+    assert!(
+        of_certificate(dir, "rules")["figures"]["calibration"].is_null(),
+        "a score that orders steps is no confidence"
+    );
 }
 
 #[tokio::test]
@@ -101,7 +168,13 @@ async fn whatever_is_changed_is_found() {
     say(dir, &[&certify[..], &["--least", "0.5", "--log-dir", "judged"]].concat()).await;
     let (code, text) = say(dir, &certify).await;
     assert!(code == Some(2) && text.contains("`stated` holds a certificate"), "{text}");
-    let files = ["stated/certificate.json", "stated/certificate.md", "stated/answers.jsonl", "fresh/dataset.jsonl"];
+    let files = [
+        "stated/certificate.json",
+        "stated/certificate.md",
+        "stated/answers.jsonl",
+        "fresh/dataset.jsonl",
+        "fresh/decoys.jsonl",
+    ];
     let texts = files.map(|file| fs::read_to_string(dir.join(file)).expect("text"));
     let mut changes: Vec<(usize, String)> = Vec::new();
     let stated: Value = serde_json::from_str(&texts[0]).expect("JSON");
@@ -117,6 +190,7 @@ async fn whatever_is_changed_is_found() {
     changes.push((2, texts[2].replacen("\"solver\"", "\"critic\"", 1)));
     changes.push((2, texts[2].split_inclusive('\n').skip(1).collect()));
     changes.push((3, texts[3].replacen("FM-2.6", "FM-2.5", 1)));
+    changes.push((4, texts[4].split_inclusive('\n').skip(1).collect()));
     for (file, text) in &changes {
         fs::write(dir.join(files[*file]), text).expect("written");
         let (code, said) = say(dir, &["certify", "fresh", "--check", "stated"]).await;
@@ -149,6 +223,13 @@ async fn who_cannot_be_measured_is_told_so() {
     assert_eq!(code, Some(0), "{text}");
     fs::write(dir.join("mine.toml"), "prompt = \"train.jsonl\"\nupstream = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n")
         .expect("written");
+    // Parts have files of their own, and one manifest.
+    let (code, text) = say(dir, &["export", "fresh", "--to", "sft", "--out", "parted.jsonl"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let id = rows(&dir.join("fresh/dataset.jsonl"))[0]["id"].clone();
+    let said = |method: &str| json!({"id": id, "method": method, "agent": "solver", "step": 1}).to_string() + "\n";
+    fs::write(dir.join("two.jsonl"), said("a") + &said("b")).expect("written");
+    fs::write(dir.join("twice.jsonl"), said("a") + &said("a")).expect("written");
     let row =
         |kind: &str| rows(&dir.join("fresh/dataset.jsonl")).into_iter().filter(|row| row["kind"] == kind).collect();
     let only = |name: &str, rows: Vec<Value>| {
@@ -164,7 +245,11 @@ async fn who_cannot_be_measured_is_told_so() {
     fs::write(dir.join("foreign.jsonl"), "{\"id\": \"x\", \"agent\": \"solver\", \"step\": 1}\n").expect("written");
     for (options, why) in [
         (&["fresh"][..], "a certificate is of one judge"),
-        (&["fresh", "--tracer", "whowhen"], "is asked about failures alone"),
+        (&["fresh", "--tracer", "parted.jsonl.manifest.json"], "runs of the data set: a judge that learnt"),
+        (&["fresh", "--tracer", "parted-train.jsonl"], "runs of the data set: a judge that learnt"),
+        (&["fresh", "--answers", "two.jsonl"], "the answers are of a, b, and a certificate is of one judge"),
+        (&["fresh", "--answers", "twice.jsonl"], "two are about the run"),
+        (&["fresh", "--method", "learned"], "no file of it is named"),
         (&["fresh", "--tracer", "mine.toml"], "runs of the data set: a judge that learnt"),
         (&["fresh", "--answers", "foreign.jsonl"], "none of them is about a run of the data set"),
         (&["failures", "--tracer", "sft"], "holds no clean run"),

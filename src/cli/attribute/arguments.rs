@@ -79,8 +79,8 @@ pub(in crate::cli) struct AttributeArgs {
     /// Ranker of `aegis learn`, for the method `learned`.
     #[arg(long, value_name = "FILE")]
     pub(super) prior: Option<PathBuf>,
-    /// Whether runs in which something harmless was planted are asked about, too.
-    #[arg(skip)]
+    /// Ask about clean runs, benign runs and decoys too, as `certify` does, and tell no method which runs failed.
+    #[arg(long)]
     pub(super) every_kind: bool,
 }
 

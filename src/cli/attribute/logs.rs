@@ -56,15 +56,18 @@ pub(super) fn read(
     if formats::is_recording(path) {
         return recorded(path, &arguments.run, (gold, clean), against);
     }
-    let (samples, notes) = match arguments.corpus.open_unlabelled(path, quiet) {
+    let (mut samples, notes) = match arguments.corpus.open_unlabelled(path, quiet) {
         Ok(dataset) if is_ours(path) => (all(&dataset)?, Vec::new()),
         Err(failure) if Corpus::is_at(path) => return Err(failure),
         _ => foreign(path)?,
     };
+    if let Some(decoys) = Dataset::decoys(path).filter(|_| arguments.every_kind) {
+        samples.extend(all(&decoys)?);
+    }
     let mut runs = Vec::new();
     let asked = |sample: &&Sample| match sample.kind {
         SampleKind::Failure => true,
-        SampleKind::Clean => clean,
+        SampleKind::Clean => clean || arguments.every_kind,
         SampleKind::Benign | SampleKind::Decoy => arguments.every_kind,
     };
     for sample in samples.iter().filter(asked) {
@@ -79,7 +82,8 @@ pub(super) fn read(
         let others = others
             .chain(against.iter().filter(|other| other.problem.is_empty() || run.problem == other.problem).cloned())
             .collect();
-        let failed = sample.kind == SampleKind::Failure;
+        // Who is measured is not told which runs failed.
+        let failed = sample.kind == SampleKind::Failure || arguments.every_kind;
         runs.push(RunLog { run, failed, others, gold: dataset::gold(sample) });
     }
     if runs.is_empty() {

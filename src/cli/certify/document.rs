@@ -24,8 +24,8 @@ pub(super) struct CertifiedData {
     pub(super) unproven: usize,
     /// blake3 of each file.
     pub(super) files: BTreeMap<String, String>,
-    /// Hash of the campaign's seed, where the data set has a report.
-    pub(super) seed: Option<String>,
+    /// The campaign's seed, where the data set has a report.
+    pub(super) seed: Option<u64>,
 }
 
 /// A certificate.
@@ -72,6 +72,9 @@ pub(super) struct DataDigest {
     pub(super) runs: BTreeMap<CertifiedKind, usize>,
     /// Hash of the seed from which errors were drawn.
     seed: Option<String>,
+    /// That seed, where it was to be revealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revealed_seed: Option<u64>,
 }
 
 /// Calls and tokens of all answers.
@@ -91,7 +94,7 @@ impl CertifiedData {
 
 impl Certificate {
     /// The certificate of a judge who answered so.
-    pub(super) fn new(data: &CertifiedData, runs: &[CertifiedRun], answers: &str, least: f64) -> Self {
+    pub(super) fn new(data: &CertifiedData, runs: &[CertifiedRun], answers: &str, least: f64, reveal: bool) -> Self {
         let figures = CertifiedFigures::of_runs(runs);
         let certification = figures.certify(least);
         let mut by_kind = BTreeMap::new();
@@ -103,7 +106,12 @@ impl Certificate {
             aegis: recording::VERSION.to_owned(),
             made: jiff::Timestamp::now().to_string(),
             judge: CertifiedJudge::of_answers(answers),
-            data: DataDigest { files: data.files.clone(), runs: by_kind, seed: data.seed.clone() },
+            data: DataDigest {
+                files: data.files.clone(),
+                runs: by_kind,
+                seed: data.seed.map(seed_hash),
+                revealed_seed: data.seed.filter(|_| reveal),
+            },
             answers: blake3::hash(answers.as_bytes()).to_hex().to_string(),
             cost: CertifiedCost::of_answers(answers),
             figures,
@@ -135,6 +143,11 @@ impl Certificate {
         let Certification { detection_bound, silence_bound, .. } = self.certification;
         format!("detection ≥ {:.1} %, silence ≥ {:.1} %", 100.0 * detection_bound, 100.0 * silence_bound)
     }
+}
+
+/// Whoever is shown the seed later sees by this that it was the one. A seed of few digits can be guessed.
+fn seed_hash(seed: u64) -> String {
+    blake3::hash(format!("aegis campaign seed {seed}").as_bytes()).to_hex().to_string()
 }
 
 impl CertifiedJudge {
@@ -176,9 +189,15 @@ pub(super) fn rows(answers: &str) -> impl Iterator<Item = Value> {
     answers.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
-/// How sure a row is of its first guess.
+/// How sure a row is of its first guess: what it calls so, or the share of several votes. Other scores only order predictions.
 pub(super) fn confidence(row: &Value) -> Option<f64> {
-    row.pointer("/predictions/0/score").or_else(|| row.get("confidence")).and_then(Value::as_f64)
+    let votes = row.get("votes").is_some().then(|| row.pointer("/predictions/0/score")).flatten();
+    row.get("confidence").or(votes).and_then(Value::as_f64)
+}
+
+/// Whether a row says that its method saw no error: methods without a model say so by naming nobody.
+pub(super) fn says_nobody(row: &Value) -> bool {
+    row.pointer("/abstained/why").is_some_and(|why| why == "nothing_found")
 }
 
 /// The page that a certificate would have, made of what it states.

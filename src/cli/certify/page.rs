@@ -40,7 +40,7 @@ pub(super) fn of_value(certificate: &Value) -> Option<String> {
     let least = 100.0 * certificate.pointer("/certification/least")?.as_f64()?;
     let word = if certified { "Certified" } else { "Not certified" };
     // Writing to a string cannot fail.
-    let _ = writeln!(page, "# Certificate: {judge}\n\n**{word}** at bounds of {least:.0} % (95 %, Wilson).\n");
+    let _ = writeln!(page, "# Certificate: {judge}\n\n**{word}** at bounds of {least:.0} % (95 %, exact).\n");
     for lacking in certificate.pointer("/certification/lacking")?.as_array()? {
         let _ = writeln!(page, "- {}", lacking.as_str()?);
     }

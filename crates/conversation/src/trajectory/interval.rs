@@ -19,6 +19,39 @@ pub fn difference(first: (u32, u32), second: (u32, u32)) -> (f64, Interval) {
 /// The two-sided 95 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
+/// Halvings of the interval that a rate lies in.
+const HALVINGS: u32 = 60;
+
+/// The highest rate at which so many hits or fewer are as probable as `miss` (Clopper and Pearson, 1934, one-sided); 1 of none.
+pub fn highest_rate(hits: u64, trials: u64, miss: f64) -> f64 {
+    if hits >= trials {
+        return 1.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if at_most_so_many(hits, trials, middle) > miss {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// How probable so many hits or fewer are, at a rate above 0 and below 1.
+#[expect(clippy::cast_precision_loss, reason = "counts of runs")]
+fn at_most_so_many(hits: u64, trials: u64, rate: f64) -> f64 {
+    // In logarithms: a power of many trials would be no number.
+    let mut log = trials as f64 * (-rate).ln_1p();
+    let mut sum = log.exp();
+    for hit in 0..hits {
+        log += ((trials - hit) as f64 / (hit + 1) as f64).ln() + rate.ln() - (-rate).ln_1p();
+        sum += log.exp();
+    }
+    sum
+}
+
 /// A 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
@@ -29,6 +62,13 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The exact interval of `hits` of `of` (Clopper and Pearson, 1934): it misses the true share in 5 % of cases at most, whatever
+    /// the share and however few the rows; Wilson's does so in the mean. Of nothing, everything is possible.
+    pub fn exact(hits: u64, of: u64) -> Self {
+        let missed = of.saturating_sub(hits);
+        Self { low: 1.0 - highest_rate(missed, of, 0.025), high: highest_rate(hits, of, 0.025) }
+    }
+
     /// Wilson's score interval of `hits` of `of` (E. B. Wilson, 1927): it stays inside 0 to 1 and holds near the ends,
     /// where the usual `p ± z·sd` does not. Of nothing, everything is possible.
     pub fn wilson(hits: f64, of: f64) -> Self {
@@ -46,6 +86,24 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_as_published() {
+        // Newcombe 1998, table I, method 5; with all or none of n, 0.025^(1/n).
+        for (hits, of, low, high) in [
+            (81, 263, 0.2527, 0.3676),
+            (15, 148, 0.0578, 0.1617),
+            (0, 20, 0.0, 0.1684),
+            (1, 29, 0.0009, 0.1776),
+            (16, 16, 0.7941, 1.0),
+            (17, 17, 0.8049, 1.0),
+            (0, 0, 0.0, 1.0),
+        ] {
+            let found = Interval::exact(hits, of);
+            let near = (found.low - low).abs() < 6e-5 && (found.high - high).abs() < 6e-5;
+            assert!(near, "{hits} of {of}: {found:?}");
+        }
+    }
 
     #[test]
     fn wilson_as_published() {

@@ -11,7 +11,8 @@ use std::{
 use serde::Deserialize;
 
 use super::{
-    BENIGN_FILE, DatasetError, DatasetManifest, FILE, Harvest, MANIFEST_FILE, Sample, SampleKind, Truth, sample::FORMAT,
+    BENIGN_FILE, DECOYS_FILE, DatasetError, DatasetManifest, FILE, Harvest, MANIFEST_FILE, Sample, SampleKind, Truth,
+    sample::FORMAT,
 };
 
 use crate::{recording::RunFile, trajectory::RunId};
@@ -79,6 +80,12 @@ impl Dataset {
         let benign = path.join(BENIGN_FILE);
         let files = std::iter::once(main).chain(Some(benign).filter(|benign| benign.is_file())).collect();
         Ok(Self { files, harvest: None })
+    }
+
+    /// The decoys beside the files of a directory: no data, so that who wants them asks for them. `None` where there are none.
+    pub fn decoys(dir: &Path) -> Option<Self> {
+        let file = dir.join(DECOYS_FILE);
+        file.is_file().then(|| Self { files: vec![file], harvest: None })
     }
 
     /// The rows of a corpus.

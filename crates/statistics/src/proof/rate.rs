@@ -1,38 +1,13 @@
 //! The highest rate at which something that was counted can be.
 
-/// Halvings of the interval that the rate lies in.
-const HALVINGS: u32 = 60;
+use crate::trajectory::highest_rate;
+
 /// How probable it is that the rate is higher.
 const MISS: f64 = 0.05;
 
 /// The highest rate that so many hits in so many trials leave possible at 95 % (Clopper and Pearson, 1934, one-sided); 1 of none.
 pub fn rate_at_most(hits: u64, trials: u64) -> f64 {
-    if hits >= trials {
-        return 1.0;
-    }
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if at_most_so_many(hits, trials, middle) > MISS {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    high
-}
-
-/// How probable so many hits or fewer are, at a rate above 0 and below 1.
-#[expect(clippy::cast_precision_loss, reason = "counts of runs")]
-fn at_most_so_many(hits: u64, trials: u64, rate: f64) -> f64 {
-    // In logarithms: a power of many trials would be no number.
-    let mut log = trials as f64 * (-rate).ln_1p();
-    let mut sum = log.exp();
-    for hit in 0..hits {
-        log += ((trials - hit) as f64 / (hit + 1) as f64).ln() + rate.ln() - (-rate).ln_1p();
-        sum += log.exp();
-    }
-    sum
+    highest_rate(hits, trials, MISS)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::trajectory::Interval;
 /// Bins of a calibration, of equal width.
 const BINS: usize = 5;
 /// Most rows that are foretold: what more would take is no advice.
-const ROWS_MAX: usize = 1_000_000;
+const ROWS_MAX: usize = 10_000;
 
 /// What a run is that a judge is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl CertifiedFigures {
     pub fn of_runs(runs: &[CertifiedRun]) -> Self {
         let of = |kind: CertifiedKind| runs.iter().filter(move |run| run.kind == kind);
         let share = |kind, holds: &dyn Fn(&&CertifiedRun) -> bool| {
-            Share::new(of(kind).filter(|run| holds(run)).count(), of(kind).count())
+            Share::exact(of(kind).filter(|run| holds(run)).count(), of(kind).count())
         };
         let silent = |run: &&CertifiedRun| run.is_read() && !run.is_blamed();
         let seen: Vec<&CertifiedRun> = of(CertifiedKind::Failure).filter(|run| run.is_blamed()).collect();
@@ -160,7 +160,7 @@ impl CertifiedFigures {
                 all += 1;
                 hits += usize::from(run.any(alike));
             }
-            Share::new(hits, all)
+            Share::exact(hits, all)
         };
         let both = |culprit: &Culprit, guess: &Guess| same_agent(culprit, guess) && same_step(culprit, guess);
         let (has_agent, has_step) = (|one: &Culprit| one.agent.is_some(), |one: &Culprit| one.step.is_some());
@@ -169,14 +169,17 @@ impl CertifiedFigures {
             detection: share(CertifiedKind::Failure, &|run| run.is_blamed()),
             silence: share(CertifiedKind::Clean, &silent),
             silence_benign: share(CertifiedKind::Benign, &silent),
-            silence_decoy: share(CertifiedKind::Decoy, &|run| run.is_read() && !run.any(same_agent)),
+            // Where nobody knows which agent got the change, nobody may be blamed.
+            silence_decoy: share(CertifiedKind::Decoy, &|run| {
+                if run.culprits.is_empty() { silent(run) } else { run.is_read() && !run.any(same_agent) }
+            }),
             agent: named(&has_agent, &same_agent),
             step: named(&has_step, &same_step),
             place: named(&|one| has_agent(one) && has_step(one), &both),
             mode: named(&|one| one.mode.is_some(), &same_mode),
             precision,
             recall,
-            abstained: Share::new(runs.iter().filter(|run| !run.is_read()).count(), runs.len()),
+            abstained: Share::exact(runs.iter().filter(|run| !run.is_read()).count(), runs.len()),
             calibration: ConfidenceCalibration::of_runs(runs),
         }
     }
@@ -216,11 +219,12 @@ fn missing(what: &str, rows: &str, share: &Share, least: f64) -> String {
 
 /// How many rows at the observed share have a lower bound of `least`.
 fn rows_needed(share: &Share, least: f64) -> Option<usize> {
-    let seen = if share.of == 0 { 1.0 } else { share.share };
-    if seen <= least {
+    let (hits, of) = if share.of == 0 { (1, 1) } else { (share.hits, share.of) };
+    let hits_of = |rows: usize| rows * hits / of;
+    let enough = |rows: usize| Interval::exact(hits_of(rows) as u64, rows as u64).low >= least;
+    if real(hits) / real(of) <= least {
         return None;
     }
-    let enough = |rows: usize| Interval::wilson(seen * real(rows), real(rows)).low >= least;
     let mut high = 1;
     while !enough(high) {
         high *= 2;
@@ -249,7 +253,7 @@ fn agents<'a>(failures: impl Iterator<Item = &'a CertifiedRun>) -> (Share, Share
         named += said.len();
         gold += held.len();
     }
-    (Share::new(right, named), Share::new(right, gold))
+    (Share::exact(right, named), Share::exact(right, gold))
 }
 
 impl ConfidenceCalibration {
@@ -273,7 +277,7 @@ impl ConfidenceCalibration {
                 continue;
             }
             let mean = within.iter().map(|(confidence, _)| confidence).sum::<f64>() / real(within.len());
-            let right = Share::new(within.iter().filter(|(_, right)| *right).count(), within.len());
+            let right = Share::exact(within.iter().filter(|(_, right)| *right).count(), within.len());
             error += (mean - right.share).abs() * real(within.len()) / real(stated.len());
             bins.push(CalibrationBin { stated: mean, right });
         }
@@ -342,7 +346,7 @@ mod tests {
         let of =
             |kind, count: usize, said: &[Guess]| vec![run(kind, &[culprit("a", 0, "FM-1.1")], Some(said), None); count];
         let blamed = [guess("a", 0, "FM-1.1")];
-        for (failures, clean, certified) in [(10, 10, false), (16, 16, true), (16, 15, false), (16, 0, false)] {
+        for (failures, clean, certified) in [(10, 10, false), (17, 17, true), (17, 16, false), (17, 0, false)] {
             let runs = [of(CertifiedKind::Failure, failures, &blamed), of(CertifiedKind::Clean, clean, &[])].concat();
             let certification = CertifiedFigures::of_runs(&runs).certify(0.8);
             assert_eq!(certification.certified, certified, "{failures} {clean}: {certification:?}");
@@ -350,7 +354,7 @@ mod tests {
         }
         let few = [of(CertifiedKind::Failure, 10, &blamed), of(CertifiedKind::Clean, 3, &blamed)].concat();
         let lacking = CertifiedFigures::of_runs(&few).certify(0.8).lacking;
-        assert!(lacking[0].ends_with("; 16 verified failures at this share would do"), "{lacking:?}");
+        assert!(lacking[0].ends_with("; 17 verified failures at this share would do"), "{lacking:?}");
         assert!(lacking[1].ends_with("; no number of clean runs at this share would do"), "{lacking:?}");
     }
 }

@@ -8,7 +8,7 @@ pub use crate::trajectory::Interval;
 /// Resamples of a bootstrap. The ends of a percentile interval are steady to about a tenth of its width here.
 const RESAMPLES: usize = 1000;
 
-/// A share of rows, with Wilson's interval.
+/// A share of rows, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Share {
     /// Rows that count.
@@ -17,7 +17,7 @@ pub struct Share {
     pub of: usize,
     /// `hits / of`, 0 to 1.
     pub share: f64,
-    /// 95 % interval.
+    /// 95 % interval: Wilson's, or the exact one.
     #[serde(flatten)]
     pub interval: Interval,
 }
@@ -26,6 +26,11 @@ impl Share {
     /// `hits` of `of`.
     pub fn new(hits: usize, of: usize) -> Self {
         Self { hits, of, share: ratio(hits, of), interval: wilson(hits, of) }
+    }
+
+    /// The same with the exact interval, for claims of which each is to hold.
+    pub fn exact(hits: usize, of: usize) -> Self {
+        Self { interval: Interval::exact(hits as u64, of as u64), ..Self::new(hits, of) }
     }
 }
 
