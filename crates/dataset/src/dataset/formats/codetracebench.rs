@@ -38,9 +38,10 @@ const KEPT: &[&str] = &[
 /// Parts of a step in the order in which they are told.
 const TOLD: &[&str] = &["thinking", "action", "observation"];
 
-/// Whether a file is one of steps, which are read with their row.
-pub(super) fn is_steps(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == STEPS)
+/// Whether a file of a directory is a manifest. Each is published as lines and as Parquet: the lines are enough.
+pub(super) fn is_manifest(path: &Path) -> bool {
+    let is_named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("bench_manifest"));
+    is_named && (path.extension().is_none_or(|kind| kind != "parquet") || !path.with_extension("jsonl").is_file())
 }
 
 /// Reads a row of the manifest.

@@ -48,12 +48,12 @@ pub enum ImportSource {
 }
 
 impl ImportSource {
-    /// Whether a file is read for itself; the others are read with the one that they belong to.
+    /// Whether a file of a directory is read for itself; the others are read with the one that they belong to.
     fn begins_at(self, path: &Path) -> bool {
         match self {
             Self::Traceelephant => path.file_name().is_some_and(|name| name == traceelephant::METADATA),
             Self::Trail => !trail::is_annotation(path),
-            Self::Codetracebench => !codetracebench::is_steps(path),
+            Self::Codetracebench => codetracebench::is_manifest(path),
             _ => true,
         }
     }
@@ -167,7 +167,7 @@ fn each_sample(
         tasks: BTreeMap::new(),
         samples: 0,
     };
-    let files: Vec<&PathBuf> = files.iter().filter(|file| from.begins_at(file)).collect();
+    let files: Vec<&PathBuf> = files.iter().filter(|file| file.as_path() == path || from.begins_at(file)).collect();
     for file in files.iter().copied() {
         let mut broken = None;
         reader.path.clone_from(file);

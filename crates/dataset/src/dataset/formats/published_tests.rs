@@ -1,4 +1,5 @@
-//! Published sets of attribution data, by hand-made files in their shapes: Who&When Pro, `TraceElephant`, TRAIL, `CodeTraceBench`.
+//! Published sets of attribution data, by hand-made files in their shapes: Who&When Pro, `TraceElephant`, TRAIL and
+//! `CodeTraceBench`.
 
 use std::{fs, path::Path};
 
@@ -35,61 +36,50 @@ fn pro(framework: &str, trajectory: &Value, truth: &Value) -> Value {
         "trajectory": trajectory, "ground_truth": truth})
 }
 
-#[test]
-fn who_and_when_pro_counts_as_each_framework_does() {
-    let turn = |agent: &str| json!({"agent_id": agent, "output": format!("{agent} says")});
-    let told = |agent: &str, round: u32, position: u32| json!({"kind": "agent", "agent": agent, "round": round, "position": position, "output": "x"});
+/// A framework, a trajectory and a ground truth of it, and where the error then is.
+type Counted = (&'static str, Value, Value, (&'static str, u32, &'static str));
+
+fn counted() -> Vec<Counted> {
+    let user = json!({"kind": "user", "content": "q?"});
     let action =
         |number: u32| json!({"kind": "action", "step_number": number, "reasoning": "think", "observation": "see"});
-    let user = json!({"kind": "user", "content": "q?"});
-    let debate = json!([user, {"kind": "round", "round": 0, "turns": [turn("a"), turn("b")]},
-        {"kind": "round", "round": 1, "turns": [turn("a"), turn("b")]}, {"kind": "final_answer", "content": "5"}]);
+    let told = |agent: &str, position: u32| json!({"kind": "agent", "agent": agent, "round": 0, "position": position, "output": "x"});
     let chain = |role: &str, agent: &str| json!({"agent_id": agent, "role": role, "output": "x"});
     let video = json!([{"kind": "system", "content": "s"}, user, {"kind": "assistant", "content": "look"},
         {"kind": "tool", "tool_name": "frame_inspect_tool", "content": "a cat", "frames": [{"path": "p"}]},
         {"kind": "assistant", "content": "a dog", "injected": true}]);
-    let one = |agent: &str, step: u32, mode: &str| vec![(agent.to_owned(), Some(step), mode.to_owned())];
-    for (framework, trajectory, truth, expected) in [
-        ("debate", debate.clone(), json!({"round": 1, "agents": ["b"], "mode": "C.3"}), one("b", 3, "C.3")),
-        (
-            "smolagents",
-            json!([user, {"kind": "planning", "plan": "p"}, action(1)]),
-            json!({"step": 0, "mode": "PL.1"}),
-            one("agent", 0, "PL.1"),
-        ),
-        (
-            "smolagents",
-            json!([user, action(1), action(2)]),
-            json!({"step": 2, "agent": null, "mode": "P.1"}),
-            one("agent", 1, "P.1"),
-        ),
-        ("alfagent", json!([user, action(1), action(2)]), json!({"step": 1, "mode": "A.2"}), one("agent", 0, "A.2")),
-        (
-            "macnet",
-            json!([chain("author", "node_0"), chain("critic", "node_1"), chain("rewriter", "node_1")]),
-            json!({"round": 1, "position": 1, "agent": "node_1", "mode": "C.3"}),
-            one("node_1", 2, "C.3"),
-        ),
-        (
-            "magentic-one",
-            json!([user, told("orchestrator", 0, 0), told("websurfer", 0, 1)]),
-            json!({"step": "0.1", "agent": "websurfer", "mode": "M"}),
-            one("websurfer", 1, "M"),
-        ),
-        (
-            "metagpt",
-            json!([user, {"agent_id": "architect", "role": "architect", "stage": 0, "output": "x"}]),
-            json!({"stage": 0, "agent": "architect", "mode": "M"}),
-            one("architect", 0, "M"),
-        ),
+    let plan = json!([user, {"kind": "planning", "plan": "p"}, action(1)]);
+    let nodes = json!([chain("author", "node_0"), chain("critic", "node_1"), chain("rewriter", "node_1")]);
+    let rounds = json!([user, told("orchestrator", 0), told("websurfer", 1)]);
+    let stages = json!([user, {"agent_id": "architect", "role": "architect", "stage": 0, "output": "x"}]);
+    let acts = json!([user, action(1), action(2)]);
+    vec![
+        ("debate", debate(), json!({"round": 1, "agents": ["b"], "mode": "C.3"}), ("b", 3, "C.3")),
+        ("smolagents", plan, json!({"step": 0, "mode": "PL.1"}), ("agent", 0, "PL.1")),
+        ("smolagents", acts.clone(), json!({"step": 2, "agent": null, "mode": "P.1"}), ("agent", 1, "P.1")),
+        ("alfagent", acts, json!({"step": 1, "mode": "A.2"}), ("agent", 0, "A.2")),
+        ("macnet", nodes, json!({"round": 1, "position": 1, "agent": "node_1", "mode": "C.3"}), ("node_1", 2, "C.3")),
+        ("magentic-one", rounds, json!({"step": "0.1", "agent": "websurfer", "mode": "M"}), ("websurfer", 1, "M")),
+        ("metagpt", stages, json!({"stage": 0, "agent": "architect", "mode": "M"}), ("architect", 0, "M")),
         (
             "dvd",
             video.clone(),
             json!({"step": 3, "agent": "frame_inspect_agent", "mode": "P.1"}),
-            one("frame_inspect_agent", 1, "P.1"),
+            ("frame_inspect_agent", 1, "P.1"),
         ),
-        ("eva", video, json!({"step": 4, "mode": "P.1"}), one("agent", 1, "P.1")),
-    ] {
+        ("eva", video, json!({"step": 4, "mode": "P.1"}), ("agent", 1, "P.1")),
+    ]
+}
+
+fn debate() -> Value {
+    let turn = |agent: &str| json!({"agent_id": agent, "output": format!("{agent} says")});
+    json!([{"kind": "user", "content": "q?"}, {"kind": "round", "round": 0, "turns": [turn("a"), turn("b")]},
+        {"kind": "round", "round": 1, "turns": [turn("a"), turn("b")]}, {"kind": "final_answer", "content": "5"}])
+}
+
+#[test]
+fn who_and_when_pro_counts_as_each_framework_does() {
+    for (framework, trajectory, truth, (agent, step, mode)) in counted() {
         let plain = pro(framework, &trajectory, &truth);
         let mut encoded = plain.clone();
         for name in ["task", "trajectory", "ground_truth"] {
@@ -99,13 +89,13 @@ fn who_and_when_pro_counts_as_each_framework_does() {
             let (samples, rules) = imported(ImportSource::WhowhenPro, "text.jsonl", &row.to_string());
             assert!(rules.is_empty(), "{framework}: {rules:?}");
             let sample = &samples[0];
-            assert_eq!(errors(sample), expected, "{framework}");
+            assert_eq!(errors(sample), [(agent.to_owned(), Some(step), mode.to_owned())], "{framework}");
             assert_eq!((sample.id.as_str(), sample.outcome), ("whowhen-pro-r1", Verdict::Failure));
             assert_eq!((sample.task.question.as_str(), sample.system.as_str()), ("q?", framework));
             assert!(!serde_json::to_string(&sample.steps).expect("JSON").contains("injected"), "{framework}");
         }
     }
-    let lost = pro("debate", &debate, &json!({"round": 7, "agents": ["b"], "mode": "C.3"}));
+    let lost = pro("debate", &debate(), &json!({"round": 7, "agents": ["b"], "mode": "C.3"}));
     let (samples, rules) = imported(ImportSource::WhowhenPro, "r.json", &lost.to_string());
     assert_eq!((rules, errors(&samples[0])), (vec!["no-step"], vec![("b".to_owned(), None, "C.3".to_owned())]));
     assert_eq!(samples[0].final_answer, "5");
@@ -140,7 +130,10 @@ fn trace_elephant_counts_from_one() {
 }
 
 fn trail(annotations: &str) -> Vec<(&'static str, Value)> {
-    let span = |id: &str, name: &str, time: u32, attributes: Value, children: Value| json!({"span_id": id, "span_name": name, "timestamp": format!("2025-01-0{time}"), "span_attributes": attributes, "child_spans": children});
+    let span = |id: &str, name: &str, time: u32, attributes: Value, children: Value| {
+        json!({"span_id": id, "span_name": name, "timestamp": format!("2025-01-0{time}"),
+            "span_attributes": attributes, "child_spans": children})
+    };
     let llm = span(
         "s3",
         "LiteLLMModel.__call__",
@@ -174,7 +167,8 @@ fn trail(annotations: &str) -> Vec<(&'static str, Value)> {
 #[test]
 fn a_span_of_trail_is_a_step_and_each_error_is_labelled() {
     let said = r#"{"errors": [{"category": "Poor Information  Retrieval", "location": "s4", "evidence": "e", "impact": "LOW"},
-        {"category": "Formatting Errors", "location": "s3", "description": "no code", "impact": "HIGH"},], "scores": [{"overall": 3}]}"#;
+        {"category": "Formatting Errors", "location": "s3", "description": "no code", "impact": "HIGH"},],
+        "scores": [{"overall": 3}]}"#;
     let (samples, rules) = read(ImportSource::Trail, &trail(said));
     assert!(rules.is_empty(), "{rules:?}");
     let sample = &samples[0];
@@ -202,8 +196,9 @@ fn a_span_of_trail_is_a_step_and_each_error_is_labelled() {
 }
 
 fn code(changes: &[(&str, Value)], steps: usize) -> Vec<(&'static str, Value)> {
-    let mut row = json!({"traj_id": "t-1", "agent": "mini-SWE-agent", "model": "m", "task_name": "fix", "solved": false, "step_count": 3,
-        "difficulty": "easy", "incorrect_stages": [{"stage_id": 2, "incorrect_step_ids": [3, 2], "unuseful_step_ids": [1], "reasoning": "wrong file"}]});
+    let mut row = json!({"traj_id": "t-1", "agent": "mini-SWE-agent", "model": "m", "task_name": "fix",
+        "solved": false, "step_count": 3, "difficulty": "easy", "incorrect_stages": [
+            {"stage_id": 2, "incorrect_step_ids": [3, 2], "unuseful_step_ids": [1], "reasoning": "wrong file"}]});
     for (name, value) in changes {
         row[*name] = value.clone();
     }
@@ -236,6 +231,10 @@ fn each_incorrect_step_of_code_trace_bench_is_an_error() {
         let (samples, rules) = read(ImportSource::Codetracebench, &code(changes, steps));
         assert_eq!((rules, errors(&samples[0]).len()), (expected, count), "{changes:?}");
     }
+    let mut twice = code(&[], 3);
+    twice.push(("bench_manifest.verified.parquet", "none".into()));
+    twice.push(("outputs/t-1/stage_ranges.json", json!([{"stage": "full"}])));
+    assert!(read(ImportSource::Codetracebench, &twice).1.is_empty(), "the lines are enough");
     let solved = &read(ImportSource::Codetracebench, &code(&[("solved", json!(true))], 3)).0[0];
     assert_eq!((solved.kind, solved.extra["incorrect_stages"][0]["stage_id"].as_u64()), (SampleKind::Clean, Some(2)));
 }

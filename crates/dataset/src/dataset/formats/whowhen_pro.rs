@@ -214,13 +214,11 @@ fn errors(truth: &Map<String, Value>, placed: &[(String, SampleStep)], defects: 
     let coordinate = coordinate.or_else(|| Some(format!("{}.{}", own("round")?, own("position")?)));
     let at = |agent: Option<&String>| -> Option<usize> {
         let is_agents = |step: &SampleStep| agent.is_none_or(|agent| step.agent.as_str() == agent.as_str());
-        match &coordinate {
-            Some(coordinate) => placed.iter().position(|(own, _)| own == coordinate),
-            None => {
-                let round = own("round")? + ".";
-                placed.iter().position(|(own, step)| own.starts_with(&round) && is_agents(step))
-            }
+        if let Some(coordinate) = &coordinate {
+            return placed.iter().position(|(own, _)| own == coordinate);
         }
+        let round = own("round")? + ".";
+        placed.iter().position(|(own, step)| own.starts_with(&round) && is_agents(step))
     };
     let mode = own("mode").and_then(|mode| own_mode(&mode, NAME));
     let reason = own("reason").or_else(|| own("rationale")).unwrap_or_default();
