@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, unknown_fields},
-    told::{ToldError, ToldRun, as_text, beside, decoded, step_count, whole},
+    published::{PublishedError, PublishedRun, as_text, beside, decoded, step_count, whole},
 };
 use crate::{
     dataset::{Sample, SampleStep, Task},
@@ -83,7 +83,7 @@ pub(super) fn read(value: &Value, path: &Path, defects: &mut Defects) -> Option<
     let steps = steps.into_iter().map(|step| SampleStep { model: model.clone(), ..step }).collect();
     let task = text("task_name").unwrap_or(id).to_owned();
     let task = Task { id: format!("{NAME}-{task}"), question: question(path, id), ..Task::default() };
-    let run = ToldRun {
+    let run = PublishedRun {
         id: format!("{NAME}-{id}"),
         format: NAME,
         system: raw.to_owned(),
@@ -114,9 +114,9 @@ fn question(path: &Path, id: &str) -> String {
 }
 
 /// Steps, and the numbers that labels know them by.
-type Numbered = (Vec<SampleStep>, Vec<u64>);
+type NumberedSteps = (Vec<SampleStep>, Vec<u64>);
 
-fn read_steps(file: &Path, raw: &str, defects: &mut Defects) -> Option<Numbered> {
+fn read_steps(file: &Path, raw: &str, defects: &mut Defects) -> Option<NumberedSteps> {
     let value = beside(file, defects)?;
     let Some(entries) = value.as_array() else {
         defects.add("wrong-shape", format!("`{STEPS}` is no list"));
@@ -151,7 +151,7 @@ fn part(fields: &Map<String, Value>, name: &str) -> String {
 }
 
 /// As many steps as the row says, of which nobody knows what they say: labels can be scored, and nothing can be asked.
-fn unseen(count: Option<usize>, raw: &str, id: &str, defects: &mut Defects) -> Option<Numbered> {
+fn unseen(count: Option<usize>, raw: &str, id: &str, defects: &mut Defects) -> Option<NumberedSteps> {
     let Some(count) = count else {
         defects.add("wrong-shape", format!("no `step_count`, and no `{id}/{STEPS}` below the manifest"));
         return None;
@@ -164,8 +164,8 @@ fn unseen(count: Option<usize>, raw: &str, id: &str, defects: &mut Defects) -> O
 }
 
 /// Every wrong step of every stage, each once.
-fn errors(stages: &[Value], numbers: &[u64], defects: &mut Defects) -> Vec<ToldError> {
-    let mut errors: Vec<ToldError> = Vec::new();
+fn errors(stages: &[Value], numbers: &[u64], defects: &mut Defects) -> Vec<PublishedError> {
+    let mut errors: Vec<PublishedError> = Vec::new();
     for stage in stages {
         let ids = stage.get("incorrect_step_ids").and_then(Value::as_array);
         for id in ids.into_iter().flatten() {
@@ -178,7 +178,7 @@ fn errors(stages: &[Value], numbers: &[u64], defects: &mut Defects) -> Vec<ToldE
             }
             let extra = stage.get("stage_id").map(|stage| ("stage_id".to_owned(), stage.clone()));
             let reason = stage.get("reasoning").map(as_text).unwrap_or_default();
-            errors.push(ToldError { agent: None, step, mode: None, reason, extra: extra.into_iter().collect() });
+            errors.push(PublishedError { agent: None, step, mode: None, reason, extra: extra.into_iter().collect() });
         }
     }
     errors.sort_by_key(|error| error.step);

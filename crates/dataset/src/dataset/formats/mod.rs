@@ -40,7 +40,7 @@ mod schema;
 mod sft;
 mod shred;
 mod sink;
-mod told;
+mod published;
 mod traceelephant;
 mod tracer;
 mod trail;

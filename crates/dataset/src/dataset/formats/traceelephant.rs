@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, text_field, unknown_fields},
-    told::{ToldError, ToldRun, as_text, beside, messages, whole},
+    published::{PublishedError, PublishedRun, as_text, beside, messages, whole},
 };
 use crate::{
     dataset::{Sample, SampleStep, Task},
@@ -54,7 +54,7 @@ pub(super) fn read(value: &Value, path: &Path, defects: &mut Defects) -> Option<
     let known: Vec<&str> = FIELDS.iter().chain(KEPT).copied().collect();
     let mut extra = unknown_fields(fields, &known, defects);
     extra.extend(KEPT.iter().filter_map(|name| Some(((*name).to_owned(), fields.get(*name)?.clone()))));
-    let run = ToldRun {
+    let run = PublishedRun {
         id,
         format: NAME,
         system: fields.get("system_name").map(as_text).unwrap_or_default(),
@@ -87,7 +87,7 @@ fn record_step(record: &Value, defects: &mut Defects) -> Option<SampleStep> {
     Some(step)
 }
 
-fn error(fields: &Map<String, Value>, count: usize, defects: &mut Defects) -> Option<ToldError> {
+fn error(fields: &Map<String, Value>, count: usize, defects: &mut Defects) -> Option<PublishedError> {
     let agent = fields.get("mistake_agent").and_then(Value::as_str).filter(|agent| !agent.trim().is_empty())?;
     let told = fields.get("mistake_step");
     let step = whole(told).and_then(|step| usize::try_from(step).ok()?.checked_sub(1));
@@ -97,7 +97,7 @@ fn error(fields: &Map<String, Value>, count: usize, defects: &mut Defects) -> Op
         Some(step) if step >= count => defects.add("step-beyond-end", format!("step {} of {count}", step + 1)),
         Some(_) => {}
     }
-    Some(ToldError {
+    Some(PublishedError {
         agent: Some(agent.to_owned()),
         step: step.filter(|step| *step < count),
         mode: None,

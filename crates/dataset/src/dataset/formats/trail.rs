@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, text_message, unknown_fields},
-    told::{ToldError, ToldRun, as_text, beside, decoded, own_mode},
+    published::{PublishedError, PublishedRun, as_text, beside, decoded, own_mode},
 };
 use crate::{
     dataset::{Input, Sample, SampleStep, Task},
@@ -53,18 +53,18 @@ pub(super) fn read(value: &Value, stem: &str, path: &Path, defects: &mut Defects
         defects.add("wrong-shape", "`errors` of the annotations is no list");
         return None;
     };
-    let mut walk = Walk { steps: Vec::new(), places: BTreeMap::new(), question: None };
+    let mut walk = SpanWalk { steps: Vec::new(), places: BTreeMap::new(), question: None };
     if !walk.all(spans, NOBODY, 0, defects) {
         defects.add("wrong-shape", "a span has no `span_id`, or spans lie too deep in each other");
         return None;
     }
-    let errors: Vec<ToldError> = told.iter().filter_map(|error| walk.error(error, defects)).collect();
+    let errors: Vec<PublishedError> = told.iter().filter_map(|error| walk.error(error, defects)).collect();
     let mut extra = unknown_fields(fields, &["spans", "trace_id"], defects);
     extra.extend(annotated.get("scores").map(|scores| ("scores".to_owned(), scores.clone())));
     let set = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
     extra.insert("set".to_owned(), set.into());
     let id = fields.get("trace_id").and_then(Value::as_str).unwrap_or(stem);
-    let run = ToldRun {
+    let run = PublishedRun {
         id: format!("{NAME}-{id}"),
         format: NAME,
         system: String::new(),
@@ -90,14 +90,14 @@ fn annotations(path: &Path) -> Option<PathBuf> {
 }
 
 /// The steps of a tree of spans, in the order of their ids.
-struct Walk {
+struct SpanWalk {
     steps: Vec<SampleStep>,
     /// Where each span stands.
     places: BTreeMap<String, usize>,
     question: Option<String>,
 }
 
-impl Walk {
+impl SpanWalk {
     /// Takes spans and all that lie in them, by time; `false` for one that is none.
     fn all(&mut self, spans: &[Value], agent: &str, deep: usize, defects: &mut Defects) -> bool {
         let mut spans: Vec<&Value> = spans.iter().collect();
@@ -124,7 +124,7 @@ impl Walk {
             "TOOL" => "tool",
             _ => "other",
         };
-        let mut step = spoken_step(canonical, raw, role, said(attributes));
+        let mut step = spoken_step(canonical, raw, role, span_text(attributes));
         step.input = Some(given(attributes));
         step.model = attributes.get("llm.model_name").and_then(Value::as_str).map(str::to_owned);
         let kept = [("span_id", id), ("span_name", name), ("span_kind", kind.as_str())];
@@ -136,7 +136,7 @@ impl Walk {
     }
 
     /// An error at its span. One at no span of the trace keeps no step, and is the first agent's.
-    fn error(&self, error: &Value, defects: &mut Defects) -> Option<ToldError> {
+    fn error(&self, error: &Value, defects: &mut Defects) -> Option<PublishedError> {
         let Some(fields) = error.as_object() else {
             defects.add("wrong-shape", "an error of the annotations is no object");
             return None;
@@ -150,7 +150,7 @@ impl Walk {
         let first = self.steps.iter().find(|step| step.agent.as_str() != NOBODY).or_else(|| self.steps.first());
         let spoken = step.and_then(|at| self.steps.get(at)).or(first)?;
         let reason = ["description", "evidence"].map(text).into_iter().find(|text| !text.is_empty());
-        Some(ToldError {
+        Some(PublishedError {
             agent: Some(spoken.raw_agent.clone().unwrap_or_else(|| spoken.agent.to_string())),
             step,
             mode: own_mode(&text("category"), NAME),
@@ -161,7 +161,7 @@ impl Walk {
 }
 
 /// What a span said: a model's message or its calls, else its output.
-fn said(attributes: &Map<String, Value>) -> String {
+fn span_text(attributes: &Map<String, Value>) -> String {
     let message = "llm.output_messages.0.message";
     let own = |name: String| attributes.get(&name).map(as_text).filter(|text| !text.is_empty());
     let calls = (0..).map_while(|at| {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, unknown_fields},
-    told::{ToldError, ToldRun, as_text, decoded, own_mode},
+    published::{PublishedError, PublishedRun, as_text, decoded, own_mode},
 };
 use crate::{
     dataset::{Sample, SampleStep, Task},
@@ -44,7 +44,7 @@ pub(super) fn read(value: &Value, defects: &mut Defects) -> Option<Sample> {
         defects.add("wrong-shape", "no texts `id` and `framework`");
         return None;
     }
-    let mut walk = Walk { framework, cursor: None, placed: Vec::new() };
+    let mut walk = EntryWalk { framework, cursor: None, placed: Vec::new() };
     for (place, entry) in entries.iter().enumerate() {
         if walk.entry(place, entry, defects).is_none() {
             defects.add("wrong-shape", format!("trajectory[{place}] is no object"));
@@ -64,7 +64,7 @@ pub(super) fn read(value: &Value, defects: &mut Defects) -> Option<Sample> {
     if question.is_empty() {
         defects.add("missing-field", "`task.query` is no text");
     }
-    let run = ToldRun {
+    let run = PublishedRun {
         id: format!("{NAME}-{id}"),
         format: NAME,
         system: framework.to_owned(),
@@ -90,14 +90,14 @@ fn task_id(task: &Value, benchmark: &str, question: &str) -> String {
 }
 
 /// The steps so far, with their coordinates.
-struct Walk<'a> {
+struct EntryWalk<'a> {
     framework: &'a str,
     /// The next number of frameworks that count entries.
     cursor: Option<u64>,
     placed: Vec<(String, SampleStep)>,
 }
 
-impl Walk<'_> {
+impl EntryWalk<'_> {
     /// Takes an entry; `None` where it is no object.
     fn entry(&mut self, place: usize, entry: &Value, defects: &mut Defects) -> Option<()> {
         let fields = entry.as_object()?;
@@ -117,7 +117,7 @@ impl Walk<'_> {
         // What the one agent of EVA got from a tool belongs to the step that asked for it.
         if self.framework == "eva" && kind == "tool" {
             if let Some(said) = self.placed.last_mut().and_then(|(_, step)| step.output.as_mut()) {
-                said.text = [said.text.as_str(), &told(fields)].join("\n\n");
+                said.text = [said.text.as_str(), &entry_text(fields)].join("\n\n");
                 said.opaque += pictures(fields);
             }
             return Some(());
@@ -165,7 +165,7 @@ impl Walk<'_> {
         let alone = if self.framework == "dvd" { "orchestrator" } else { ALONE };
         let raw = own("agent_id").or_else(|| own("agent")).or(tool).unwrap_or(alone);
         let (agent, raw_agent) = named(raw, raw, defects);
-        let mut step = spoken_step(agent, raw_agent, "assistant", told(fields));
+        let mut step = spoken_step(agent, raw_agent, "assistant", entry_text(fields));
         step.output.iter_mut().for_each(|said| said.opaque = pictures(fields));
         // Marks of what was planted are the label's to tell.
         let is_kept = |name: &str| {
@@ -179,7 +179,7 @@ impl Walk<'_> {
 }
 
 /// What an entry says.
-fn told(fields: &Map<String, Value>) -> String {
+fn entry_text(fields: &Map<String, Value>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for name in TOLD {
         let text = fields.get(*name).map(as_text).unwrap_or_default();
@@ -198,7 +198,7 @@ fn pictures(fields: &Map<String, Value>) -> u32 {
 }
 
 /// The planted error: one step, or in a debate every named agent's turn of the round.
-fn errors(truth: &Map<String, Value>, placed: &[(String, SampleStep)], defects: &mut Defects) -> Vec<ToldError> {
+fn errors(truth: &Map<String, Value>, placed: &[(String, SampleStep)], defects: &mut Defects) -> Vec<PublishedError> {
     let own =
         |name: &str| truth.get(name).filter(|value| !value.is_null()).map(as_text).filter(|text| !text.is_empty());
     let mut agents: Vec<String> = Vec::new();
@@ -229,7 +229,7 @@ fn errors(truth: &Map<String, Value>, placed: &[(String, SampleStep)], defects: 
             defects.add("no-step", format!("no step of the trajectory is at {told}"));
         }
         let (agent, mode, reason) = (agent.cloned(), mode.clone(), reason.clone());
-        ToldError {
+        PublishedError {
             agent,
             step,
             mode,

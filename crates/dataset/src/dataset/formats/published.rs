@@ -19,7 +19,7 @@ const STEPS_MAX: u64 = 100_000;
 
 /// A run as a published set tells it.
 #[derive(Debug)]
-pub(super) struct ToldRun {
+pub(super) struct PublishedRun {
     /// The id of the sample.
     pub(super) id: String,
     /// The set's name in `extra.format`.
@@ -40,7 +40,7 @@ pub(super) struct ToldRun {
 
 /// One error of a run, as its annotators tell it.
 #[derive(Debug)]
-pub(super) struct ToldError {
+pub(super) struct PublishedError {
     /// The agent as they write it; absent where they name a step only.
     pub(super) agent: Option<String>,
     /// The place among the sample's steps.
@@ -53,9 +53,9 @@ pub(super) struct ToldError {
     pub(super) extra: Map<String, Value>,
 }
 
-impl ToldRun {
+impl PublishedRun {
     /// The sample, with every error as one of its label. A success has none; a run without any is a failure nobody labelled.
-    pub(super) fn sample(mut self, errors: Vec<ToldError>, definition: &str, defects: &mut Defects) -> Sample {
+    pub(super) fn sample(mut self, errors: Vec<PublishedError>, definition: &str, defects: &mut Defects) -> Sample {
         number(&mut self.steps);
         let is_success = self.outcome == Verdict::Success;
         let label = if is_success { None } else { label(errors, &self.steps, definition, defects) };
@@ -84,7 +84,7 @@ impl ToldRun {
     }
 }
 
-fn label(errors: Vec<ToldError>, steps: &[SampleStep], definition: &str, defects: &mut Defects) -> Option<Truth> {
+fn label(errors: Vec<PublishedError>, steps: &[SampleStep], definition: &str, defects: &mut Defects) -> Option<Truth> {
     let mut all: Option<Truth> = None;
     for error in errors {
         let step = error.step.and_then(|at| steps.get(at));
