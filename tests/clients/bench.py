@@ -1,0 +1,185 @@
+"""The papers' table on a real small model, from nothing. Started by `scripts/slow/aegis-bench`.
+
+    bench.py --binary PATH --cache DIR [--out DIR] [--small] [--budget CALLS] [--who-when DIR] [--port N]
+
+Two programs of two frameworks, neither of them changed, times two task sets; each pair is a campaign. Its failures are given to methods and tracers, whose
+answers are scored in one table. The same commands are in docs/tutorials/author.md.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from runner import environments, model, real_model
+from runner.aegis import Aegis
+from runner.report import Report
+
+HERE = Path(__file__).resolve().parent / "bench"
+# A system's program, and the agents that it says are there; both are those of the suite `real-model`.
+SYSTEMS = {"pipeline": "LangGraph", "debate": "OpenAI Agents"}
+# Task sets in their published formats: a few rows of our own, chosen by what the model can do.
+BENCHMARKS = ("gsm-hard", "mmlu")
+# The address is part of a run's name: to be resumed, a campaign has to find its model where it was.
+PORT = 8179
+# Tasks of a benchmark, plans of a task, and pairs of runs for a claim where small changes alone turn the outcome.
+WHOLE, SMALL = (8, 6, 40), (2, 3, 12)
+TRACERS = ("aegis", "whowhen")
+METHODS = "rules,all-at-once"
+# Rows of a program that none of the campaigns runs: a column that stands for other systems.
+FOREIGN = Path(__file__).resolve().parents[2] / "examples" / "data" / "real-model" / "handover"
+CAMPAIGN = """\
+format = 1
+name = "{name}"
+seed = 7
+upstream = "{url}"
+tasks = {{ file = "{benchmark}-tasks.jsonl", first = {tasks} }}
+verify = {{ answer = '(?m)^FINAL: (.*)', checks = [{{ normalised = {{}} }}] }} # each task brings its set's own checker
+clean.repeats = 2
+proof = {{ repeatable = true, pairs = {pairs} }} # at temperature 0, one slot, no kept prompts; checked
+
+[[system]]
+name = "{system}"
+command = ["python3", "main.py", "{{question}}", "0"]
+directory = "{program}"
+config = "{program}/aegis.toml"
+environment = {{ PYTHONHASHSEED = "0" }}
+timeout_s = 900
+max_calls = 20
+
+[sample]
+templates = [{templates}]
+positions = ["first", "uniform"]
+targets = [1]
+per_task = {plans}
+"""
+
+
+def main():
+    # Ended by a signal, the model and the campaign under way are ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    aegis = Aegis(options.binary, options.out, environments.quiet(options.cache, "bench"))
+    bench = Bench(aegis, options, Report())
+    with model.served(options.cache, "--port", options.port) as url:
+        for benchmark in BENCHMARKS:
+            bench.imported(benchmark)
+        sets = [bench.campaign(url, system, benchmark) for system in SYSTEMS for benchmark in BENCHMARKS]
+        sets = [name for name in sets if name]
+        sets += bench.others()
+        said = [file for name in sets for file in bench.attributed(url, name)]
+    bench.told(sets, said)
+    return bench.report.finish()
+
+
+class Bench:
+    """The commands, each with its time; all of them run in `--out`."""
+
+    def __init__(self, aegis, options, report):
+        self.aegis, self.options, self.report = aegis, options, report
+        self.rows, self.times, self.calls = [], {}, 0
+        self.tasks, self.plans, self.pairs = SMALL if options.small else WHOLE
+
+    def call(self, stage, *arguments, good=(0,), **more):
+        began = time.monotonic()
+        done = self.aegis.call(*arguments, seconds=12 * 3600, **more)
+        self.times[stage] = self.times.get(stage, 0) + time.monotonic() - began
+        said = f"{done.code}: {done.stdout[-1500:]}{done.stderr[-2500:]}"
+        self.report.check(f"aegis {' '.join(map(str, arguments[:2]))}", done.code in good, said)
+        return done
+
+    def left(self):
+        """The option that bounds what is still to be asked, where a bound is given."""
+        bound = self.options.budget
+        return [] if bound is None else ["--budget", f"calls={max(0, bound - self.calls)}"]
+
+    def imported(self, benchmark):
+        rows = HERE / f"{benchmark}.jsonl"
+        self.call("import", "tasks", "import", "--from", benchmark, rows, "--out", f"{benchmark}-tasks.jsonl", "--overwrite")
+
+    def campaign(self, url, system, benchmark):
+        """A data set of proven failures; gives its name, or nothing where none was proven."""
+        name, out = f"{system}-{benchmark}", self.options.out
+        program, plans = real_model.ROOT / system, real_model.ROOT.parents[2] / "plans"
+        templates = [plans / "corrupt-number.toml", *sorted(plans.glob("mast/*-rule.toml")), *sorted(HERE.glob("*.toml"))]
+        words = {"name": name, "system": system, "benchmark": benchmark, "url": url, "program": program, "plans": self.plans}
+        words |= {"tasks": self.tasks, "pairs": self.pairs}
+        words["templates"] = ", ".join(f'"{path}"' for path in templates)
+        (out / f"{name}.toml").write_text(CAMPAIGN.format(**words))
+        suite = real_model.Suite(self.aegis, self.options.cache, self.report, url, system)
+        resumed = ["--resume", "--changed"] if (out / name / "cells").is_dir() else []
+        command = ["campaign", f"{name}.toml", "--out", name, "--jobs", 1, *resumed, *self.left()]
+        warm = [suite.interpreter, real_model.WARM, program / "main.py", "--"]
+        began = time.monotonic()
+        suite.aegis.scratch = out
+        bench = self.aegis
+        self.aegis = suite.aegis
+        self.call("campaign", *command, good=(0, 1), below=warm)
+        self.aegis = bench
+        said = json.loads((out / name / "report.json").read_text())
+        calls = int(said["cost"]["spent"]["calls"])
+        self.calls += calls
+        row = [name, SYSTEMS[system], f"{said['clean']['kept']}/{said['clean']['tasks']}"]
+        row += [said["funnel"][key] for key in ("attempts", "delivered", "flipped", "verified")]
+        self.rows.append([*row, calls, f"{time.monotonic() - began:.0f}"])
+        if not said["funnel"]["verified"]:
+            return None
+        linted = self.call("lint", "lint", name, good=(0, 1))
+        print(f"   lint of {name}: {(linted.stderr.strip().splitlines() or [''])[-1]}", flush=True)
+        self.call("export", "export", name, "--to", "sft", "--one-file", "--out", f"{name}-sft.jsonl", "--overwrite")
+        return name
+
+    def others(self):
+        """Data sets that no campaign here made: columns out of the distribution."""
+        names = ["other-system"]
+        link = self.options.out / "other-system"
+        if not link.exists():
+            link.symlink_to(FOREIGN)
+        if self.options.who_when:
+            self.call("import", "import", "--from", "whowhen", self.options.who_when, "--out", "whowhen", "--overwrite")
+            names.append("whowhen")
+        return names
+
+    def attributed(self, url, name):
+        asked = [word for tracer in TRACERS for word in ("--tracer", tracer)]
+        file = f"{name}-said.jsonl"
+        command = ["attribute", name, "--method", METHODS, *asked, "--upstream", url, "--model", model.NAME, "--jobs", 1]
+        command += ["--context", 3500, "--timeout", 600, "--cassette", f"{name}-tape", "--out", file, "--overwrite", *self.left()]
+        done = self.call("attribute", *command, good=(0, 1))
+        print(done.stdout[-600:], done.stderr[-300:])
+        return [file] if (self.options.out / file).is_file() else []
+
+    def told(self, sets, said):
+        """Print what was made and what it took, and the table in both forms."""
+        print("\nA model of 135 million parameters spoke, judged and traced: the figures say that the commands work, nothing of any method.\n")
+        print("| data set | framework | tasks done clean | planned | delivered | flipped | verified | calls | seconds |")
+        print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
+        for row in self.rows:
+            print("| " + " | ".join(map(str, row)) + " |")
+        planned, verified = (sum(row[place] for row in self.rows) for place in (3, 6))
+        print(f"\nyield: {verified} verified rows of {planned} planned; model calls: {self.calls}")
+        print("seconds: " + ", ".join(f"{stage} {spent:.0f}" for stage, spent in self.times.items()) + "\n")
+        golds = [word for name in sets for word in ("--gold", name)]
+        for form, file in (("markdown", "table.md"), ("latex", "table.tex")):
+            done = self.call("score", "score", *said, *golds, "--table", form)
+            (self.options.out / file).write_text(done.stdout)
+            print(done.stdout, flush=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True, type=lambda text: Path(text).resolve())
+    parser.add_argument("--cache", required=True, type=lambda text: Path(text).resolve())
+    parser.add_argument("--out", type=lambda text: Path(text).resolve(), default=Path("target/bench").resolve())
+    parser.add_argument("--small", action="store_true", help="two tasks of a benchmark, three plans of a task: minutes")
+    parser.add_argument("--budget", type=int, help="model calls, of all campaigns and questions together, at most")
+    parser.add_argument("--who-when", type=lambda text: Path(text).resolve(), help="Who&When's files, as a column of the table")
+    parser.add_argument("--port", type=int, default=PORT, help="another for a second one beside the first")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
