@@ -18,14 +18,22 @@ from runner.aegis import Aegis
 from runner.report import Report
 
 HERE = Path(__file__).resolve().parent / "bench"
-# A system's program, and the agents that it says are there; both are those of the suite `real-model`.
+# Programs of the suite `real-model`, and their frameworks.
 SYSTEMS = {"pipeline": "LangGraph", "debate": "OpenAI Agents"}
-# Task sets in their published formats: a few rows of our own, chosen by what the model can do.
-BENCHMARKS = ("gsm-hard", "mmlu")
+# Agents whose words the final answer rests on: of a debate's others, most are outvoted.
+AGENTS = {"pipeline": ["solver", "writer"], "debate": ["Carl", "aggregator"]}
+# Task sets in their published formats, a few rows of our own each, chosen by what the model can do; and what is planted: an answer that
+# names no choice is no answer to the checker, so choices are altered, not left out.
+BENCHMARKS = {
+    "gsm-hard": ["mast/fm-1.1-response-rule", "mast/fm-2.4-response-rule", "mast/fm-3.1-response-rule"],
+    "mmlu": ["another-choice", "wrong-name", "other-task"],
+}
 # The address is part of a run's name: to be resumed, a campaign has to find its model where it was.
 PORT = 8179
+# Tokens of an answer at most, and of a log as it is shown: more of either makes no small model a judge, and takes its time.
+ANSWER, CONTEXT = 96, 2048
 # Tasks of a benchmark, plans of a task, and pairs of runs for a claim where small changes alone turn the outcome.
-WHOLE, SMALL = (8, 6, 40), (2, 3, 12)
+WHOLE, SMALL = (8, 6, 40), (2, 2, 12)
 TRACERS = ("aegis", "whowhen")
 METHODS = "rules,all-at-once"
 # Rows of a program that none of the campaigns runs: a column that stands for other systems.
@@ -51,6 +59,7 @@ max_calls = 20
 
 [sample]
 templates = [{templates}]
+agents = {agents}
 positions = ["first", "uniform"]
 targets = [1]
 per_task = {plans}
@@ -64,7 +73,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     aegis = Aegis(options.binary, options.out, environments.quiet(options.cache, "bench"))
     bench = Bench(aegis, options, Report())
-    with model.served(options.cache, "--port", options.port) as url:
+    with model.served(options.cache, "--port", options.port, "--answer", ANSWER) as url:
         for benchmark in BENCHMARKS:
             bench.imported(benchmark)
         sets = [bench.campaign(url, system, benchmark) for system in SYSTEMS for benchmark in BENCHMARKS]
@@ -104,9 +113,9 @@ class Bench:
         """A data set of proven failures; gives its name, or nothing where none was proven."""
         name, out = f"{system}-{benchmark}", self.options.out
         program, plans = real_model.ROOT / system, real_model.ROOT.parents[2] / "plans"
-        templates = [plans / "corrupt-number.toml", *sorted(plans.glob("mast/*-rule.toml")), *sorted(HERE.glob("*.toml"))]
+        templates = [(plans if "/" in plan else HERE) / f"{plan}.toml" for plan in BENCHMARKS[benchmark]]
         words = {"name": name, "system": system, "benchmark": benchmark, "url": url, "program": program, "plans": self.plans}
-        words |= {"tasks": self.tasks, "pairs": self.pairs}
+        words |= {"tasks": self.tasks, "pairs": self.pairs, "agents": json.dumps(AGENTS[system])}
         words["templates"] = ", ".join(f'"{path}"' for path in templates)
         (out / f"{name}.toml").write_text(CAMPAIGN.format(**words))
         suite = real_model.Suite(self.aegis, self.options.cache, self.report, url, system)
@@ -129,7 +138,7 @@ class Bench:
             return None
         linted = self.call("lint", "lint", name, good=(0, 1))
         print(f"   lint of {name}: {(linted.stderr.strip().splitlines() or [''])[-1]}", flush=True)
-        self.call("export", "export", name, "--to", "sft", "--one-file", "--out", f"{name}-sft.jsonl", "--overwrite")
+        self.call("export", "export", name, "--to", "sft", "--one-file", "--out", f"{name}-sft.jsonl")
         return name
 
     def others(self):
@@ -147,7 +156,7 @@ class Bench:
         asked = [word for tracer in TRACERS for word in ("--tracer", tracer)]
         file = f"{name}-said.jsonl"
         command = ["attribute", name, "--method", METHODS, *asked, "--upstream", url, "--model", model.NAME, "--jobs", 1]
-        command += ["--context", 3500, "--timeout", 600, "--cassette", f"{name}-tape", "--out", file, "--overwrite", *self.left()]
+        command += ["--context", CONTEXT, "--timeout", 600, "--cassette", f"{name}-tape", "--out", file, "--overwrite", *self.left()]
         done = self.call("attribute", *command, good=(0, 1))
         print(done.stdout[-600:], done.stderr[-300:])
         return [file] if (self.options.out / file).is_file() else []
@@ -174,7 +183,7 @@ def arguments():
     parser.add_argument("--binary", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--cache", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--out", type=lambda text: Path(text).resolve(), default=Path("target/bench").resolve())
-    parser.add_argument("--small", action="store_true", help="two tasks of a benchmark, three plans of a task: minutes")
+    parser.add_argument("--small", action="store_true", help="two tasks of a benchmark, two plans of a task: minutes")
     parser.add_argument("--budget", type=int, help="model calls, of all campaigns and questions together, at most")
     parser.add_argument("--who-when", type=lambda text: Path(text).resolve(), help="Who&When's files, as a column of the table")
     parser.add_argument("--port", type=int, default=PORT, help="another for a second one beside the first")
