@@ -31,9 +31,11 @@ BENCHMARKS = {
 # The address is part of a run's name: to be resumed, a campaign has to find its model where it was.
 PORT = 8179
 # Tokens of an answer at most, and of a log as it is shown: more of either makes no small model a judge, and takes its time.
-ANSWER, CONTEXT = 96, 2048
+ANSWER, CONTEXT = 64, 2048
 # Tasks of a benchmark, plans of a task, and pairs of runs for a claim where small changes alone turn the outcome.
 WHOLE, SMALL = (8, 6, 40), (2, 2, 12)
+# Failures of a data set that are asked about in small.
+FEW = 2
 TRACERS = ("aegis", "whowhen")
 METHODS = "rules,all-at-once"
 # Rows of a program that none of the campaigns runs: a column that stands for other systems.
@@ -73,14 +75,13 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     aegis = Aegis(options.binary, options.out, environments.quiet(options.cache, "bench"))
     bench = Bench(aegis, options, Report())
-    with model.served(options.cache, "--port", options.port, "--answer", ANSWER) as url:
+    with model.served(options.cache, "--port", options.port) as url:
         for benchmark in BENCHMARKS:
             bench.imported(benchmark)
         sets = [bench.campaign(url, system, benchmark) for system in SYSTEMS for benchmark in BENCHMARKS]
-        sets = [name for name in sets if name]
-        sets += bench.others()
-        said = [file for name in sets for file in bench.attributed(url, name)]
-    bench.told(sets, said)
+        golds = [bench.gold(name) for name in [*filter(None, sets), *bench.others()]]
+        said = [file for name in golds for file in bench.attributed(url, name)]
+    bench.told(golds, said)
     return bench.report.finish()
 
 
@@ -152,14 +153,26 @@ class Bench:
             names.append("whowhen")
         return names
 
-    def attributed(self, url, name):
+    def gold(self, name):
+        """What is asked about and scored: the data set, or, in small, its first failures alone."""
+        if not self.options.small:
+            return name
+        rows = (self.options.out / name / "dataset.jsonl").read_text().splitlines()
+        few = [row for row in rows if json.loads(row)["kind"] == "failure"][:FEW]
+        (self.options.out / f"{name}.jsonl").write_text("\n".join([*few, ""]))
+        return f"{name}.jsonl"
+
+    def attributed(self, url, gold):
         asked = [word for tracer in TRACERS for word in ("--tracer", tracer)]
+        name = gold.removesuffix(".jsonl")
         file = f"{name}-said.jsonl"
-        command = ["attribute", name, "--method", METHODS, *asked, "--upstream", url, "--model", model.NAME, "--jobs", 1]
-        command += ["--context", CONTEXT, "--timeout", 600, "--cassette", f"{name}-tape", "--out", file, "--overwrite", *self.left()]
-        done = self.call("attribute", *command, good=(0, 1))
-        print(done.stdout[-600:], done.stderr[-300:])
-        return [file] if (self.options.out / file).is_file() else []
+        command = ["attribute", gold, "--method", METHODS, *asked, "--upstream", url, "--model", model.NAME, "--jobs", 1, "--context", CONTEXT]
+        command += ["--parameter", f"max_completion_tokens={ANSWER}", "--timeout", 600, "--cassette", f"{name}-tape", "--out", file, "--overwrite", *self.left()]
+        self.call("attribute", *command, good=(0, 1))
+        if not (self.options.out / file).is_file():
+            return []
+        self.calls += sum(json.loads(line)["calls"] for line in (self.options.out / file).read_text().splitlines())
+        return [file]
 
     def told(self, sets, said):
         """Print what was made and what it took, and the table in both forms."""
@@ -169,7 +182,7 @@ class Bench:
         for row in self.rows:
             print("| " + " | ".join(map(str, row)) + " |")
         planned, verified = (sum(row[place] for row in self.rows) for place in (3, 6))
-        print(f"\nyield: {verified} verified rows of {planned} planned; model calls: {self.calls}")
+        print(f"\nyield: {verified} verified rows of {planned} planned; model calls, questions to methods and tracers among them: {self.calls}")
         print("seconds: " + ", ".join(f"{stage} {spent:.0f}" for stage, spent in self.times.items()) + "\n")
         golds = [word for name in sets for word in ("--gold", name)]
         for form, file in (("markdown", "table.md"), ("latex", "table.tex")):
