@@ -2,8 +2,8 @@
 
     bench.py --binary PATH --cache DIR [--out DIR] [--small] [--budget CALLS] [--who-when DIR] [--port N]
 
-Two programs of two frameworks, neither of them changed, times two task sets; each pair is a campaign. Its failures are given to methods and tracers, whose
-answers are scored in one table. The same commands are in docs/tutorials/author.md.
+Two programs of two frameworks, neither of them changed, times two task sets; each pair is a campaign. Its failures are given to methods
+and tracers, whose answers are scored in one table. The same commands are in docs/tutorials/author.md.
 """
 
 import argparse
@@ -79,9 +79,10 @@ def main():
         for benchmark in BENCHMARKS:
             bench.imported(benchmark)
         sets = [bench.campaign(url, system, benchmark) for system in SYSTEMS for benchmark in BENCHMARKS]
-        golds = [bench.gold(name) for name in [*filter(None, sets), *bench.others()]]
-        said = [file for name in golds for file in bench.attributed(url, name)]
-    bench.told(golds, said)
+        asked = [bench.gold(name) for name in [*filter(None, sets), *bench.others()]]
+        for file in asked:
+            bench.attributed(url, file)
+    bench.told(asked)
     return bench.report.finish()
 
 
@@ -93,9 +94,9 @@ class Bench:
         self.rows, self.times, self.calls = [], {}, 0
         self.tasks, self.plans, self.pairs = SMALL if options.small else WHOLE
 
-    def call(self, stage, *arguments, good=(0,), **more):
+    def call(self, stage, *arguments, good=(0,), aegis=None, **more):
         began = time.monotonic()
-        done = self.aegis.call(*arguments, seconds=12 * 3600, **more)
+        done = (aegis or self.aegis).call(*arguments, folder=self.options.out, seconds=12 * 3600, **more)
         self.times[stage] = self.times.get(stage, 0) + time.monotonic() - began
         said = f"{done.code}: {done.stdout[-1500:]}{done.stderr[-2500:]}"
         self.report.check(f"aegis {' '.join(map(str, arguments[:2]))}", done.code in good, said)
@@ -113,34 +114,35 @@ class Bench:
     def campaign(self, url, system, benchmark):
         """A data set of proven failures; gives its name, or nothing where none was proven."""
         name, out = f"{system}-{benchmark}", self.options.out
-        program, plans = real_model.ROOT / system, real_model.ROOT.parents[2] / "plans"
-        templates = [(plans if "/" in plan else HERE) / f"{plan}.toml" for plan in BENCHMARKS[benchmark]]
-        words = {"name": name, "system": system, "benchmark": benchmark, "url": url, "program": program, "plans": self.plans}
-        words |= {"tasks": self.tasks, "pairs": self.pairs, "agents": json.dumps(AGENTS[system])}
-        words["templates"] = ", ".join(f'"{path}"' for path in templates)
-        (out / f"{name}.toml").write_text(CAMPAIGN.format(**words))
+        self.written(url, name, system, benchmark)
         suite = real_model.Suite(self.aegis, self.options.cache, self.report, url, system)
+        # A campaign that was begun goes on; one that its budget ends says so by 4.
         resumed = ["--resume", "--changed"] if (out / name / "cells").is_dir() else []
         command = ["campaign", f"{name}.toml", "--out", name, "--jobs", 1, *resumed, *self.left()]
-        warm = [suite.interpreter, real_model.WARM, program / "main.py", "--"]
+        warm = [suite.interpreter, real_model.WARM, real_model.ROOT / system / "main.py", "--"]
         began = time.monotonic()
-        suite.aegis.scratch = out
-        bench = self.aegis
-        self.aegis = suite.aegis
-        self.call("campaign", *command, good=(0, 1), below=warm)
-        self.aegis = bench
+        self.call("campaign", *command, good=(0, 1, 4), below=warm, aegis=suite.aegis)
         said = json.loads((out / name / "report.json").read_text())
         calls = int(said["cost"]["spent"]["calls"])
         self.calls += calls
         row = [name, SYSTEMS[system], f"{said['clean']['kept']}/{said['clean']['tasks']}"]
         row += [said["funnel"][key] for key in ("attempts", "delivered", "flipped", "verified")]
         self.rows.append([*row, calls, f"{time.monotonic() - began:.0f}"])
-        if not said["funnel"]["verified"]:
+        if not real_model.failures(out / name):
             return None
         linted = self.call("lint", "lint", name, good=(0, 1))
         print(f"   lint of {name}: {(linted.stderr.strip().splitlines() or [''])[-1]}", flush=True)
         self.call("export", "export", name, "--to", "sft", "--one-file", "--out", f"{name}-sft.jsonl")
         return name
+
+    def written(self, url, name, system, benchmark):
+        """Write a campaign's file."""
+        plans = real_model.ROOT.parents[2] / "plans"
+        templates = [(plans if "/" in plan else HERE) / f"{plan}.toml" for plan in BENCHMARKS[benchmark]]
+        words = {"name": name, "system": system, "benchmark": benchmark, "url": url, "program": real_model.ROOT / system}
+        words |= {"plans": self.plans, "tasks": self.tasks, "pairs": self.pairs, "agents": json.dumps(AGENTS[system])}
+        words["templates"] = ", ".join(f'"{path}"' for path in templates)
+        (self.options.out / f"{name}.toml").write_text(CAMPAIGN.format(**words))
 
     def others(self):
         """Data sets that no campaign here made: columns out of the distribution."""
@@ -155,11 +157,16 @@ class Bench:
 
     def gold(self, name):
         """What is asked about and scored: the data set, or, in small, its first failures alone."""
-        if not self.options.small:
-            return name
         rows = (self.options.out / name / "dataset.jsonl").read_text().splitlines()
-        few = [row for row in rows if json.loads(row)["kind"] == "failure"][:FEW]
-        (self.options.out / f"{name}.jsonl").write_text("\n".join([*few, ""]))
+        if self.options.small:
+            rows = [row for row in rows if json.loads(row)["kind"] == "failure"][:FEW]
+        (self.options.out / f"{name}.jsonl").write_text("\n".join([*rows, ""]))
+        return f"{name}.jsonl"
+
+    def merged(self, name, files):
+        """One file of several, under a name of its own."""
+        there = [self.options.out / file for file in files if (self.options.out / file).is_file()]
+        (self.options.out / f"{name}.jsonl").write_text("".join(file.read_text() for file in there))
         return f"{name}.jsonl"
 
     def attributed(self, url, gold):
@@ -167,14 +174,13 @@ class Bench:
         name = gold.removesuffix(".jsonl")
         file = f"{name}-said.jsonl"
         command = ["attribute", gold, "--method", METHODS, *asked, "--upstream", url, "--model", model.NAME, "--jobs", 1, "--context", CONTEXT]
-        command += ["--parameter", f"max_completion_tokens={ANSWER}", "--timeout", 600, "--cassette", f"{name}-tape", "--out", file, "--overwrite", *self.left()]
+        command += ["--parameter", f"max_completion_tokens={ANSWER}", "--timeout", 600, "--cassette", f"{name}-tape"]
+        command += ["--out", file, "--overwrite", *self.left()]
         self.call("attribute", *command, good=(0, 1))
-        if not (self.options.out / file).is_file():
-            return []
-        self.calls += sum(json.loads(line)["calls"] for line in (self.options.out / file).read_text().splitlines())
-        return [file]
+        if (self.options.out / file).is_file():
+            self.calls += sum(json.loads(line)["calls"] for line in (self.options.out / file).read_text().splitlines())
 
-    def told(self, sets, said):
+    def told(self, asked):
         """Print what was made and what it took, and the table in both forms."""
         print("\nA model of 135 million parameters spoke, judged and traced: the figures say that the commands work, nothing of any method.\n")
         print("| data set | framework | tasks done clean | planned | delivered | flipped | verified | calls | seconds |")
@@ -184,9 +190,14 @@ class Bench:
         planned, verified = (sum(row[place] for row in self.rows) for place in (3, 6))
         print(f"\nyield: {verified} verified rows of {planned} planned; model calls, questions to methods and tracers among them: {self.calls}")
         print("seconds: " + ", ".join(f"{stage} {spent:.0f}" for stage, spent in self.times.items()) + "\n")
-        golds = [word for name in sets for word in ("--gold", name)]
+        # A task set is a column, of both systems; what came from no campaign here, one of its own. Answers in one file: a method has one row.
+        made = {benchmark: [file for file in asked if file.endswith(f"-{benchmark}.jsonl")] for benchmark in BENCHMARKS}
+        columns = [self.merged(benchmark, files) for benchmark, files in made.items() if files]
+        columns += [file for file in asked if not any(file in files for files in made.values())]
+        said = self.merged("said", [file.replace(".jsonl", "-said.jsonl") for file in asked])
+        golds = [word for file in columns for word in ("--gold", file)]
         for form, file in (("markdown", "table.md"), ("latex", "table.tex")):
-            done = self.call("score", "score", *said, *golds, "--table", form)
+            done = self.call("score", "score", said, *golds, "--table", form)
             (self.options.out / file).write_text(done.stdout)
             print(done.stdout, flush=True)
 
