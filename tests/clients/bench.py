@@ -31,7 +31,7 @@ BENCHMARKS = {
 # The address is part of a run's name: to be resumed, a campaign has to find its model where it was.
 PORT = 8179
 # Tokens of an answer at most, and of a log as it is shown: more of either makes no small model a judge, and takes its time.
-ANSWER, CONTEXT = 64, 2048
+ANSWER, CONTEXT = 64, 3500
 # Tasks of a benchmark, plans of a task, and pairs of runs for a claim where small changes alone turn the outcome.
 WHOLE, SMALL = (8, 6, 40), (2, 2, 12)
 # Failures of a data set that are asked about in small.
@@ -176,7 +176,7 @@ class Bench:
         command = ["attribute", gold, "--method", METHODS, *asked, "--upstream", url, "--model", model.NAME, "--jobs", 1, "--context", CONTEXT]
         command += ["--parameter", f"max_completion_tokens={ANSWER}", "--timeout", 600, "--cassette", f"{name}-tape"]
         command += ["--out", file, "--overwrite", *self.left()]
-        self.call("attribute", *command, good=(0, 1))
+        self.call("attribute", *command, good=(0, 1, 4))
         if (self.options.out / file).is_file():
             self.calls += sum(json.loads(line)["calls"] for line in (self.options.out / file).read_text().splitlines())
 
@@ -195,11 +195,19 @@ class Bench:
         columns = [self.merged(benchmark, files) for benchmark, files in made.items() if files]
         columns += [file for file in asked if not any(file in files for files in made.values())]
         said = self.merged("said", [file.replace(".jsonl", "-said.jsonl") for file in asked])
+        self.answered(said)
         golds = [word for file in columns for word in ("--gold", file)]
         for form, file in (("markdown", "table.md"), ("latex", "table.tex")):
             done = self.call("score", "score", said, *golds, "--table", form)
             (self.options.out / file).write_text(done.stdout)
             print(done.stdout, flush=True)
+
+    def answered(self, said):
+        """Print how often each could be read at all: what could not counts as wrong in the table."""
+        counts = {}
+        for row in map(json.loads, (self.options.out / said).read_text().splitlines()):
+            counts.setdefault(row["method"], []).append(bool(row["predictions"]))
+        print("answers that name somebody: " + ", ".join(f"{name} {sum(one)} of {len(one)}" for name, one in counts.items()) + "\n")
 
 
 def arguments():
