@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import campaigns, ci, desk, environments, foreign, formats, learned, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
+from runner import author, campaigns, ci, desk, environments, foreign, formats, learned, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -45,6 +45,7 @@ def suites():
     suites[formats.NAME] = (formats.test, ROOT)
     suites[real_model.NAME] = (real_model.test,)
     suites[f"{real_model.NAME}-decoys"] = (real_model.test_decoys,)
+    suites[author.NAME] = (author.test,)
     suites[training.NAME] = (training.test, ROOT)
     suites[scale.NAME] = (scale.test, ROOT)
     return suites
