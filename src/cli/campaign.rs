@@ -58,7 +58,7 @@ pub(super) struct CampaignArgs {
     /// Cells in parallel. Default: one per core.
     #[arg(long, value_name = "N")]
     jobs: Option<std::num::NonZeroUsize>,
-    /// Seed of all draws, instead of the file's.
+    /// Seed of what the campaign draws (`[sample]`, decoys, the simulator), instead of the file's. A `[[plan]]` keeps its own.
     #[arg(long, value_name = "N", conflicts_with = "shard")]
     seed: Option<u64>,
     /// Only these tasks: TASK or SYSTEM/TASK, with `*` for any text; repeatable.

@@ -15,7 +15,7 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::document::{Certificate, CertifiedData, FILES};
+use self::document::{Certificate, CertifiedData};
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     attribute::{self, AttributeArgs, JudgeArgs},
@@ -23,7 +23,7 @@ use super::{
     tracer::TracerArgs,
 };
 use crate::{
-    dataset::{Dataset, PlacedSample, Sample, SampleKind},
+    dataset::{Dataset, PlacedSample, Sample, SampleKind, formats::row_ids},
     launch::shell_word,
     score::{self, CertifiedKind, CertifiedRun, Culprit, PredictedAnswer, read::ChoiceError},
     trajectory::LabelStatus,
@@ -124,10 +124,10 @@ fn read_data(path: &Path) -> Result<CertifiedData, Failure> {
         }
         data.runs.insert(sample.id.clone(), (kind(&sample), culprits(&sample)));
     }
-    for file in FILES {
-        if let Ok(bytes) = fs::read(dir.join(file)) {
-            data.files.insert(file.to_owned(), blake3::hash(&bytes).to_hex().to_string());
-        }
+    for file in dataset.files().iter().chain(decoys.iter().flat_map(Dataset::files)) {
+        let bytes = fs::read(file).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        data.files.insert(name, blake3::hash(&bytes).to_hex().to_string());
     }
     let report = fs::read(dir.join("report.json")).ok();
     let report = report.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
@@ -175,7 +175,10 @@ fn refuse_unfit(data: &CertifiedData, path: &Path) -> Result<(), Failure> {
 /// A tracer that was trained on the runs knows them.
 fn refuse_trained(tracers: &TracerArgs, data: &CertifiedData) -> Result<(), Failure> {
     for file in tracers.tracer.iter().flat_map(|tracer| trained::rows_of(Path::new(tracer))) {
-        let known = trained::ids(&file).iter().filter(|id| data.runs.contains_key(*id)).count();
+        let unread = |error: std::io::Error| {
+            Failure::new(Exit::Usage, format!("cannot read the rows of `{}`: {error}", file.display()))
+        };
+        let known = row_ids(&file).map_err(unread)?.iter().filter(|id| data.runs.contains_key(*id)).count();
         if known > 0 {
             let error = format!(
                 "`{}` holds {} of the data set: a judge that learnt from them is not measured by them",
@@ -199,7 +202,27 @@ fn ask(arguments: &CertifyArgs, global: &Global) -> Result<String, Failure> {
         .traced_by(arguments.tracers.clone())
         .beside(Vec::new(), arguments.prior.clone())
         .of_every_kind(arguments.jobs);
-    attribute::rows_of(&asking, global)
+    let answers = attribute::rows_of(&asking, global)?;
+    refuse_unasked(&answers)?;
+    Ok(answers)
+}
+
+/// What a budget or a place that cannot be reached left out says nothing of the judge.
+fn refuse_unasked(answers: &str) -> Result<(), Failure> {
+    let why: Vec<Option<String>> = document::rows(answers)
+        .map(|row| row.pointer("/abstained/why").and_then(Value::as_str).map(str::to_owned))
+        .collect();
+    let count = |kind: &str| why.iter().filter(|why| why.as_deref() == Some(kind)).count();
+    if count("budget") > 0 {
+        let error = format!("the budget ended before {} of {} runs were asked about", count("budget"), why.len());
+        let hint = "a larger `--budget`; with `--cassette DIR`, what was answered is not asked again";
+        return Err(Failure::new(Exit::Budget, error).hint(hint));
+    }
+    if count("unanswered") + count("timed_out") == why.len() {
+        let error = "the judge answered nothing: nothing was measured";
+        return Err(Failure::new(Exit::Infrastructure, error).hint("`aegis doctor --upstream URL` says what is wrong"));
+    }
+    Ok(())
 }
 
 /// The runs with what the judge said of each.

@@ -79,7 +79,8 @@ async fn published_sets_are_imported_linted_and_scored() {
         fs::write(dir.path().join("said.jsonl"), answer.to_string()).expect("written");
         let (code, talk) = said(dir.path(), &["score", "said.jsonl", "--gold", "in", "--format", "json"]).await;
         assert_eq!(code, Some(0), "{from}: {talk}");
-        let scored: Value = serde_json::from_str(&talk).unwrap_or_else(|_| panic!("{from}: {talk}"));
+        let line = talk.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{from}: {talk}"));
+        let scored: Value = serde_json::from_str(line).expect("JSON");
         let right = |what: &str| scored["strict"]["accuracy"][what]["share"].as_f64();
         assert_eq!((right("agent"), right("step")), (Some(1.0), Some(1.0)), "{from}: {talk}");
         if let Some(mode) = scored["strict"]["mode"]["micro"]["f1"].as_f64() {

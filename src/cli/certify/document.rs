@@ -10,8 +10,6 @@ use crate::{
     score::{Certification, CertifiedFigures, CertifiedKind, CertifiedRun, Culprit},
 };
 
-/// The files of a data set that a judge is asked about.
-pub(super) const FILES: [&str; 3] = ["dataset.jsonl", "benign.jsonl", "decoys.jsonl"];
 /// The format of certificates.
 const FORMAT: u32 = 1;
 

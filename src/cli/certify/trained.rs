@@ -38,7 +38,9 @@ pub(super) fn rows_of(tracer: &Path) -> BTreeSet<PathBuf> {
             files.extend(listed);
         }
     }
-    files.into_iter().filter(|file| file.extension().is_some_and(|kind| kind == "jsonl")).collect()
+    // What a manifest names and is gone was another's to keep.
+    let is_rows = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "jsonl" || kind == "parquet");
+    files.into_iter().filter(|file| is_rows(file) && file.is_file()).collect()
 }
 
 /// The manifest that is named, or those beside the rows that are.
@@ -50,11 +52,4 @@ fn manifests(named: &Path, dir: &Path) -> Vec<PathBuf> {
     let beside = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = beside.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy().ends_with(MANIFEST));
     names.map(|name| named.with_file_name(name)).collect()
-}
-
-/// The runs that rows are of.
-pub(super) fn ids(rows: &Path) -> BTreeSet<String> {
-    let text = fs::read_to_string(rows).unwrap_or_default();
-    let rows = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    rows.filter_map(|row| row.get("id").and_then(Value::as_str).map(str::to_owned)).collect()
 }

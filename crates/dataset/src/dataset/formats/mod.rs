@@ -43,6 +43,7 @@ mod sink;
 mod published;
 mod traceelephant;
 mod tracer;
+mod trained;
 mod trail;
 mod verl;
 mod whowhen;
@@ -87,6 +88,7 @@ pub use schema::{Field, Type};
 pub use selected_claims::SelectedClaims;
 pub use shred::Misfit;
 pub use tracer::{TracerPrompt, TracerPromptError};
+pub use trained::row_ids;
 
 /// Every format that is written.
 pub const ALL: &[&dyn Format] = &[
