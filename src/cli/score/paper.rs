@@ -116,7 +116,8 @@ pub(super) fn run(
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         sets.push(PaperSet { name: if several { name } else { String::new() }, reports });
     }
-    let names: Vec<String> = methods.iter().map(|row| row.name.clone()).collect();
+    let mut names: Vec<String> = methods.iter().map(|row| row.name.clone()).collect();
+    join_files(&mut names, &mut sets);
     if let Some(at) =
         (0..names.len()).find(|at| sets.iter().all(|set| set.reports.get(*at).is_none_or(Option::is_none)))
     {
@@ -129,6 +130,25 @@ pub(super) fn run(
     let labelled = sets.iter().map(|set| json!({"gold": set.name, "strict": set.reports})).collect::<Vec<_>>();
     let summary = format!("{} methods, {} sets of labels", names.len(), sets.len());
     Ok(Finished { exit: Exit::Ok, summary, data: json!({"methods": names, "sets": labelled}) })
+}
+
+/// Makes one row of the files of one method, each about data sets of its own.
+fn join_files(names: &mut Vec<String>, sets: &mut [PaperSet]) {
+    for later in (1..names.len()).rev() {
+        let known = |set: &PaperSet, at: usize| set.reports.get(at).is_some_and(Option::is_some);
+        let apart = |earlier: &usize| sets.iter().all(|set| !(known(set, *earlier) && known(set, later)));
+        let same = (0..later).filter(|earlier| names.get(*earlier) == names.get(later)).find(apart);
+        let Some(earlier) = same else { continue };
+        names.remove(later);
+        for set in sets.iter_mut() {
+            let moved = set.reports.remove(later);
+            if let Some(report) = set.reports.get_mut(earlier)
+                && moved.is_some()
+            {
+                *report = moved;
+            }
+        }
+    }
 }
 
 /// The rows of the files. A row is called by its method, or its file where it names none; by its model too where one method asked
