@@ -20,6 +20,10 @@ def main():
         print("### aegis test: no result\n\nThe test did not begin, or was ended before its end. The job's log says why.")
         return
     told = json.loads(text)
+    if "test" not in told:
+        hint = told["error"]["hint"]
+        print(f"### aegis test: no result\n\n{cell(told['error']['message'])}" + (f"\n\n{cell(hint)}" if hint else ""))
+        return
     print(f"### aegis test {cell(told['test'])}: {'passed' if told['exit'] == 0 else 'failed'}\n")
     print("| plan | run | result | findings |\n|---|---|---|---|")
     for plan in told["plans"]:

@@ -296,7 +296,7 @@ fn check(dir: &Path, data: &CertifiedData, arguments: &CertifyArgs) -> Result<Fi
         Err(failure) => vec![failure.error.to_string()],
     };
     let page = fs::read_to_string(dir.join(PAGE)).unwrap_or_default();
-    if document::page_of(&stated).is_none_or(|own| own != page) {
+    if page::of_value(&stated).is_none_or(|own| own != page) {
         differing.push(PAGE.to_owned());
     }
     let summary = if differing.is_empty() {

@@ -198,11 +198,6 @@ pub(super) fn says_nobody(row: &Value) -> bool {
     row.pointer("/abstained/why").is_some_and(|why| why == "nothing_found")
 }
 
-/// The page that a certificate would have, made of what it states.
-pub(super) fn page_of(stated: &Value) -> Option<String> {
-    super::page::of_value(stated)
-}
-
 /// The fields in which two values differ, as JSON pointers.
 pub(super) fn differing(one: &Value, other: &Value) -> Vec<String> {
     fn walk(one: &Value, other: &Value, at: &str, found: &mut Vec<String>) {

@@ -146,6 +146,7 @@ def summary(name, case, text, report):
     report.equal(f"{name}: what is not passed is explained", explained, [result != "passed" for result in results])
     if not case.results:
         report.check(f"{name}: the summary says that there is no result", "no result" in text, text)
+        report.check(f"{name}: and why, in the words of the error", case.name != "usage" or text.strip().count("\n") >= 2, text)
 
 
 def foreign_words(aegis, report):

@@ -54,6 +54,7 @@ mod stages;
 mod start;
 mod state;
 mod talk;
+mod trace_failures;
 mod treatment;
 mod skipped_edits;
 

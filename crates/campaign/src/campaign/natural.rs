@@ -10,21 +10,15 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bench::CellBench,
-    cell::Cell,
-    chain::Chain,
     definition::{CampaignSystem, NaturalSearch},
     ended::EndedCell,
-    error::CampaignError,
-    file::CorrectionSource,
-    funnel::{ConcludedChain, LeftOut},
 };
 use crate::{
-    dataset::{self, Sample, SampleKind},
+    dataset,
     execution::Meter,
     recording::{self, RunFile},
     ruling::Ruling,
-    trajectory::{AgentName, Evidence, LabelStatus, RunId, StepIndex, Verdict},
+    trajectory::{AgentName, Evidence, LabelStatus, RunId, StepIndex},
 };
 
 /// The file that a trace leaves beside a run.
@@ -178,94 +172,14 @@ impl NaturalFunnel {
     }
 }
 
-impl CellBench {
-    /// Searches the clean runs of a chain that failed by themselves, one after another.
-    pub(super) async fn trace_failures(
-        &self,
-        chain: Chain,
-        concluded: &mut ConcludedChain,
-    ) -> Result<(), CampaignError> {
-        let campaign = &self.context.campaign;
-        let Some(search) = &campaign.natural else { return Ok(()) };
-        let by_itself = |why: &LeftOut| matches!(why, LeftOut::Unsolved | LeftOut::FlakyTask);
-        if !concluded.tasks.iter().any(|task| task.left_out.as_ref().is_some_and(by_itself)) {
-            return Ok(());
-        }
-        let cells = (0..campaign.clean).map(|repeat| Cell::clean(campaign, chain.system, chain.task, repeat));
-        let ended = cells.map(|cell| self.finished(&cell.run)).collect::<Result<Vec<_>, _>>()?;
-        let ended: Vec<EndedCell> = ended.into_iter().flatten().collect();
-        let twin = ended.iter().find(|ended| ended.passed()).map(|ended| self.state.run_dir(&ended.run));
-        let failed = ended.iter().filter(|ended| ended.defect().is_none() && ended.steps > 0);
-        for failed in failed.filter(|ended| ended.outcome.verdict == Verdict::Failure) {
-            let Some(system) = campaign.systems.get(chain.system) else { return Err(CampaignError::Lost) };
-            let failure = NaturalFailure {
-                dir: self.state.run_dir(&failed.run),
-                twin: twin.clone(),
-                answer: campaign.tasks.get(chain.task).map(|task| task.answer.clone()).unwrap_or_default(),
-                system: system.clone(),
-                search: search.clone(),
-            };
-            let refused = self.trace_failure(failure).await?;
-            let run = NaturalRun::read(failed, &self.state.run_dir(&failed.run), search, refused);
-            concluded.unfinished += usize::from(run.end == NaturalEnd::Unfinished);
-            concluded.naturals.push(run);
-        }
-        Ok(())
-    }
-
-    /// Searches a run unless that was done; why it cannot be.
-    async fn trace_failure(&self, failure: NaturalFailure) -> Result<Option<String>, CampaignError> {
-        if failure.search.corrections == CorrectionSource::Twin && failure.twin.is_none() {
-            return Ok(Some("no clean run of the task passed, whose replies would correct it".to_owned()));
-        }
-        if TraceEnd::read(&failure.dir).is_some_and(|trace| trace.is_finished(&failure.search)) || self.is_over() {
-            return Ok(None);
-        }
-        let Some(tracer) = self.tracer.clone() else { return Ok(None) };
-        let place = self.context.gate.enter().await;
-        let meter = Arc::clone(&self.context.meter);
-        // A search runs programs and waits for them on a runtime of its own.
-        let traced = tokio::task::spawn_blocking(move || tracer.trace(&failure, &meter)).await;
-        drop(place);
-        Ok(traced.map_err(|_| CampaignError::Lost)?.err())
-    }
-
-    /// The samples of the failures of a chain that have a proven label; where one of its clean runs passed, that is their twin
-    /// and comes first.
-    pub(super) fn natural_samples(
-        &self,
-        chain: Chain,
-        concluded: &ConcludedChain,
-    ) -> Result<Vec<Sample>, CampaignError> {
-        let mut samples: Vec<Sample> = Vec::new();
-        let labelled = concluded.naturals.iter().filter(|run| run.end == NaturalEnd::Labelled);
-        let labelled: Vec<&NaturalRun> = labelled.collect();
-        if labelled.is_empty() {
-            return Ok(samples);
-        }
-        let campaign = &self.context.campaign;
-        let cells = (0..campaign.clean).map(|repeat| Cell::clean(campaign, chain.system, chain.task, repeat));
-        let ended = cells.map(|cell| self.finished(&cell.run)).collect::<Result<Vec<_>, _>>()?;
-        let twin = ended.into_iter().flatten().find(EndedCell::passed);
-        if let Some(twin) = &twin {
-            samples.push(self.sample(chain, twin, SampleKind::Clean, None)?);
-        }
-        for run in labelled {
-            let Some(ended) = self.finished(&run.run)? else { continue };
-            let twin = twin.as_ref().map(|twin| twin.run.to_string());
-            let sample = self.sample(chain, &ended, SampleKind::Failure, twin)?;
-            // Clean runs that hold the same are one row.
-            if !samples.iter().any(|known| known.is_same_run(&sample)) {
-                samples.push(sample);
-            }
-        }
-        Ok(samples)
-    }
+/// Whether nothing more is executed for a failure.
+pub(super) fn is_finished(failure: &NaturalFailure) -> bool {
+    TraceEnd::read(&failure.dir).is_some_and(|trace| trace.is_finished(&failure.search))
 }
 
 impl NaturalRun {
     /// What lies beside a run that was searched, or could not be.
-    fn read(ended: &EndedCell, dir: &Path, search: &NaturalSearch, refused: Option<String>) -> Self {
+    pub(super) fn read(ended: &EndedCell, dir: &Path, search: &NaturalSearch, refused: Option<String>) -> Self {
         let trace = TraceEnd::read(dir);
         let recording = recording::read(dir).ok();
         let label = recording.as_ref().and_then(|recording| {
