@@ -28,6 +28,7 @@ use self::{
     displaced::{Displaced, SEALED_AT_ONCE},
     place::{FoundRun, RunCell, RunPlace},
     plans::RunPlans,
+    put_down::HOLDERS,
 };
 pub use self::{
     end::{EndError, RunStanding},
@@ -293,14 +294,16 @@ impl Runs {
             let is_fetched = Arc::strong_count(awaited) > 1;
             kept != Some(&run.id) && run.idle_for() >= idle && only_awaits && !is_fetched
         });
-        let is_over = |run: &Run| !run.is_named() && run.idle_for() >= idle && run.is_quiet();
-        let retired = self.retire_if(|run| kept != Some(&run.id) && is_over(run));
+        let is_over = |run: &Arc<Run>| !run.is_named() && run.idle_for() >= idle && run.is_quiet();
+        // Whoever has opened or found a run may not have named it yet.
+        let is_unused = |run: &Arc<Run>| Arc::strong_count(run) == HOLDERS;
+        let retired = self.retire_if(|run| kept != Some(&run.id) && is_over(run) && is_unused(run));
         retired.into_iter().chain(self.take_displaced()).collect()
     }
 
     /// Takes a run out if it is still in its place and this holds of it. No request can come in between: who asks for the
     /// run waits for the lock, and finds it retired.
-    fn retire_where(&self, run: &Arc<Run>, holds: impl FnOnce(&Run) -> bool) -> bool {
+    fn retire_where(&self, run: &Arc<Run>, holds: impl FnOnce(&Arc<Run>) -> bool) -> bool {
         let mut places = self.write_places();
         let Some(place) = places.get_mut(&run.id) else { return false };
         let retires = place.run().is_some_and(|own| Arc::ptr_eq(own, run)) && holds(run);
@@ -347,7 +350,7 @@ impl Runs {
         self.places.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn retire_if(&self, retires: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
+    fn retire_if(&self, retires: impl Fn(&Arc<Run>) -> bool) -> Vec<Arc<Run>> {
         // Nearly all are not to be taken out: those are only looked at.
         let mut found = self.under_way();
         found.retain(|run| retires(run) && self.retire_where(run, &retires));

@@ -54,7 +54,7 @@ impl Runs {
         ids.push(id);
         for id in ids {
             match self.find(&id) {
-                Some(run) if self.retire_where(&run, Run::is_quiet) => displaced.retired.push_back(run),
+                Some(run) if self.retire_where(&run, |run| run.is_quiet()) => displaced.retired.push_back(run),
                 Some(_) => displaced.busy.push(id),
                 None => {}
             }

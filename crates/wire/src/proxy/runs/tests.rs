@@ -101,6 +101,19 @@ async fn a_run_that_is_slow_to_open_keeps_no_other_waiting() {
     assert!(runs.find(&id("slow")).is_some());
 }
 
+/// A request that has found a run names it only then: what happens in between must not end the run.
+#[tokio::test]
+async fn a_run_that_somebody_has_found_is_not_idle() {
+    let (runs, _logs) = runs();
+    let found = runs.get(&id("r")).await.expect("it opens");
+    assert!(runs.retire_idle(Duration::ZERO, None).is_empty(), "its request may be about to name it");
+    found.named();
+    assert!(runs.close_idle(Duration::ZERO, None).is_empty(), "and to call");
+    drop(found);
+    assert!(runs.retire_idle(Duration::ZERO, None).is_empty(), "a named run is not ended");
+    assert_eq!(runs.close_idle(Duration::ZERO, None).len(), 1);
+}
+
 #[tokio::test]
 async fn first_calls_of_one_run_open_it_once_whoever_of_them_leaves() {
     let (runs, _logs) = runs();
