@@ -52,7 +52,7 @@ fn published() -> Vec<Published> {
     ]
 }
 
-async fn said(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+async fn output_of(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let done = aegis(dir).args(arguments).output().await.expect("it ran");
     (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
 }
@@ -66,18 +66,18 @@ async fn published_sets_are_imported_linted_and_scored() {
             fs::create_dir_all(file.parent().expect("a directory")).expect("made");
             fs::write(file, value.to_string() + "\n").expect("written");
         }
-        let (code, talk) = said(dir.path(), &["import", "--from", from, "set", "--out", "in"]).await;
+        let (code, talk) = output_of(dir.path(), &["import", "--from", from, "set", "--out", "in"]).await;
         assert!(code == Some(0) && talk.contains("1 samples from 1 files, 0 defects"), "{from}: {talk}");
         let row = fs::read_to_string(dir.path().join("in/dataset.jsonl")).expect("a dataset");
         let row: Value = serde_json::from_str(&row).expect("one line");
         assert_eq!(row["extra"]["format"], json!(from));
 
-        let (code, talk) = said(dir.path(), &["lint", "in"]).await;
+        let (code, talk) = output_of(dir.path(), &["lint", "in"]).await;
         assert!(matches!(code, Some(0 | 1)), "{from}: {talk}");
 
         answer["id"] = row["id"].clone();
         fs::write(dir.path().join("said.jsonl"), answer.to_string()).expect("written");
-        let (code, talk) = said(dir.path(), &["score", "said.jsonl", "--gold", "in", "--format", "json"]).await;
+        let (code, talk) = output_of(dir.path(), &["score", "said.jsonl", "--gold", "in", "--format", "json"]).await;
         assert_eq!(code, Some(0), "{from}: {talk}");
         let line = talk.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{from}: {talk}"));
         let scored: Value = serde_json::from_str(line).expect("JSON");

@@ -164,8 +164,9 @@ fn natural(entry: &Spanned<NaturalEntry>, problems: &mut Vec<Problem>) -> Option
         (CorrectionSource::Analyzer, Some(_)) => {}
         _ => {
             for key in of_analyzer.into_iter().flatten() {
-                let message = "it is the analyzer's, and `corrections` are not";
-                problems.push(Problem::new(key.span(), message).hint("`corrections = \"analyzer\"`"));
+                let message = "this is an option of the analyzer, and `corrections` names another source";
+                problems
+                    .push(Problem::new(key.span(), message).hint("take it out, or write `corrections = \"analyzer\"`"));
             }
         }
     }

@@ -14,7 +14,7 @@ use super::{
     definition::{Campaign, CampaignBudget},
     error::CampaignError,
     journal::Journal,
-    natural::FailureTracer,
+    natural::{FailureTracer, NaturalFunnel},
     prefix::{CampaignEquality, References},
     report::CampaignReport,
     report_sums::ReportContext,
@@ -206,6 +206,8 @@ impl CellBench {
             exhausted: self.context.meter.is_exhausted(),
             stopped: self.stop.borrow().is_some(),
             lowest_jobs: self.context.gate.lowest(),
+            // Where failures are searched, that there was none is said too.
+            natural: self.context.campaign.natural.as_ref().map(|_| NaturalFunnel::default()),
             ..Concluded::default()
         }
     }
