@@ -38,6 +38,8 @@ pub struct Config {
     pub manipulator: ManipulatorConfig,
     /// Further upstreams, selected by model.
     pub route: Vec<RouteConfig>,
+    /// Servers of tools that speak MCP.
+    pub mcp: Vec<McpConfig>,
     /// Headers and fields that name runs and agents.
     pub hints: Hints,
     /// Built-in recognition of agents.
@@ -132,6 +134,18 @@ pub struct RouteConfig {
     pub key_env: Option<String>,
 }
 
+/// `[[mcp]]`: a server of tools. Its clients' address is `/mcp/<name>` of the proxy, `/r/<run>/mcp/<name>` where they name the run.
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpConfig {
+    /// Name: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with . _ or -.
+    pub name: String,
+    /// Where it is, for example `http://127.0.0.1:9000/mcp`.
+    pub url: String,
+    /// Environment variable with its token. Without one, the client's goes there.
+    pub key_env: Option<String>,
+}
+
 /// `[limits]`. Times are in seconds.
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -209,6 +223,7 @@ impl Config {
             ("[upstream] key_env", self.upstream.key_env.is_some()),
             ("[upstream] ca_file", self.upstream.ca_file.is_some()),
             ("[[route]]", !self.route.is_empty()),
+            ("[[mcp]]", !self.mcp.is_empty()),
             ("[manipulator] url", self.manipulator.url.is_some()),
             ("[manipulator] key_env", self.manipulator.key_env.is_some()),
             ("[manipulator] templates", self.manipulator.templates.is_some()),
@@ -324,7 +339,10 @@ impl Config {
         let refuse = |error: String| Failure::new(Exit::Usage, error);
         let named = [&self.upstream.key_env, &self.manipulator.key_env, &self.token_env].into_iter();
         let named = named.chain(self.otlp.iter().map(|otlp| &otlp.key_env));
-        let in_use = named.chain(self.route.iter().map(|route| &route.key_env)).flatten();
+        let in_use = named
+            .chain(self.route.iter().map(|route| &route.key_env))
+            .chain(self.mcp.iter().map(|server| &server.key_env))
+            .flatten();
         let in_use = in_use.map(String::as_str).chain(["AEGIS_TOKEN", "AEGIS_CONTROL_TOKEN"]);
         // What is shorter is a placeholder, and a word of texts.
         let mut values: Vec<String> =

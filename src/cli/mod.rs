@@ -57,6 +57,7 @@ mod tasks;
 mod terminal;
 mod test;
 mod trace;
+mod tool_servers;
 mod tracer;
 mod trial;
 mod typed;

@@ -13,12 +13,12 @@ use super::{
     serve::{TokenArgs, announce, bind},
     settings,
     signals::interrupted,
-    trial,
+    tool_servers, trial,
 };
 use crate::{
     execution::{Console, ErrorOutput, Execution, ExecutionArm, Executor, Judge, ListeningProxy, Program, ReplySource},
     launch::{Echo, Ending},
-    proxy::{Proxy, RunSetup, upstream::Upstream},
+    proxy::{Proxy, RunSetup, ToolServers, upstream::Upstream},
     recording,
     replay::{Cassette, Fit, ReplayReport, Replayed, Timing},
     trajectory::RunId,
@@ -42,6 +42,8 @@ pub(super) struct ReplayArgs {
     /// Print how each request was matched, and the canonical form of unmatched ones.
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    tools: tool_servers::ToolsArgs,
     #[command(flatten)]
     matching: MatchArgs,
     /// Directory for the replay's recording.
@@ -84,11 +86,13 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     if arguments.matching.any_tool_results() {
         replayed = replayed.with_any_tool_results();
     }
-    let replayed = Arc::new(replayed);
-    let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let again = HowStarted::read(&arguments.dir)?;
     let config = arguments.config.clone().or_else(|| again.config().filter(|_| arguments.again.again));
+    let replayed = arguments.tools.on(replayed, config.as_deref())?;
+    let replayed = Arc::new(replayed);
+    let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
+    proxy.tools = ToolServers::of_steps(&cassette.recording().trajectory.steps);
     let limit = settings::time_limit(arguments.timeout)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
     again.say(arguments.again, global.quiet);

@@ -12,13 +12,13 @@ use super::{
     Exit, Failure,
     asking::{self, AskingArgs},
     config::Config,
-    escape,
+    escape, tool_servers,
     upstream_origin::origin,
 };
 use crate::{
     identity::RosterRule,
     plan::{self, Plan},
-    proxy::{HttpUpstream, Proxy, RunTemplate, Runs, upstream::Upstream},
+    proxy::{HttpUpstream, Proxy, RunTemplate, Runs, ToolServers, WithTools, upstream::Upstream},
     replay::Rules,
     simulator::Simulator,
     surface,
@@ -41,6 +41,9 @@ pub(super) struct ProxyArgs {
     /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Server of tools that speaks MCP, beside those of aegis.toml. Clients find it at `/mcp/NAME`.
+    #[arg(long, value_name = "NAME=URL")]
+    pub mcp: Vec<String>,
     /// Seed of the simulator.
     #[arg(long, default_value_t = 7, value_name = "N")]
     pub simulator_seed: u64,
@@ -119,6 +122,7 @@ impl ProxyArgs {
             },
             default_run: run,
             routes: config.route.iter().map(|route| pattern(&route.model)).collect::<Result<_, _>>()?,
+            tools: ToolServers::named(tool_servers::names(&config, &self.mcp)?),
             gate: config.gate()?,
             limits: config.limits()?,
         };
@@ -169,7 +173,14 @@ impl ProxyArgs {
         }
     }
 
+    /// Where calls go: models, and the servers of tools beside them.
     fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
+        let models = self.models(config)?;
+        let servers = tool_servers::upstreams(config, &self.mcp, self.ca_file.as_deref())?;
+        Ok(if servers.is_empty() { models } else { Arc::new(WithTools::new(models, servers)) })
+    }
+
+    fn models(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
         let url = self.upstream_url(config);
         if url == "simulator" {
             return Ok(Arc::new(Simulator::new(self.simulator_seed)));
@@ -283,6 +294,7 @@ pub(super) fn offline(
         runs: Arc::new(Runs::new(template)),
         default_run: Some(run),
         routes: Vec::new(),
+        tools: ToolServers::default(),
         gate: config.gate()?,
         limits: config.limits()?,
     })

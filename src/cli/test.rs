@@ -230,6 +230,7 @@ impl TestArgs {
     fn proxy_args(&self) -> ProxyArgs {
         ProxyArgs {
             logprobs: false,
+            mcp: Vec::new(),
             upstream: self.upstream.clone(),
             plan: None,
             log_dir: self.log_dir.clone(),

@@ -11,7 +11,10 @@ use std::{
 use aegis::{
     identity::Identity,
     plan::{self, Plan},
-    proxy::{Asking, Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, UpstreamOrigin, serve, upstream::Upstream},
+    proxy::{
+        Asking, Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, ToolServers, UpstreamOrigin, WithTools, serve,
+        upstream::Upstream,
+    },
     recording::{self, Recording, Settings},
     trajectory::{CloseCause, RunId, Step},
 };
@@ -42,6 +45,8 @@ pub struct Setup {
     pub asking: Option<Arc<Asking>>,
     /// Whether runs that nobody names are told by lineage.
     pub lineage: bool,
+    /// Servers of tools, by name.
+    pub mcp: Vec<(&'static str, SocketAddr)>,
     /// Who may ask.
     pub gate: Gate,
 }
@@ -61,6 +66,7 @@ impl Default for Setup {
             ca_file: None,
             asking: None,
             lineage: false,
+            mcp: Vec::new(),
             gate: Gate::default(),
         }
     }
@@ -104,6 +110,12 @@ impl Lab {
 
     /// The proxy before any upstream.
     pub async fn over(upstream: Arc<dyn Upstream>, setup: Setup) -> Self {
+        let server = |(name, address): &(&str, SocketAddr)| {
+            let origin = UpstreamOrigin::mounted(&format!("http://{address}/mcp"), None, format!("/mcp/{name}"));
+            let server = HttpUpstream::new(origin.expect("an origin"), Vec::new(), None, setup.limits.silence_timeout);
+            ((*name).to_owned(), server.expect("an upstream").shared())
+        };
+        let upstream: Arc<dyn Upstream> = Arc::new(WithTools::new(upstream, setup.mcp.iter().map(server).collect()));
         let dir = tempfile::tempdir().expect("a directory");
         let logs = dir.path().join("logs");
         let template = RunTemplate {
@@ -124,6 +136,7 @@ impl Lab {
             },
             default_run: setup.default_run.map(|run| RunId::parse(run).expect("an id")),
             routes: setup.routes.iter().map(|(model, ..)| regex::Regex::new(model).expect("a pattern")).collect(),
+            tools: ToolServers::named(setup.mcp.iter().map(|(name, _)| (*name).to_owned()).collect()),
             gate: setup.gate,
             limits: setup.limits,
         });

@@ -60,6 +60,7 @@ mod label_gates;
 mod learned;
 mod limits;
 mod lineage;
+mod mcp;
 mod memory;
 mod mode_judge;
 mod modes;

@@ -81,7 +81,7 @@ fn seen_call(step: &Step) -> Option<SeenCall> {
 
 /// A digest of what the upstream said, and what its reply calls itself.
 fn reply_digest(name: &str, attempt: &Attempt) -> (u64, Option<String>) {
-    let surface = surface::ALL.iter().copied().find(|surface| surface.name() == name);
+    let surface = surface::named(name);
     let Some(reply) = surface.and_then(|surface| door::reply(surface, &attempt.reply, attempt.streamed).ok()) else {
         return (digest([attempt.reply.as_ref()]), None);
     };

@@ -37,15 +37,18 @@ impl Form {
     }
 
     /// The form, and the ids that its numbers stand for.
-    pub(super) fn read(surface: &str, body: &[u8], rules: &Rules, seen: &mut SeenValues) -> (Self, Vec<String>) {
+    pub(super) fn read(name: &str, body: &[u8], rules: &Rules, seen: &mut SeenValues) -> (Self, Vec<String>) {
         let body = &*door::plain(body);
         if let Ok(value) = serde_json::from_slice::<Value>(body) {
             let is_read = rules.pair_ids() || !rules.tool_results().is_exact();
-            let asked = surface_of(surface).filter(|_| is_read);
+            let asked = surface_of(name).filter(|_| is_read);
             let asked = asked.and_then(|surface| door::request(surface, body).ok());
             let results = asked.as_ref().map(|asked| tool_results(asked, rules)).unwrap_or_default();
             let ids = asked.filter(|_| rules.pair_ids()).map(ids).unwrap_or_default();
             let mut words = ComparedContent { value, ids };
+            if let Some(surface) = surface_of(name) {
+                surface.drop_names(&mut words.value);
+            }
             if !results.is_empty() {
                 replace(&mut words.value, &results);
             }
@@ -138,7 +141,7 @@ fn ids(asked: Conversation) -> Vec<String> {
 }
 
 pub(super) fn surface_of(name: &str) -> Option<&'static dyn Surface> {
-    surface::ALL.iter().copied().find(|known| known.name() == name)
+    surface::named(name)
 }
 
 /// A multipart body with a boundary that is always the same: clients draw a new one for each request.

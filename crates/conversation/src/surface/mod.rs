@@ -15,6 +15,7 @@ mod escape;
 mod fields;
 mod finish;
 mod logprobs;
+mod mcp;
 mod negotiable;
 pub mod octets;
 mod openai_chat;
@@ -54,6 +55,7 @@ pub use conversation::{
 };
 pub use counts::recounted;
 pub use finish::stopped_short;
+pub use mcp::{MOUNT as MCP_MOUNT, Mcp, NAME as MCP, RpcCall, answering, rpc_call};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
@@ -69,7 +71,10 @@ pub use unread::{
 };
 pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 
-/// Every surface that can be read and edited.
+/// Every API of tools that can be read and edited.
+pub const TOOL_WIRES: &[&dyn Surface] = &[&Mcp];
+
+/// Every API of models that can be read and edited.
 pub const ALL: &[&dyn Surface] =
     &[&OpenaiChat, &OpenaiResponses, &OpenaiCompletions, &AnthropicMessages, &OpenaiEmbeddings];
 
@@ -282,10 +287,18 @@ pub trait Surface: Sync + std::fmt::Debug {
         sse::is_done(data)
     }
 
+    /// Whether an event of a stream is the whole answer, which its client leaves with at once.
+    fn is_answer(&self, _event: &[u8]) -> bool {
+        false
+    }
+
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
     fn is_finished(&self, _chunk: &[u8]) -> bool {
         false
     }
+
+    /// Takes out of a request by what name it is known to its two ends alone: two requests of other names may ask the same.
+    fn drop_names(&self, _request: &mut serde_json::Value) {}
 
     /// The same reply, whole or streamed, as another model's.
     ///
@@ -320,12 +333,27 @@ pub struct ErrorBody<'a> {
 
 /// The surface for a request, if it is one that can be read and edited.
 pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
+    model_api(method, path).or_else(|| tool_wire(method, path))
+}
+
+/// The same among the APIs of models.
+pub fn model_api(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.matches(method, path))
+}
+
+/// The same among the APIs of tools. A path is of one only where a server of that name is configured.
+pub fn tool_wire(method: &str, path: &str) -> Option<&'static dyn Surface> {
+    TOOL_WIRES.iter().copied().find(|surface| surface.matches(method, path))
 }
 
 /// The surface of that name in records.
 pub fn named(name: &str) -> Option<&'static dyn Surface> {
-    ALL.iter().copied().find(|surface| surface.name() == name)
+    ALL.iter().chain(TOOL_WIRES).copied().find(|surface| surface.name() == name)
+}
+
+/// Whether steps of this surface are calls of tools, which no model answers.
+pub fn is_of_tools(name: &str) -> bool {
+    TOOL_WIRES.iter().any(|surface| surface.name() == name)
 }
 
 /// The surface of whose kept replies a request to this path fetches something.

@@ -20,6 +20,14 @@ pub struct Event {
     pub data: Vec<Range<usize>>,
 }
 
+impl Event {
+    /// Whether the blank line that ends it is there, of the bytes that it was found in.
+    pub fn is_whole(&self, body: &[u8]) -> bool {
+        let bytes = body.get(self.span.clone()).unwrap_or_default();
+        [b"\n\n".as_slice(), b"\r\n\r\n", b"\r\r"].iter().any(|end| bytes.ends_with(end))
+    }
+}
+
 /// All events of a complete stream. A last event without its blank line counts.
 pub fn events(body: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();

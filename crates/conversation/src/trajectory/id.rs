@@ -73,6 +73,9 @@ impl From<RunId> for String {
     }
 }
 
+/// How the names of those begin that answer calls of tools: `mcp/<server>`, `mcp/<server>/<tool>`.
+pub const TOOLS: &str = "mcp/";
+
 /// Names an agent. Free text, because frameworks name agents `Senior Researcher`; never empty, never with
 /// characters that could steer a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -102,6 +105,11 @@ impl AgentName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is no agent's, but that of a tool or its server.
+    pub fn is_of_tools(&self) -> bool {
+        self.0.starts_with(TOOLS)
     }
 
     /// The name of one of several equal agents: `debater`, `debater#1`, `debater#2`.

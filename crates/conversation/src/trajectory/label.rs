@@ -50,10 +50,15 @@ impl InjectedError {
         self.speaker.as_ref() == Some(&self.agent)
     }
 
+    /// Whether it is the error of a tool, which has no failure mode of an agent.
+    pub fn is_of_tool(&self) -> bool {
+        self.agent.is_of_tools()
+    }
+
     /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what
     /// the upstream keeps.
     pub fn is_fault(&self) -> bool {
-        self.failure_mode.is_none() && self.side == Side::Response
+        self.failure_mode.is_none() && self.side == Side::Response && !self.is_of_tool()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::StepIndex;
+use super::{AgentName, StepIndex};
 
 /// Why a request counts as another try of an earlier call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub enum RetryEvidence {
 }
 
 /// What the record of a request says of its place among the calls of its agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedRelation {
     /// Why it counts as another try of its step; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,4 +28,16 @@ pub struct RecordedRelation {
     /// Whether it comes with another credential than the try before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_key: bool,
+    /// The agent that a tool is called for, where the request names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<AgentName>,
+}
+
+impl RecordedRelation {
+    /// That of a call of its own.
+    pub fn first() -> &'static Self {
+        static FIRST: RecordedRelation =
+            RecordedRelation { retry: None, may_repeat: None, other_key: false, called_by: None };
+        &FIRST
+    }
 }

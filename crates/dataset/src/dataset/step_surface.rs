@@ -6,5 +6,5 @@ use crate::{
 };
 
 pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
-    surface::ALL.iter().copied().find(|surface| surface.name() == step.surface)
+    surface::named(&step.surface)
 }

@@ -239,7 +239,7 @@ impl<'a> CallWriter<'a> {
             attempt: 0,
             attribution: &attribution,
             overlapping,
-            relates: RecordedRelation::default(),
+            relates: RecordedRelation::first(),
             run_source: "trace",
             surface: SURFACE.name(),
             method: "POST",

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::trajectory::RunId;
+use crate::{proxy::ToolServers, trajectory::RunId};
 
 /// A key for programs that refuse to start without one. No backend takes it, so nothing is lost where it goes.
 const NO_KEY: &str = "sk-aegis-no-key";
@@ -38,6 +38,16 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str, directory: &Path
     variables
 }
 
+/// The variables with the addresses of tool servers: `AEGIS_MCP_CALC` for `calc`.
+pub fn tool_addresses(origin: &str, run: &RunId, tools: &ToolServers) -> Vec<(String, String)> {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let named = |name: &str| {
+        let variable = format!("AEGIS_MCP_{}", name.chars().map(upper).collect::<String>());
+        (variable, format!("{origin}/r/{run}/mcp/{name}"))
+    };
+    tools.names().map(named).collect()
+}
+
 /// Whether the nearest `.env` of a directory or of those above it sets a variable: programs that load it keep what they inherit.
 fn is_in_dotenv(directory: &Path, name: &str) -> bool {
     let is_read = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= DOTENV_MAX);
@@ -53,6 +63,17 @@ fn is_in_dotenv(directory: &Path, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_tool_server_has_a_variable() {
+        let run = RunId::parse("r1").expect("an id");
+        let tools = ToolServers::named(["calc".to_owned(), "web-search.2".to_owned()].into());
+        let expected = [
+            ("AEGIS_MCP_CALC".to_owned(), "http://127.0.0.1:9/r/r1/mcp/calc".to_owned()),
+            ("AEGIS_MCP_WEB_SEARCH_2".to_owned(), "http://127.0.0.1:9/r/r1/mcp/web-search.2".to_owned()),
+        ];
+        assert_eq!(tool_addresses("http://127.0.0.1:9", &run, &tools), expected);
+    }
 
     #[test]
     fn variables_point_at_the_run() {

@@ -175,10 +175,10 @@ impl Check {
 fn last_reply(trajectory: &Trajectory, agent: &str) -> Option<String> {
     let its = |step: &&Step| agent == "*" || step.attribution.agent.as_str() == agent;
     trajectory.steps.iter().rev().filter(its).find_map(|step| {
-        let surface = surface::ALL.iter().find(|surface| surface.name() == step.surface)?;
+        let surface = surface::named(&step.surface)?;
         let attempt = step.last_attempt()?;
         let body = attempt.delivered();
-        let reply = door::reply(*surface, body, attempt.streamed);
+        let reply = door::reply(surface, body, attempt.streamed);
         let text = reply.ok()?.answers.first()?.message.text();
         (!text.trim().is_empty()).then_some(text)
     })

@@ -188,6 +188,28 @@ pub fn edited_request(
     if edited == *conversation { Err(ManipulatorError::Unchanged) } else { Ok(edited) }
 }
 
+/// The edited call of a tool: a message that calls one is edited as the answer that calls it.
+///
+/// # Errors
+/// As [`edited_request`]; [`ManipulatorError::NotApplicable`] where nothing is called.
+pub fn edited_call(
+    manipulator: &dyn Manipulator,
+    conversation: &Conversation,
+    context: &Context<'_>,
+) -> Result<Conversation, ManipulatorError> {
+    let Some(calling) = conversation.messages.iter().position(|message| !message.tool_calls.is_empty()) else {
+        return not_applicable("the message calls no tool");
+    };
+    let mut edited = conversation.clone();
+    if let Some(message) = edited.messages.get_mut(calling) {
+        let finish_reason = Some(Answer::CALLS.to_owned());
+        let mut answer = Answer { index: 0, message: message.clone(), finish_reason };
+        manipulator.edit_answer(&mut answer, context)?;
+        *message = answer.message;
+    }
+    if edited == *conversation { Err(ManipulatorError::Unchanged) } else { Ok(edited) }
+}
+
 /// The edited reply. Every alternative answer is edited, or only the one numbered `choice`.
 ///
 /// # Errors

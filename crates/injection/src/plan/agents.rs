@@ -4,7 +4,7 @@ use std::fmt;
 
 use regex::Regex;
 
-use crate::trajectory::{AgentName, IdError};
+use crate::trajectory::{AgentName, IdError, TOOLS};
 
 /// One or more patterns; any of them may match.
 #[derive(Debug, Clone)]
@@ -18,9 +18,15 @@ pub struct Agents(pub Vec<AgentPattern>);
 pub struct AgentPattern {
     text: AgentName,
     glob: Option<Regex>,
+    is_tool: bool,
 }
 
 impl Agents {
+    /// Whether it aims at tools of servers, not at agents.
+    pub fn is_of_tools(&self) -> bool {
+        self.0.iter().any(|pattern| pattern.is_tool)
+    }
+
     /// Whether any pattern can only be the name of an agent that the upstream names: those begin with a slash.
     pub fn names_upstream(&self) -> bool {
         self.0.iter().any(AgentPattern::is_upstream)
@@ -42,12 +48,22 @@ impl AgentPattern {
         let translated = regex::escape(name.as_str()).replace(r"\*", "[^/]*").replace(r"\?", "[^/]");
         let is_glob = name.as_str().contains(['*', '?']);
         let glob = is_glob.then(|| Regex::new(&format!("(?s)^{translated}$")).ok()).flatten();
-        Ok(Self { text: name, glob })
+        Ok(Self { text: name, glob, is_tool: false })
+    }
+
+    /// The pattern of a tool of a server: `search` of any, or `web/search`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn of_tool(text: &str) -> Result<Self, IdError> {
+        let text = AgentName::parse(text)?;
+        let of_any = if text.as_str().contains('/') { "" } else { "*/" };
+        Ok(Self { is_tool: true, ..Self::parse(&format!("{TOOLS}{of_any}{text}"))? })
     }
 
     /// Whether it matches this agent.
     pub fn matches(&self, agent: &str) -> bool {
-        let may_glob = self.is_upstream() || !agent.contains('/');
+        let may_glob = self.is_upstream() || self.is_tool || !agent.contains('/');
         agent == self.text.as_str() || (may_glob && self.glob.as_ref().is_some_and(|glob| glob.is_match(agent)))
     }
 
@@ -58,7 +74,12 @@ impl AgentPattern {
 
 impl fmt::Display for AgentPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text.fmt(formatter)
+        let text = self.text.as_str();
+        if !self.is_tool {
+            return formatter.write_str(text);
+        }
+        let named = text.strip_prefix(TOOLS).unwrap_or(text);
+        write!(formatter, "tool {}", named.strip_prefix("*/").unwrap_or(named))
     }
 }
 
@@ -92,9 +113,24 @@ mod tests {
             ("/root/*", "/root/solver", true),
             ("/root/*", "/root/solver/checker", false),
             ("*", "/root", false),
+            ("*", "mcp/calc/add", false),
         ] {
             let pattern = AgentPattern::parse(pattern).expect("a pattern");
             assert_eq!(pattern.matches(agent), expected, "{pattern} {agent}");
+        }
+        for (pattern, tool, expected) in [
+            ("add", "mcp/calc/add", true),
+            ("add", "mcp/other/add", true),
+            ("add", "mcp/calc/add_all", false),
+            ("add", "add", false),
+            ("calc/add", "mcp/calc/add", true),
+            ("calc/add", "mcp/other/add", false),
+            ("calc/*", "mcp/calc/add", true),
+            ("*", "mcp/calc", false),
+            ("*", "planner", false),
+        ] {
+            let pattern = AgentPattern::of_tool(pattern).expect("a pattern");
+            assert_eq!(pattern.matches(tool), expected, "{pattern} {tool}");
         }
         assert!(AgentPattern::parse(" ").is_err());
         assert!(AgentPattern::parse("a\u{202e}").is_err());

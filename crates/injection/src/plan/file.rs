@@ -43,8 +43,12 @@ pub(super) struct PlanFile {
 pub(super) struct InjectionEntry {
     /// Target agent: a name, a list, or a glob with `*` and `?`. Helpers (`planner/selector`) by exact name only;
     /// agents that the upstream names by their path there, or a glob of it.
-    #[schemars(required, with = "OneOrMany<String>")]
+    #[schemars(with = "Option<OneOrMany<String>>")]
     pub(super) agent: Option<Spanned<OneOrMany<String>>>,
+    /// Target tool of an MCP server, in place of an agent: `search`, `SERVER/search`, a list, or a glob. Edits of its result are on
+    /// side `response`, the default; edits of the arguments that it gets on side `request`.
+    #[schemars(with = "Option<OneOrMany<String>>")]
+    pub(super) tool: Option<Spanned<OneOrMany<String>>>,
     /// Instance of the agent, 0-based. Default: all.
     #[schemars(with = "Option<u32>")]
     pub(super) instance: Option<Spanned<u32>>,

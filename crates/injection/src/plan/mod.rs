@@ -104,7 +104,7 @@ pub struct Injection {
     pub agents: Agents,
     /// Which of several equal agents, 0-based; `None` for each.
     pub instance: Option<u32>,
-    /// What the error is; `None` only for faults.
+    /// What the error is; `None` for faults and for what is planted in tools.
     pub failure_mode: Option<FailureMode>,
     /// Which of the agent's calls.
     pub when: When,
@@ -165,6 +165,9 @@ impl Injection {
         context: &Context<'_>,
     ) -> Result<Conversation, ManipulatorError> {
         match &self.operator {
+            Operator::Manipulator { side: Side::Request, manipulator } if self.agents.is_of_tools() => {
+                manipulator::edited_call(manipulator.as_ref(), request, &self.seen_in(context))
+            }
             Operator::Manipulator { side: Side::Request, manipulator } => {
                 manipulator::edited_request(manipulator.as_ref(), request, &self.seen_in(context))
             }

@@ -11,7 +11,7 @@ use super::file::{CheckEntry, InjectionEntry, Lines, OneOrMany, WhenEntry};
 use super::read::{PlanDocument, Read};
 use super::{Expect, Injection, Operator, Plan, PlanCheck, When, dialogue};
 use crate::surface::{Answer, Message, Role};
-use crate::trajectory::{FailureMode, Side, nearest};
+use crate::trajectory::{FailureMode, IdError, Side, nearest};
 use crate::{fault, manipulator};
 
 /// The plan that a document means.
@@ -31,11 +31,21 @@ pub(super) fn validate(document: PlanDocument) -> Result<Plan, Vec<Problem>> {
 }
 
 fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<Injection> {
-    for key in ["agent", "when"].into_iter().filter(|key| !entry.has(key)) {
+    let is_of_tool = entry.has("tool");
+    let target = if is_of_tool { "tool" } else { "agent" };
+    for key in [target, "when"].into_iter().filter(|key| !entry.has(key)) {
         let problem = Problem::new(entry.span.clone(), format!("the injection has no `{key}`"));
         problems.push(if key == "when" { problem.hint(super::read::WHEN_FORMS) } else { problem });
     }
-    let agents = entry.value.agent.as_ref().and_then(|agent| agents(agent, problems));
+    if let (Some(tool), true) = (&entry.value.tool, entry.has("agent")) {
+        let problem = Problem::new(tool.span(), "the injection has both an `agent` and a `tool`");
+        problems.push(problem.hint("an agent's reply to a tool's result is a step of its own: write two injections"));
+    }
+    let agents = if is_of_tool {
+        entry.value.tool.as_ref().and_then(|tool| agents(tool, AgentPattern::of_tool, problems))
+    } else {
+        entry.value.agent.as_ref().and_then(|agent| agents(agent, AgentPattern::parse, problems))
+    };
     let place = entry.value.when.as_ref().map_or(entry.span.clone(), Spanned::span);
     let when = entry.value.when.as_ref().map(|when| condition(when, entry.is_broken("when"), problems));
     let named = operator(entry, problems);
@@ -61,24 +71,33 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
     Some(Injection { agents: agents?, instance, failure_mode, when: when?, choice, retell, name, operator, place })
 }
 
-fn agents(entry: &Spanned<OneOrMany<String>>, problems: &mut Vec<Problem>) -> Option<Agents> {
+fn agents(
+    entry: &Spanned<OneOrMany<String>>,
+    parse: fn(&str) -> Result<AgentPattern, IdError>,
+    problems: &mut Vec<Problem>,
+) -> Option<Agents> {
     if entry.get_ref().0.is_empty() {
-        problems.push(Problem::new(entry.span(), "`agent` is empty: expected a name"));
+        problems.push(Problem::new(entry.span(), "the list is empty: expected a name"));
     }
-    let parsed: Result<Vec<_>, _> = entry.get_ref().0.iter().map(|text| AgentPattern::parse(text)).collect();
+    let parsed: Result<Vec<_>, _> = entry.get_ref().0.iter().map(|text| parse(text)).collect();
     parsed.map(Agents).map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()
 }
 
 fn failure_mode(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<FailureMode> {
     let Some(code) = &entry.value.failure_mode else {
-        if entry.has("manipulator") && !entry.has("failure_mode") {
+        if entry.has("manipulator") && !entry.has("failure_mode") && !entry.has("tool") {
             let problem = Problem::new(entry.span.clone(), "the injection has no `failure_mode`");
             problems.push(problem.hint("say which error it plants: FM-1.1 to FM-3.3, for example `FM-2.6`"));
         }
         return None;
     };
-    if entry.has("fault") && !entry.has("manipulator") {
-        let problem = Problem::new(code.span(), "a fault has no `failure_mode`: it is no error of an agent");
+    let no_agents = match (entry.has("tool"), entry.has("fault") && !entry.has("manipulator")) {
+        (true, _) => Some("a tool has no `failure_mode`"),
+        (false, true) => Some("a fault has no `failure_mode`"),
+        (false, false) => None,
+    };
+    if let Some(what) = no_agents {
+        let problem = Problem::new(code.span(), format!("{what}: it is no error of an agent"));
         problems.push(problem.hint("leave it out"));
     }
     match FailureMode::parse(code.get_ref()) {
@@ -139,6 +158,18 @@ fn manipulator_of(
     problems: &mut Vec<Problem>,
 ) -> Option<(&'static str, Operator)> {
     let (name, sides) = (listed.get_ref().name(), listed.get_ref().sides());
+    let of_tool = [Side::Response, Side::Request];
+    let sides = match (entry.has("tool"), sides.contains(&Side::Response)) {
+        (false, _) => sides,
+        // What edits an answer edits a call, too.
+        (true, true) => &of_tool[..],
+        (true, false) => {
+            let message =
+                format!("`{name}` edits what a model is asked, and a tool is asked nothing but its arguments");
+            problems.push(Problem::new(listed.span(), message));
+            return None;
+        }
+    };
     let word = |side: &Side| if *side == Side::Request { "request" } else { "response" };
     let side = match (&entry.value.side, sides) {
         (Some(side), _) if !sides.contains(side.get_ref()) => {
@@ -148,6 +179,7 @@ fn manipulator_of(
         }
         (Some(side), _) => *side.get_ref(),
         (None, [side]) => *side,
+        (None, [side, ..]) if entry.has("tool") => *side,
         (None, _) if entry.has("side") => return None,
         (None, _) => {
             let problem = Problem::new(listed.span(), format!("`{name}` edits either side, and `side` is not given"));

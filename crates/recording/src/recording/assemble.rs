@@ -204,7 +204,7 @@ impl Assembly {
             run_source: open.run_source.into_owned(),
             at_us: open.t_us,
             opened: self.position,
-            relates: open.relates,
+            relates: open.relates.into_owned(),
             request_headers: owned(open.headers),
             ..ExchangeDetail::default()
         });

@@ -25,7 +25,7 @@ pub struct Open<'a> {
     /// Whether another call of the same agent instance was in flight.
     pub overlapping: bool,
     /// Its place among the calls of its agent.
-    pub relates: RecordedRelation,
+    pub relates: &'a RecordedRelation,
     /// What named the run: `path`, `header`, `key`, `metadata`, ….
     pub run_source: &'a str,
     /// The surface's name, or `opaque`.

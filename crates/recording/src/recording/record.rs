@@ -62,7 +62,7 @@ pub(super) struct OpenRecord<'a> {
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) overlapping: bool,
     #[serde(flatten)]
-    pub(super) relates: RecordedRelation,
+    pub(super) relates: Cow<'a, RecordedRelation>,
     pub(super) run_source: Text<'a>,
     pub(super) surface: Text<'a>,
     pub(super) method: Text<'a>,

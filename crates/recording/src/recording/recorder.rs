@@ -132,7 +132,7 @@ impl Recorder {
             attempt: open.attempt,
             attribution,
             overlapping: open.overlapping,
-            relates: open.relates,
+            relates: std::borrow::Cow::Borrowed(open.relates),
             run_source: open.run_source.into(),
             surface: open.surface.into(),
             method: open.method.into(),

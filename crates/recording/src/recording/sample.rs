@@ -44,7 +44,7 @@ pub fn opening<'a>(step: StepIndex, attribution: &'a Attribution, body: &'a Byte
         attempt: 0,
         attribution,
         overlapping: false,
-        relates: crate::trajectory::RecordedRelation::default(),
+        relates: crate::trajectory::RecordedRelation::first(),
         run_source: "path",
         surface: "openai_chat",
         method: "POST",

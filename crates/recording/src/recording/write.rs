@@ -48,6 +48,9 @@ fn write_open(open: &OpenRecord<'_>, line: &mut Json<'_>) {
     if open.relates.other_key {
         line.raw(br#","other_key":true"#);
     }
+    if let Some(agent) = &open.relates.called_by {
+        line.raw(br#","called_by":"#).text(agent.as_str());
+    }
     line.raw(br#","run_source":"#).text(&open.run_source);
     line.raw(br#","surface":"#).text(&open.surface);
     line.raw(br#","method":"#).text(&open.method);
@@ -282,12 +285,14 @@ mod tests {
             texts in prop::collection::vec(text(), 6),
             numbers in any::<(u32, u32, u32, u32, u64)>(),
             (overlapping, ambiguous, confidence) in any::<(bool, bool, f32)>(),
-            (retried, may_repeat, other_key) in any::<(bool, Option<u32>, bool)>(),
+            (retried, may_repeat, other_key, called) in any::<(bool, Option<u32>, bool, bool)>(),
             headers in headers(),
             body in body(),
         ) {
-            let relates =
-                RecordedRelation { retry: retried.then_some(RetryEvidence::Counted), may_repeat, other_key };
+            let called_by = called.then(|| AgentName::parse("planner").expect("a name"));
+            let relates = Cow::Owned(RecordedRelation {
+                retry: retried.then_some(RetryEvidence::Counted), may_repeat, other_key, called_by,
+            });
             let [evidence, run_source, surface, method, path, at] = <[_; 6]>::try_from(texts).expect("six");
             let (step, call, attempt, instance, t_us) = numbers;
             let agent = AgentName::parse("solver").expect("a name");

@@ -257,10 +257,10 @@ impl<'a> Ruling<'a> {
     /// What was planted, altered something and was delivered, with its step.
     fn altered(&self) -> impl Iterator<Item = (&'a Step, LabelEntry)> {
         self.trajectory.steps.iter().flat_map(|step| {
-            let altered = step
-                .injected
-                .iter()
-                .filter(|error| error.delivered && error.before != error.after && error.failure_mode.is_some());
+            let altered = step.injected.iter().filter(|error| {
+                let has_mode = error.failure_mode.is_some() || error.is_of_tool();
+                error.delivered && error.before != error.after && has_mode && !error.is_fault()
+            });
             altered.map(move |error| {
                 (
                     step,

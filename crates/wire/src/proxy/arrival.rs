@@ -23,6 +23,7 @@ use super::{
     limits::Limits,
     listen::gate::{self, Gate},
     memory::HeldMemory,
+    tools::ToolServers,
 };
 use crate::{
     identity::{Envelope, Hints, RetryCount, Routed, route},
@@ -44,6 +45,8 @@ pub(super) enum Kind {
     Tunnel,
     /// Something of such calls that the upstream keeps: no call, but edits may be missing in it.
     Fetch,
+    /// A stream of a tool server, or the end of a session with it: no message of its client's.
+    ToolSession,
     /// Anything else: passed on, not recorded.
     Other,
 }
@@ -99,11 +102,13 @@ impl Arrived {
         request: Request<Incoming>,
         gate: &Gate,
         hints: &Hints,
+        tools: &ToolServers,
     ) -> Result<Self, (ProxyError, &'static dyn Surface)> {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
-        match gate.admit(&mut parts).and_then(|()| unwrap(&mut parts, hints)) {
-            Ok(hinted) => Ok(Self { kind: Kind::classify(&parts), parts, body, hinted, received }),
+        let read = gate.admit(&mut parts).and_then(|()| unwrap(&mut parts, hints));
+        match read.and_then(|hinted| Ok((hinted, Kind::classify(&parts, tools)?))) {
+            Ok((hinted, kind)) => Ok(Self { kind, parts, body, hinted, received }),
             Err(error) => Err((error, spoken_at(&parts.method, &parts.uri))),
         }
     }
@@ -140,18 +145,21 @@ impl ModelCall {
 }
 
 impl Kind {
-    fn classify(parts: &Parts) -> Self {
-        if headers::asks_for_websocket(parts) {
-            return Kind::Tunnel;
-        }
+    fn classify(parts: &Parts, tools: &ToolServers) -> Result<Self, ProxyError> {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
-        if let Some(surface) = surface::for_path(method, path) {
-            return Kind::Read(surface);
+        if tools.selects(path)? {
+            return Ok(surface::tool_wire(method, path).map_or(Kind::ToolSession, Kind::Read));
+        }
+        if headers::asks_for_websocket(parts) {
+            return Ok(Kind::Tunnel);
+        }
+        if let Some(surface) = surface::model_api(method, path) {
+            return Ok(Kind::Read(surface));
         }
         if surface::fetched_from(method, path).is_some() {
-            return Kind::Fetch;
+            return Ok(Kind::Fetch);
         }
-        surface::unread_call(method, path).map_or(Kind::Other, Kind::Unread)
+        Ok(surface::unread_call(method, path).map_or(Kind::Other, Kind::Unread))
     }
 
     pub(super) fn surface(self) -> Option<&'static dyn Surface> {
@@ -175,7 +183,7 @@ impl Kind {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(row) => &row.name,
             Kind::Tunnel => "websocket",
-            Kind::Fetch | Kind::Other => "opaque",
+            Kind::Fetch | Kind::ToolSession | Kind::Other => "opaque",
         }
     }
 }

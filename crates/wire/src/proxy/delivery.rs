@@ -244,7 +244,7 @@ impl Delivery {
             let kept = free.split_off(seen.free.min(free.len()));
             push(&mut self.ready, free);
             push(&mut self.held, kept);
-            ended = seen.ended;
+            ended = seen.ended || (seen.events > 0 && step.has_answer());
         } else if let Some(remaining) = &mut self.remaining {
             *remaining = remaining.saturating_sub(chunk.len() as u64);
             ended = *remaining == 0;

@@ -90,6 +90,12 @@ pub enum ProxyError {
         "a plan is loaded, so each request must name its run: use /r/<run>/v1 as base URL, or start with --run NAME"
     )]
     NoRun,
+    /// A message to a server of tools names no run, and nothing else tells it.
+    #[error(
+        "nothing tells the run of a message to a tool server: use http://HOST:PORT/r/<run>/mcp/<server> as its address, or \
+         start with --run NAME"
+    )]
+    NoRunOfTool,
     /// Several proxies stand behind one address, and the request names no run.
     #[error(
         "{instances} proxies stand behind one address (`AEGIS_INSTANCES`), so each request must name its run, by which it is \
@@ -98,6 +104,14 @@ pub enum ProxyError {
     NoRunOfSeveral {
         /// How many.
         instances: u32,
+    },
+    /// The path names a server of tools that the configuration does not have.
+    #[error("no tool server `{name}`: aegis.toml names {known}; add `[[mcp]] name = \"{name}\"` with its `url`")]
+    NoToolServer {
+        /// The name in the path.
+        name: String,
+        /// Those that there are.
+        known: String,
     },
     /// The plan edits a body that cannot be read.
     #[error("the plan edits this request, but its body cannot be read: {0}")]
@@ -166,7 +180,10 @@ impl ProxyError {
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
-            ProxyError::NoRun | ProxyError::NoRunOfSeveral { .. } => (StatusCode::BAD_REQUEST, "no_run"),
+            ProxyError::NoRun | ProxyError::NoRunOfTool | ProxyError::NoRunOfSeveral { .. } => {
+                (StatusCode::BAD_REQUEST, "no_run")
+            }
+            ProxyError::NoToolServer { .. } => (StatusCode::NOT_FOUND, "no_tool_server"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
             ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } | ProxyError::Memory { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, "busy")

@@ -19,6 +19,7 @@ use super::{
     pending_reply::PendingReply,
     runs::Runs,
     stored::retell,
+    tools::ToolServers,
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
 use crate::{
@@ -40,6 +41,8 @@ pub struct Proxy {
     pub default_run: Option<RunId>,
     /// Model patterns of the upstream's routes, in their order.
     pub routes: Vec<regex::Regex>,
+    /// The servers of tools that requests may select.
+    pub tools: ToolServers,
     /// Who may ask.
     pub gate: Gate,
     /// Bounds.
@@ -58,6 +61,7 @@ impl Proxy {
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
             Kind::Fetch => Box::pin(self.fetch(arrived, link)).await,
+            Kind::ToolSession => Box::pin(self.tool_session(arrived)).await,
             Kind::Other => self.pass(arrived).await,
         }
     }

@@ -16,14 +16,14 @@ use super::{
     listen::socket::Link,
     open_step::OpenStep,
     run::{ArrivedCall, Run},
-    speakers,
+    speakers, tools,
 };
 use crate::{
     identity::{AttributedCall, LedgerRequest, Placed, RunSource, Track},
     plan::Decision,
     recording::Open,
     surface::{self, Conversation, Outline, Surface, UnreadCall, door},
-    trajectory::{AgentName, Attribution, RunId, Source},
+    trajectory::{AgentName, Attribution, RecordedRelation, RunId, Source},
 };
 
 /// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
@@ -51,6 +51,10 @@ impl<'a> Outlined<'a> {
         Self { surface: call.kind.surface(), body: &call.unpacked.plain, read: OnceCell::new() }
     }
 
+    fn is_of_tools(&self) -> bool {
+        self.surface.is_some_and(|surface| surface::is_of_tools(surface.name()))
+    }
+
     fn read(&self) -> Option<&Outline<'a>> {
         self.read.get_or_init(|| door::outline(self.surface?, self.body).ok()).as_ref()
     }
@@ -60,7 +64,12 @@ impl Proxy {
     /// Fixes run, agent and numbers, and queues the opening record: before anything follows, it must be
     /// [written](OpenStep::written).
     pub(super) async fn open(&self, call: &ModelCall, link: &Arc<Link>) -> Result<Opened, Interrupted> {
-        let declared = self.identity.declared(&call.hinted.envelope())?;
+        let stated = self.identity.declared(&call.hinted.envelope())?;
+        // Who calls a tool is one thing, and who answers another: the step is the answerer's.
+        let of_tools = call.kind.surface().is_some_and(|surface| surface::is_of_tools(surface.name()));
+        let answerer = of_tools.then(|| tools::answerer(call.parts.uri.path(), &call.unpacked.plain)).flatten();
+        let called_by = stated.as_ref().filter(|_| of_tools).map(|stated| stated.agent.clone());
+        let declared = answerer.or(stated);
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
         let outline = Outlined::from_call(call);
@@ -84,7 +93,7 @@ impl Proxy {
         let _turn = heavy::turn(bytes).await;
         heavy::apart(bytes, || {
             let outline = if declared.is_none() { outline.read() } else { None };
-            let asker = IdentifiedCall { run, source, track, declared, request_hash: asked, body_hash };
+            let asker = IdentifiedCall { run, source, track, declared, called_by, request_hash: asked, body_hash };
             self.identified(call, asker, outline, link)
         })
     }
@@ -97,7 +106,7 @@ impl Proxy {
         outline: Option<&Outline<'_>>,
         link: &Arc<Link>,
     ) -> Result<Opened, Interrupted> {
-        let IdentifiedCall { run, source, track, declared, request_hash: asked, body_hash } = identified;
+        let IdentifiedCall { run, source, track, declared, called_by, request_hash: asked, body_hash } = identified;
         let request = LedgerRequest {
             body: asked,
             bytes: Some(&call.unpacked.plain).filter(|_| !call.streams),
@@ -117,9 +126,15 @@ impl Proxy {
         let names_speakers = speakers::may_be_named(&run, call.kind.surface(), &call.unpacked.plain);
         let conversation =
             inject::conversation(&run, call.kind.surface(), &attribution, names_speakers, &call.unpacked)?;
-        let (mut step, earlier) =
-            PlacedCall { run, source, track, asked: AttributedCall { attribution, relation, number }, body_hash }
-                .numbered(call, link)?;
+        let (mut step, earlier) = PlacedCall {
+            run,
+            source,
+            track,
+            called_by,
+            asked: AttributedCall { attribution, relation, number },
+            body_hash,
+        }
+        .numbered(call, link)?;
         step.names_speakers = names_speakers;
         Ok((step, conversation, earlier))
     }
@@ -139,6 +154,11 @@ impl Proxy {
             (None, None) if self.gate.instances > 1 => {
                 return Err(ProxyError::NoRunOfSeveral { instances: self.gate.instances });
             }
+            (None, None) if outline.is_of_tools() => {
+                let under_way = self.runs.under_way();
+                let only = under_way.first().filter(|_| under_way.len() == 1).ok_or(ProxyError::NoRunOfTool)?;
+                Belongs { run: only.id.clone(), source: RunSource::Only, track: None, displaced: None }
+            }
             (None, None) => {
                 let placed = self.identity.place(outline.read(), body_hash, || self.runs.fresh_id(body_hash));
                 let (Placed { run, source, forgotten, .. }, track) = placed.ok_or(ProxyError::NoRun)?;
@@ -154,6 +174,8 @@ struct IdentifiedCall {
     source: RunSource,
     track: Option<Track>,
     declared: Option<Attribution>,
+    /// The agent that a tool is called for, where the request names it.
+    called_by: Option<AgentName>,
     /// What tells that a request asks the same.
     request_hash: u128,
     body_hash: u128,
@@ -164,6 +186,7 @@ struct PlacedCall {
     run: Arc<Run>,
     source: RunSource,
     track: Option<Track>,
+    called_by: Option<AgentName>,
     asked: AttributedCall,
     /// Hash of the body.
     body_hash: u128,
@@ -200,12 +223,13 @@ impl PlacedCall {
         call: &ModelCall,
         link: &Arc<Link>,
     ) -> Result<(Box<OpenStep>, Option<Arc<Decision>>), Interrupted> {
-        let Self { run, source, track, asked, body_hash } = self;
+        let Self { run, source, track, called_by, asked, body_hash } = self;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
         let at_us = run.seen();
         let credential = headers::credential(&call.parts.headers);
         let ArrivedCall { numbers, relates, decision: earlier } = run.arrive(&asked, credential);
+        let relates = RecordedRelation { called_by, ..relates };
         let patience = (call.received, headers::patience(&call.parts.headers));
         let mut step = OpenStep::new(run, numbers, asked, call.kind.surface(), patience, Arc::clone(link));
         step.follow(track);
@@ -216,7 +240,7 @@ impl PlacedCall {
             attempt: numbers.attempt,
             attribution: &step.attribution,
             overlapping: numbers.overlapping,
-            relates,
+            relates: &relates,
             run_source: source.name(),
             surface: call.kind.name(),
             method: call.parts.method.as_str(),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::read_whole;
-use crate::surface::sse;
+use crate::surface::{Surface, sse};
 
 /// Bytes of a reply that are kept; what comes after passes and is marked as cut.
 const MAX: usize = 32 << 20;
@@ -20,6 +20,8 @@ pub(super) struct Tape {
     length: usize,
     is_cut: bool,
     is_stopped: bool,
+    /// Bytes of the events that were [looked at](Self::has_answer).
+    looked_at: usize,
 }
 
 impl Tape {
@@ -35,6 +37,20 @@ impl Tape {
         self.length += chunk.len();
         let kept = read_whole::owned_chunk(chunk, !streamed && self.chunks.is_empty());
         self.chunks.push((kept, at_us()));
+    }
+
+    /// Whether one of the events that have come whole since the last look is the answer that its client leaves with.
+    pub(super) fn has_answer(&mut self, surface: &dyn Surface) -> bool {
+        let mut skipped = self.looked_at;
+        let mut fresh = Vec::new();
+        for (chunk, _) in &self.chunks {
+            let from = skipped.min(chunk.len());
+            skipped -= from;
+            fresh.extend_from_slice(chunk.get(from..).unwrap_or_default());
+        }
+        let whole: Vec<_> = sse::events(&fresh).into_iter().filter(|event| event.is_whole(&fresh)).collect();
+        self.looked_at += whole.last().map_or(0, |event| event.span.end);
+        whole.iter().any(|event| surface.is_answer(fresh.get(event.span.clone()).unwrap_or_default()))
     }
 
     /// What follows is no longer the upstream's.

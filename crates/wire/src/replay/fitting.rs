@@ -10,8 +10,8 @@ pub(super) fn fits_masked(recorded: &[u8], asked: &[u8]) -> bool {
 
 /// A request with what tools gave taken out; `None` where it has no such thing or cannot be read.
 pub(super) fn without_tool_results(surface: &str, body: &[u8]) -> Option<Conversation> {
-    let surface = surface::ALL.iter().find(|known| known.name() == surface)?;
-    let mut conversation = door::request(*surface, body).ok()?;
+    let surface = surface::named(surface)?;
+    let mut conversation = door::request(surface, body).ok()?;
     let results = conversation.messages.iter_mut().filter(|message| message.role == Role::Tool);
     let results = results.map(|message| message.parts.clear()).count();
     (results > 0).then_some(conversation)

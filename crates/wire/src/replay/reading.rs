@@ -96,7 +96,7 @@ fn joined(blocks: &[NamedBlock]) -> String {
 
 /// The surface of a step, if it can be read.
 pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
-    surface::ALL.iter().copied().find(|known| known.name() == step.surface)
+    surface::named(&step.surface)
 }
 
 /// What the agent got in the end, if it is a reply that can be read.

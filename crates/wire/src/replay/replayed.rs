@@ -7,6 +7,7 @@ use hyper::Request;
 use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
 use crate::{
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
+    surface,
     trajectory::Attribution,
 };
 
@@ -14,12 +15,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Replayed {
     play: Play,
+    /// Who is asked for what tools give; the recording, if nobody.
+    live_tools: Option<Arc<dyn Upstream>>,
 }
 
 impl Replayed {
     /// An upstream for one run.
     pub fn new(cassette: Arc<Cassette>) -> Self {
-        Self { play: Play::new(cassette) }
+        Self { play: Play::new(cassette), live_tools: None }
     }
 
     /// The same with this timing.
@@ -33,6 +36,13 @@ impl Replayed {
     #[must_use]
     pub fn with_any_tool_results(mut self) -> Self {
         self.play.allow_any_tool_results();
+        self
+    }
+
+    /// The same with tools that are called again: models' replies alone are recorded.
+    #[must_use]
+    pub fn with_live_tools(mut self, tools: Arc<dyn Upstream>) -> Self {
+        self.live_tools = Some(tools);
         self
     }
 
@@ -57,6 +67,10 @@ impl Upstream for Replayed {
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+        let is_of_tools = surface::tool_wire(request.method().as_str(), request.uri().path()).is_some();
+        if let Some(tools) = self.live_tools.as_ref().filter(|_| is_of_tools) {
+            return tools.send(request);
+        }
         Box::pin(async move {
             let Some(question) = CassetteQuestion::read(&request, &self.play.cassette) else {
                 let refused = RefusedRequest::from_request(&request);

@@ -35,6 +35,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("OPENAI_API_KEY", "set", "A placeholder, where none is set: SDKs refuse to start without"),
     ("ANTHROPIC_API_KEY", "set", "A placeholder, where none is set"),
     ("OPENAI_CUSTOM_HEADERS", "set", "The header that names the run, added to yours"),
+    (
+        "AEGIS_MCP_NAME",
+        "set",
+        "The address of the tool server NAME ([[mcp]], `--mcp`), in capitals, other characters as `_`",
+    ),
     ("NO_PROXY", "set", "Yours, and this machine"),
     ("PYTHONHASHSEED", "set", "`0`, where none is set: sets keep their order"),
     ("AEGIS_RUN_DIR", "set", "For `--check` and `command` checkers: the run's directory"),

@@ -97,7 +97,7 @@ fn retries_are_attempts_of_one_step() {
             attempt,
             attribution: &attribution,
             overlapping: false,
-            relates: crate::trajectory::RecordedRelation::default(),
+            relates: crate::trajectory::RecordedRelation::first(),
             run_source: "path",
             surface: "opaque",
             method: "POST",

@@ -21,6 +21,11 @@ impl OpenStep {
             || matches!(door::plain(&self.tape.whole()), Cow::Owned(plain) if surface.is_finished(&plain))
     }
 
+    /// Whether the answer has come whole that its client leaves with at once.
+    pub(in crate::proxy) fn has_answer(&mut self) -> bool {
+        self.surface.is_some_and(|surface| surface::is_of_tools(surface.name()) && self.tape.has_answer(surface))
+    }
+
     /// Token counts of a reply of which only a part was delivered, or that could not be read.
     pub(super) fn skim_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
         let Some(surface) = self.surface else { return self.unread_usage(tape) };
@@ -54,13 +59,16 @@ impl OpenStep {
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
             self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
-        self.run.note_reply(&self.attribution, self.number, reply.as_ref(), failed || !ending.is_answered());
+        // What a tool gives comes back in the words of the agent that called it: it names nobody.
+        let is_of_tools = self.surface.is_some_and(|surface| surface::is_of_tools(surface.name()));
+        let heard = reply.as_ref().filter(|_| !is_of_tools);
+        self.run.note_reply(&self.attribution, self.number, heard, failed || !ending.is_answered());
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
         }
         let reply = reply?;
         self.watch.replied(&reply);
-        if self.run.plan.is_some() {
+        if self.run.plan.is_some() && !is_of_tools {
             self.run.remember_calls(&reply);
             for answer in reply.answers {
                 self.run.remember_answer(&self.attribution.agent, answer.message.text());

@@ -1,14 +1,21 @@
 //! Where requests go: scheme, host, base path, and the key that belongs to them.
 
+use std::borrow::Cow;
+
 use hyper::{Uri, header::HeaderValue};
+
+/// What clients' paths begin with, where nothing else is said.
+const VERSION: &str = "/v1";
 
 /// Where requests go.
 #[derive(Debug, Clone)]
 pub struct UpstreamOrigin {
     pub(super) scheme: hyper::http::uri::Scheme,
     pub(super) authority: hyper::http::uri::Authority,
-    /// The path that takes the place of a client's leading `/v1`; without a slash at its end.
+    /// The path that takes the place of what clients [put](Self::mount) before it; without a slash at its end.
     path: String,
+    /// What clients' paths begin with, which is none of the upstream's.
+    mount: Cow<'static, str>,
     /// Takes the place of the client's Authorization.
     pub(super) authorization: Option<HeaderValue>,
 }
@@ -64,7 +71,15 @@ impl UpstreamOrigin {
             value.set_sensitive(true);
             Ok::<_, OriginError>(value)
         });
-        Ok(Self { scheme, authority, path, authorization: authorization.transpose()? })
+        Ok(Self { scheme, authority, path, mount: Cow::Borrowed(VERSION), authorization: authorization.transpose()? })
+    }
+
+    /// As [`parse`](Self::parse), where clients' paths begin with something else than `/v1`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn mounted(url: &str, key: Option<(&str, &str)>, mount: String) -> Result<Self, OriginError> {
+        Ok(Self { mount: Cow::Owned(mount), ..Self::parse(url, key)? })
     }
 
     /// Scheme, host and port.
@@ -77,16 +92,18 @@ impl UpstreamOrigin {
         self.authority.as_str()
     }
 
-    /// The target of a request: an upstream path takes the place of the client's leading `/v1`. `None` where it stays
-    /// as it is.
+    /// The target of a request: an upstream path takes the place of what clients put before it. `None` where it stays as it is.
     pub(super) fn target(&self, client: &Uri) -> Result<Option<Uri>, hyper::http::Error> {
         let target = client.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        if self.path.is_empty() && client.authority().is_none() {
+        // A provider whose address has no path has the version in its own.
+        let is_own = self.path.is_empty() && self.mount == VERSION;
+        if is_own && client.authority().is_none() {
             return Ok(None);
         }
-        let rest = target.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-        let rest = rest.filter(|_| !self.path.is_empty()).unwrap_or(target);
-        Uri::builder().path_and_query(format!("{}{rest}", self.path)).build().map(Some)
+        let rest = target.strip_prefix(&*self.mount).filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let rest = rest.filter(|_| !is_own).unwrap_or(target);
+        let slash = if self.path.is_empty() && !rest.starts_with('/') { "/" } else { "" };
+        Uri::builder().path_and_query(format!("{}{slash}{rest}", self.path)).build().map(Some)
     }
 }
 
@@ -108,6 +125,21 @@ mod tests {
             let client: Uri = client.parse().expect("a path");
             let target = origin.target(&client).expect("a target").unwrap_or(client);
             assert_eq!(target.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_put_before_another_path() {
+        for (upstream, client, expected) in [
+            ("http://h:1/mcp", "/mcp/calc", "/mcp"),
+            ("http://h:1/mcp/", "/mcp/calc?x=1", "/mcp?x=1"),
+            ("http://h:1", "/mcp/calc", "/"),
+            ("http://h:1", "/mcp/calc/sse", "/sse"),
+            ("http://h:1/a", "/mcp/calculator", "/a/mcp/calculator"),
+        ] {
+            let origin = UpstreamOrigin::mounted(upstream, None, "/mcp/calc".to_owned()).expect("an origin");
+            let target = origin.target(&client.parse().expect("a path")).expect("a target");
+            assert_eq!(target.map(|target| target.to_string()).as_deref(), Some(expected), "{upstream} {client}");
         }
     }
 

@@ -1,0 +1,164 @@
+//! The Model Context Protocol over streamable HTTP: a message of JSON-RPC a POST (<https://modelcontextprotocol.io/specification/2025-11-25/basic/transports>,
+//! and the stateless revision of 2026-07-28).
+//!
+//! A call of a tool is read as the message of an assistant that calls it, the result as an answer whose parts are the result's
+//! contents. So whatever edits a model's answer edits a tool's result, and whatever edits a call edits its arguments.
+
+mod account;
+mod reply;
+mod request;
+mod structured;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use super::{
+    Conversation, ErrorBody, Reply, Surface, SurfaceError,
+    account::{ReadAccount, StreamState},
+    splice::{Node, Splices, encode_string, member},
+};
+use crate::trajectory::Usage;
+
+pub use request::{RpcCall, rpc_call};
+
+/// The name of its steps' surface in records.
+pub const NAME: &str = "mcp";
+/// Before the name of a server, in a path and in the name of who answers.
+pub const MOUNT: &str = "/mcp/";
+/// The code of JSON-RPC for an error of the server.
+const INTERNAL_ERROR: i32 = -32603;
+
+/// A tool server's side of MCP.
+#[derive(Debug)]
+pub struct Mcp;
+
+impl Surface for Mcp {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn path(&self) -> &'static str {
+        "/mcp/server"
+    }
+
+    fn matches(&self, method: &str, path: &str) -> bool {
+        method == "POST" && path.strip_prefix(MOUNT).is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+    }
+
+    fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
+        request::read(body)
+    }
+
+    fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
+        request::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"tool","arguments":{}}}"#
+    }
+
+    fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        reply::read(body)
+    }
+
+    fn write_reply(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        reply::write(body, before, after)
+    }
+
+    fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        reply::read_stream(body)
+    }
+
+    fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        reply::write_stream(body, before, after)
+    }
+
+    fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::request(root, account);
+    }
+
+    fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::message(root, account);
+    }
+
+    fn account_for_event(&self, event: &Node<'_>, _: &mut StreamState, account: &mut ReadAccount) {
+        account::message(event, account);
+    }
+
+    /// Tools count no tokens.
+    fn usage(&self, _: &[u8], _: bool) -> Option<Usage> {
+        None
+    }
+
+    fn compose(&self, reply: &Reply, _: u64) -> Bytes {
+        reply::compose(reply)
+    }
+
+    fn compose_stream(&self, reply: &Reply, _: u64, _: bool) -> Vec<Bytes> {
+        vec![Bytes::from([b"event: message\ndata: ", &reply::compose(reply)[..], b"\n\n"].concat())]
+    }
+
+    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
+        let number = error.code.and_then(|code| code.parse::<i32>().ok());
+        let word = error.code.filter(|_| number.is_none());
+        let data = word.map(|code| format!(r#","data":{{"code":{}}}"#, encode_string(code))).unwrap_or_default();
+        let (code, message) = (number.unwrap_or(INTERNAL_ERROR), encode_string(error.message));
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":{message}{data}}}}}"#))
+    }
+
+    fn answer_members(&self) -> &'static [&'static str] {
+        &["result"]
+    }
+
+    /// An error of JSON-RPC. What a server says by the way is none, whatever its words.
+    fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        let members = json.members();
+        let is_reply = member(&members, "result").is_none() && member(&members, "method").is_none();
+        member(&members, "error").filter(|error| is_reply && error.is_object())
+    }
+
+    /// A client leaves as soon as it has read its answer.
+    fn is_answer(&self, event: &[u8]) -> bool {
+        std::str::from_utf8(event).is_ok_and(|event| reply::messages(event, true).iter().any(reply::is_answer))
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        self.is_answer(chunk)
+    }
+
+    /// A message that asks nothing is answered with nothing.
+    fn is_plainly_finished(&self, body: &[u8], _: bool) -> bool {
+        body.is_empty()
+    }
+
+    fn drop_names(&self, request: &mut serde_json::Value) {
+        let Some(message) = request.as_object_mut() else { return };
+        message.remove("id");
+        if let Some(params) = message.get_mut("params").and_then(serde_json::Value::as_object_mut) {
+            for name in ["_meta", "progressToken", "requestId", "requestState"] {
+                params.remove(name);
+            }
+        }
+    }
+
+    fn write_model(&self, _: &[u8], _: bool, _: &str) -> Result<Bytes, SurfaceError> {
+        Err(SurfaceError::NoPlace("a tool server names no model".to_owned()))
+    }
+}
+
+/// The reply to another request of the same words, as the reply to this one: JSON-RPC tells replies by the id of what they answer.
+/// As it is where either has no id.
+pub fn answering(request: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
+    let id = Node::parse(request).ok().and_then(|root| root.get("id").map(|id| id.raw().to_owned()));
+    let Some((id, source)) = id.zip(std::str::from_utf8(reply).ok()) else { return reply.clone() };
+    let mut splices = Splices::default();
+    for message in reply::messages(source, streamed) {
+        let members = message.members();
+        let is_reply = member(&members, "method").is_none();
+        if let Some(place) = member(&members, "id").filter(|place| is_reply && place.raw() != id) {
+            splices.replace(place.span(), id.clone());
+        }
+    }
+    if splices.is_empty() { reply.clone() } else { splices.apply(reply) }
+}

@@ -1,0 +1,171 @@
+//! What a server answers, as one message or in a stream of events: reading it, and splicing an edited result into it.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::{request::no_place, structured::Structured};
+use crate::surface::{
+    Answer, Message, Part, Reply, Role, SurfaceError,
+    fields::{self, text, unreadable},
+    splice::{Node, Splices, encode_string, member},
+    sse,
+};
+
+const EXPECTED: &str = "a reply of MCP";
+/// Why an answer ended where the tool says that it failed.
+const TOOL_ERROR: &str = "tool_error";
+
+/// A result, taken apart.
+#[derive(Debug)]
+struct ParsedResult<'a> {
+    id: String,
+    parts: Vec<Part>,
+    /// Where each text part stands; `None` for a part that is no text.
+    places: Vec<Option<Node<'a>>>,
+    structured: Option<Structured<'a>>,
+    failed: bool,
+}
+
+pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
+    parsed(fields::source(body, EXPECTED)?, false).map(ParsedResult::reply)
+}
+
+pub(super) fn read_stream(body: &[u8]) -> Result<Reply, SurfaceError> {
+    parsed(&sse::single_lines(fields::source(body, EXPECTED)?), true).map(ParsedResult::reply)
+}
+
+pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+    let splices = parsed(fields::source(body, EXPECTED)?, false)?.write(before, after)?;
+    Ok(splices.apply(body))
+}
+
+pub(super) fn write_stream(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+    let source = sse::single_lines(fields::source(body, EXPECTED)?);
+    let splices = parsed(&source, true)?.write(before, after)?;
+    Ok(splices.apply(body))
+}
+
+/// The messages of a reply: one, or those of the events.
+pub(super) fn messages(source: &str, streamed: bool) -> Vec<Node<'_>> {
+    if !streamed {
+        return Node::parse(source.as_bytes()).into_iter().collect();
+    }
+    sse::objects(source).filter_map(|(_, span)| Node::parse_at(source, span).ok()).collect()
+}
+
+/// Whether a message answers a request; servers ask and tell by the way.
+pub(super) fn is_answer(message: &Node<'_>) -> bool {
+    let members = message.members();
+    let is_said = |key: &str| member(&members, key).is_some();
+    is_said("id") && !is_said("method") && (is_said("result") || is_said("error"))
+}
+
+/// The result among the messages of a reply.
+fn parsed(source: &str, streamed: bool) -> Result<ParsedResult<'_>, SurfaceError> {
+    let found = messages(source, streamed).into_iter().find_map(|message| {
+        let members = message.members();
+        let result = member(&members, "result").filter(Node::is_object)?;
+        let id = member(&members, "id")?;
+        Some(ParsedResult::read(id.string().map_or_else(|| id.raw().to_owned(), Into::into), &result))
+    });
+    found.ok_or_else(|| unreadable(EXPECTED, "no message has a `result`"))
+}
+
+impl<'a> ParsedResult<'a> {
+    fn read(id: String, result: &Node<'a>) -> Self {
+        let members = result.members();
+        let (mut parts, mut places) = (Vec::new(), Vec::new());
+        for element in contents(result) {
+            let place = text_place(&element);
+            parts.push(match place.and_then(|place| place.string()) {
+                Some(text) => Part::Text(text.into_owned()),
+                None => Part::Opaque(text(&element.members(), "type")),
+            });
+            places.push(place);
+        }
+        if parts.is_empty() {
+            // What a server tells of itself: the names say enough.
+            parts.extend(
+                members
+                    .iter()
+                    .filter(|member| member.key != "_meta")
+                    .map(|member| Part::Opaque(member.key.to_string())),
+            );
+            places.resize(parts.len(), None);
+        }
+        let texts: Vec<String> = parts.iter().filter_map(Part::as_text).map(str::to_owned).collect();
+        let structured = member(&members, "structuredContent").filter(Node::is_object);
+        let structured = structured.map(|content| Structured::read(content, &texts));
+        if let Some(Structured::Own(content)) = &structured {
+            parts.retain(|part| *part != Part::Opaque("structuredContent".to_owned()));
+            places.resize(parts.len(), None);
+            parts.push(Part::Text(content.raw().to_owned()));
+            places.push(None);
+        }
+        let failed = member(&members, "isError").is_some_and(|failed| failed.raw() == "true");
+        Self { id, parts, places, structured, failed }
+    }
+
+    fn reply(self) -> Reply {
+        let finish = if self.failed { TOOL_ERROR } else { Answer::STOPPED };
+        let message = Message { parts: self.parts, origin: Some(0), ..Message::text_of(Role::Tool, "") };
+        let answer = Answer { index: 0, message, finish_reason: Some(finish.to_owned()) };
+        Reply { id: self.id, answers: vec![answer], ..Reply::default() }
+    }
+
+    fn write(&self, before: &Reply, after: &Reply) -> Result<Splices, SurfaceError> {
+        let ([old], [new]) = (before.answers.as_slice(), after.answers.as_slice()) else {
+            return Err(no_place("a tool gives one result"));
+        };
+        if !new.message.tool_calls.is_empty() {
+            return Err(no_place("the result of a tool calls no tools"));
+        }
+        let mut splices = Splices::default();
+        let edited = fields::new_texts(&old.message.parts, &new.message.parts);
+        if edited.iter().all(Option::is_none) {
+            if old.message.parts == new.message.parts {
+                return Ok(splices);
+            }
+            return Err(no_place("the result has no text"));
+        }
+        for (place, text) in self.places.iter().zip(&edited) {
+            if let (Some(place), Some(text)) = (place, text) {
+                splices.replace(place.span(), encode_string(text));
+            }
+        }
+        if let Some(structured) = &self.structured {
+            let parts = self.parts.iter().zip(&edited);
+            let texts = parts.filter_map(|(part, edited)| edited.as_deref().or(part.as_text()));
+            structured.write(&texts.collect::<Vec<_>>(), &mut splices)?;
+        }
+        Ok(splices)
+    }
+}
+
+/// The contents of a result, whichever request it answers.
+fn contents<'a>(result: &Node<'a>) -> Vec<Node<'a>> {
+    let members = result.members();
+    if let Some(list) = ["content", "contents"].iter().find_map(|key| member(&members, key)) {
+        return list.elements();
+    }
+    let messages = member(&members, "messages").map(|messages| messages.elements()).unwrap_or_default();
+    messages.iter().filter_map(|message| message.get("content")).collect()
+}
+
+/// Where the text of a content stands.
+pub(super) fn text_place<'a>(element: &Node<'a>) -> Option<Node<'a>> {
+    let place = element.get("text").or_else(|| element.get("resource")?.get("text"))?;
+    place.string().is_some().then_some(place)
+}
+
+pub(super) fn compose(reply: &Reply) -> Bytes {
+    let answer = reply.answers.first();
+    let texts = answer.into_iter().flat_map(|answer| answer.message.parts.iter().filter_map(Part::as_text));
+    let content: Vec<_> = texts.map(|text| json!({"type": "text", "text": text})).collect();
+    let mut result = json!({"content": content});
+    if answer.is_some_and(|answer| answer.finish_reason.as_deref() == Some(TOOL_ERROR)) {
+        result["isError"] = json!(true);
+    }
+    let id: serde_json::Value = serde_json::from_str(&reply.id).unwrap_or_else(|_| json!(reply.id));
+    Bytes::from(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+}

@@ -1,0 +1,147 @@
+//! Servers of tools behind the proxy: their messages are steps that pass byte for byte, plans reach them, replays hold them.
+
+use aegis::{
+    recording::Recording,
+    surface::{Part, door, named},
+    trajectory::CloseCause,
+};
+
+use crate::{
+    lab::{Lab, Setup, request, until, within},
+    scripted::{Act, Scripted, chunk, http, http_with, last_chunk},
+};
+
+const CALL: &str =
+    r#"{"method":"tools/call","params":{"name":"add","arguments":{"a": 2,"b":3.50}},"jsonrpc":"2.0","id":7}"#;
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5},"isError":false}}"#;
+
+/// A proxy before a tool server `calc` that follows this script, and before a model that nobody asks.
+async fn lab(script: Vec<Vec<Act>>, setup: Setup) -> (Lab, Scripted) {
+    let server = Scripted::start(script).await;
+    let model = Scripted::always(vec![http("500 No", "text/plain", "nobody asks")]).await;
+    let lab = Lab::before(model.address, Setup { mcp: vec![("calc", server.address)], ..setup }).await;
+    (lab, server)
+}
+
+fn stream(events: &[&str]) -> Vec<Act> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let mut acts = vec![Act::Say(head.as_bytes().to_vec())];
+    acts.extend(events.iter().map(|event| chunk(format!("event: message\r\ndata: {event}\r\n\r\n"))));
+    acts
+}
+
+fn texts(recording: &Recording, step: usize) -> Vec<String> {
+    let step = &recording.trajectory.steps[step];
+    let attempt = step.last_attempt().expect("an attempt");
+    let surface = named(&step.surface).expect("a surface");
+    let reply = door::reply(surface, attempt.delivered(), attempt.streamed).expect("a reply");
+    reply.answers[0].message.parts.iter().filter_map(Part::as_text).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn messages_of_tool_servers_are_steps_and_pass_byte_for_byte() {
+    let list = r#"{"jsonrpc":"2.0","id":6,"method":"tools/list"}"#;
+    let tools = r#"{"jsonrpc":"2.0","id":6,"result":{"tools":[{"name":"add","inputSchema":{"type":"object"}}]}}"#;
+    let notice = r#"{"method":"notifications/cancelled","params":{"requestId":7},"jsonrpc":"2.0"}"#;
+    let script = vec![
+        vec![http("200 OK", "application/json", tools)],
+        vec![http("200 OK", "application/json", RESULT)],
+        vec![http_with("202 Accepted", "", b"")],
+        vec![http("405 Method Not Allowed", "text/plain", "no stream")],
+    ];
+    let (mut lab, server) = lab(script, Setup::default()).await;
+    let headers = "mcp-method: tools/call\r\nmcp-name: add\r\nauthorization: Bearer own-token-of-client\r\n";
+    let reply = lab.post("/r/r0/mcp/calc", list.as_bytes()).await;
+    assert_eq!(reply.text(), tools);
+    let reply = lab.post_with("/r/r0/a/planner/mcp/calc", CALL.as_bytes(), headers).await;
+    assert_eq!((reply.status, reply.text().as_str()), (200, RESULT));
+    let reply = lab.post("/mcp/calc", notice.as_bytes()).await;
+    assert_eq!((reply.status, reply.text().as_str()), (202, ""));
+    let reply = lab.raw(&request("GET", "/r/r0/mcp/calc", b"", "accept: text/event-stream\r\n")).await;
+    assert!(String::from_utf8_lossy(&reply).starts_with("HTTP/1.1 405"), "the stream passes");
+
+    let heads = server.heads();
+    assert!(heads[0].starts_with("POST /mcp HTTP/1.1") && heads[3].starts_with("GET /mcp HTTP/1.1"), "{heads:?}");
+    let head = heads[1].to_ascii_lowercase();
+    assert!(head.contains("mcp-name: add") && head.contains("bearer own-token-of-client"), "{head}");
+    assert_eq!(server.bodies()[..3], [list, CALL, notice].map(|body| body.as_bytes().to_vec()));
+
+    let recording = lab.sealed("r0").await;
+    let steps = &recording.trajectory.steps;
+    let names: Vec<_> = steps.iter().map(|step| (step.surface.as_str(), step.attribution.agent.as_str())).collect();
+    assert_eq!(names, [("mcp", "mcp/calc"), ("mcp", "mcp/calc/add"), ("mcp", "mcp/calc")]);
+    assert_eq!(
+        (&steps[1].request[..], &steps[1].last_attempt().expect("one").reply[..]),
+        (CALL.as_bytes(), RESULT.as_bytes())
+    );
+    assert!(steps.iter().all(|step| step.last_attempt().is_some_and(aegis::trajectory::Attempt::is_answered)));
+    let called_by: Vec<_> = recording.exchanges.iter().map(|detail| detail.relates.called_by.as_ref()).collect();
+    assert_eq!(
+        called_by.iter().map(|agent| agent.map(|agent| agent.as_str())).collect::<Vec<_>>(),
+        [None, Some("planner"), None]
+    );
+    assert_eq!(texts(&recording, 1), ["5"]);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_with_its_answer_has_it() {
+    let progress = r#"{"method":"notifications/progress","params":{"progressToken":7,"progress":1},"jsonrpc":"2.0"}"#;
+    let mut acts = stream(&[progress, RESULT]);
+    acts.extend([Act::Gate, last_chunk()]);
+    let (mut lab, server) = lab(vec![acts], Setup::default()).await;
+    let mut client = lab.client().await;
+    client.post("/r/r0/mcp/calc", CALL.as_bytes()).await;
+    assert!(within(client.read_until(b"structuredContent")).await);
+    drop(client);
+    // The answer is the end, though its stream is not over.
+    until("the step is closed", || lab.causes("r0") == [Some(CloseCause::Complete)]).await;
+    server.open_gate();
+    let recording = lab.sealed("r0").await;
+    assert_eq!(texts(&recording, 0), ["5"]);
+    assert!(recording.trajectory.steps[0].last_attempt().expect("one").is_answered());
+}
+
+#[tokio::test]
+async fn plans_edit_results_and_arguments_of_tools() {
+    let plan = r#"
+        [[injection]]
+        tool = "calc/add"
+        when.call = 0
+        manipulator.corrupt_number = { by = 1 }
+
+        [[injection]]
+        tool = "add"
+        side = "request"
+        when.call = 1
+        manipulator.edit_tool_call = { set = { "/b" = 31 } }
+    "#;
+    let again = CALL.replace("\"id\":7", "\"id\":8");
+    let result = RESULT.replace("\"id\":7", "\"id\":8");
+    let script =
+        vec![vec![http("200 OK", "application/json", RESULT)], vec![http("200 OK", "application/json", &result)]];
+    let (mut lab, server) = lab(script, Setup::planned(plan)).await;
+    let edited = lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await.text();
+    assert_eq!(edited, RESULT.replace("\"text\":\"5\"", "\"text\":\"6\"").replace("\"result\":5}", "\"result\":6}"));
+    assert_eq!(lab.post("/r/r0/mcp/calc", again.as_bytes()).await.text(), result);
+    let bodies = server.bodies();
+    assert_eq!(bodies[0], CALL.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&bodies[1]), again.replace("3.50", "31"));
+    let recording = lab.sealed("r0").await;
+    let injected = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
+    let planted: Vec<_> = injected.map(|error| (error.agent.as_str(), error.is_of_tool(), error.delivered)).collect();
+    assert_eq!(planted, [("mcp/calc/add", true, true); 2]);
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_named_is_refused_and_none_is_taken_from_traffic() {
+    let (lab, server) = lab(vec![vec![http("200 OK", "application/json", RESULT)]], Setup::default()).await;
+    let refused = lab.post("/r/r0/mcp/other", CALL.as_bytes()).await;
+    let error = &refused.json()["error"];
+    assert_eq!((refused.status, error["data"]["code"].as_str()), (404, Some("no_tool_server")));
+    assert_eq!(refused.header("x-aegis-error").as_deref(), Some("no_tool_server"));
+    assert!(refused.text().contains("`calc`"), "{}", refused.text());
+    let plain = Lab::before(server.address, Setup::default()).await;
+    // Without servers of tools such a path is the provider's.
+    plain.post("/mcp/other", CALL.as_bytes()).await;
+    assert!(server.heads()[0].starts_with("POST /mcp/other "), "{:?}", server.heads());
+}
