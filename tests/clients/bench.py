@@ -132,7 +132,10 @@ class Bench:
             return None
         linted = self.call("lint", "lint", name, good=(0, 1))
         print(f"   lint of {name}: {(linted.stderr.strip().splitlines() or [''])[-1]}", flush=True)
-        self.call("export", "export", name, "--to", "sft", "--one-file", "--out", f"{name}-sft.jsonl")
+        # A set whose planted errors all give themselves away has no row to train on: a finding.
+        rows = ("--to", "sft", "--one-file", "--out", f"{name}-sft.jsonl")
+        exported = self.call("export", "export", name, *rows, good=(0, 1))
+        print(f"   export of {name}: {(exported.stderr.strip().splitlines() or [''])[-1]}", flush=True)
         return name
 
     def written(self, url, name, system, benchmark):

@@ -1,7 +1,7 @@
 //! Servers of tools behind the proxy: their messages are steps that pass byte for byte, plans reach them, replays hold them.
 
 use aegis::{
-    recording::Recording,
+    recording::{Recording, tool_callers},
     surface::{Part, door, named},
     trajectory::CloseCause,
 };
@@ -81,6 +81,38 @@ async fn messages_of_tool_servers_are_steps_and_pass_byte_for_byte() {
         [None, Some("planner"), None]
     );
     assert_eq!(texts(&recording, 1), ["5"]);
+}
+
+/// A reply of a model that calls `add` with these numbers.
+fn calling(id: &str, arguments: &str) -> String {
+    let arguments = arguments.replace('"', "\\\"");
+    format!(
+        r#"{{"id":"r","object":"chat.completion","created":1,"model":"m","choices":[{{"index":0,"finish_reason":"tool_calls","message":{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"calc_add","arguments":"{arguments}"}}}}]}}}}]}}"#
+    )
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_is_joined_to_the_agent_whose_reply_asks_for_it() {
+    let numbers = r#"{"a":2,"b":3.5}"#;
+    let server = Scripted::always(vec![http("200 OK", "application/json", RESULT)]).await;
+    let script = [calling("c1", numbers), calling("c2", numbers), calling("c3", r#"{"a":1}"#)];
+    let model =
+        Scripted::start(script.iter().map(|reply| vec![http("200 OK", "application/json", reply)]).collect()).await;
+    let mut lab = Lab::before(model.address, Setup { mcp: vec![("calc", server.address)], ..Setup::default() }).await;
+    let ask = br#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+    let shown = br#"{"model":"m","messages":[{"role":"tool","tool_call_id":"c1","content":"5"}]}"#;
+    lab.post("/a/planner/v1/chat/completions", ask).await;
+    // The planner's, though another one asks for the same later.
+    lab.post("/mcp/calc", CALL.as_bytes()).await;
+    lab.post("/a/solver/v1/chat/completions", ask).await;
+    lab.post("/mcp/calc", CALL.as_bytes()).await;
+    lab.post("/a/planner/v1/chat/completions", shown).await;
+    // Nobody asked for this one.
+    lab.post("/mcp/calc", CALL.replace("3.50", "4").as_bytes()).await;
+    let recording = lab.sealed("r0").await;
+    let callers = tool_callers(&recording.trajectory.steps, &recording.exchanges);
+    let agents: Vec<_> = callers.values().map(|caller| caller.agent().map(|agent| agent.as_str())).collect();
+    assert_eq!(agents, [Some("planner"), Some("solver"), None]);
 }
 
 #[tokio::test]

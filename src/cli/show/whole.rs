@@ -8,8 +8,8 @@ use crate::{
         escape,
         screen::{Colour, Screen},
     },
-    recording::Recording,
-    surface::account,
+    recording::{Recording, ToolCaller, UnknownCaller, tool_callers},
+    surface::{self, account},
     trajectory::{Attempt, ReplyOrigin, Step},
     viewer::{ReplyOrigins, StepView, TextBlock, before, fresh, since, word},
 };
@@ -31,7 +31,7 @@ pub(super) fn write(
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    write_head(step, screen, out)?;
+    write_head(step, recording, screen, out)?;
     let told = StepView::new(step);
     let edited = if step.request_sent.is_some() { " as the agent sent it (an injection changed it)" } else { "" };
     writeln!(out, "\n{}", screen.paint(Colour::Strong, &format!("== request{edited}")))?;
@@ -50,7 +50,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+fn write_head(step: &Step, recording: &Recording, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     let attribution = &step.attribution;
     let doubt = if attribution.ambiguous { ", ambiguous" } else { "" };
     let overlapping = if step.overlapping { "; another call of its agent was under way at the same time" } else { "" };
@@ -59,6 +59,11 @@ fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()
     let evidence = escape(&attribution.evidence);
     writeln!(out, "{}  (known by {evidence}{doubt}{overlapping})", screen.paint(Colour::Strong, &name))?;
     writeln!(out, "{} {}  surface {}", escape(&step.method), escape(&step.path), escape(&step.surface))?;
+    if surface::is_of_tools(&step.surface)
+        && let Some(caller) = tool_callers(&recording.trajectory.steps, &recording.exchanges).get(&step.step)
+    {
+        writeln!(out, "{}", escape(&called_by(caller)))?;
+    }
     for line in account::of_step(step).lines() {
         writeln!(out, "{}", screen.paint(Colour::Bad, &escape(&line)))?;
     }
@@ -70,6 +75,25 @@ fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()
         writeln!(out, "{}", screen.paint(Colour::Planted, &line))?;
     }
     Ok(())
+}
+
+/// For whom a tool was called.
+fn called_by(caller: &ToolCaller) -> String {
+    match caller {
+        ToolCaller::Stated { agent, step: None } => format!("called for {agent}: the request says so"),
+        ToolCaller::Stated { agent, step: Some(step) } => {
+            format!("called for {agent}, as its reply at step {step} asks: the request says so")
+        }
+        ToolCaller::Reply { agent, instance, step, .. } => {
+            format!("called for {}, as its reply at step {step} asks", agent.numbered(*instance))
+        }
+        ToolCaller::Unknown { why: UnknownCaller::NoReply } => {
+            "called for nobody that is known: no reply before it asks for this tool with these arguments".to_owned()
+        }
+        ToolCaller::Unknown { why: UnknownCaller::Several } => {
+            "called for one of several agents: each asked for this tool with these arguments".to_owned()
+        }
+    }
 }
 
 /// What is new in the request; what is not is counted.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{change, origin::ReplyOrigins, step_view::StepView};
 use crate::{
     capability::Capabilities,
-    recording::{Recording, RunFact},
+    recording::{Recording, RunFact, tool_callers},
     ruling,
     surface::account::{self, RunAccount},
     trajectory::{Attempt, ReplyOrigin, Step},
@@ -21,7 +21,11 @@ pub fn shown(recording: &Recording, run_dir: &Path, steps: &[&Step], with_change
     let mut head = head(recording, &account, ruling::objection(recording).as_deref());
     if let Some(object) = head.as_object_mut() {
         object.insert("can".to_owned(), Capabilities::new(recording, run_dir).data());
-        let steps = steps.iter().map(|step| step_of(step, &origins, with_changes));
+        let callers = tool_callers(&recording.trajectory.steps, &recording.exchanges);
+        let steps = steps.iter().map(|step| {
+            let called = callers.get(&step.step).map(|caller| json!({"called_by": caller}));
+            with(step_of(step, &origins, with_changes), called.unwrap_or_default())
+        });
         object.insert("steps".to_owned(), steps.collect());
     }
     head
