@@ -1,9 +1,13 @@
 //! Servers of tools behind the proxy: their messages are steps that pass byte for byte, plans reach them, replays hold them.
 
+use std::sync::Arc;
+
 use aegis::{
+    proxy::{RunSetup, upstream::Upstream},
     recording::{Recording, tool_callers},
+    replay::{Cassette, Replayed},
     surface::{Part, door, named},
-    trajectory::CloseCause,
+    trajectory::{CloseCause, RunId},
 };
 
 use crate::{
@@ -57,7 +61,8 @@ async fn messages_of_tool_servers_are_steps_and_pass_byte_for_byte() {
     assert_eq!((reply.status, reply.text().as_str()), (200, RESULT));
     let reply = lab.post("/mcp/calc", notice.as_bytes()).await;
     assert_eq!((reply.status, reply.text().as_str()), (202, ""));
-    let reply = lab.raw(&request("GET", "/r/r0/mcp/calc", b"", "accept: text/event-stream\r\n")).await;
+    let reply =
+        lab.raw(&request("GET", "/r/r0/mcp/calc", b"", "accept: text/event-stream\r\nconnection: close\r\n")).await;
     assert!(String::from_utf8_lossy(&reply).starts_with("HTTP/1.1 405"), "the stream passes");
 
     let heads = server.heads();
@@ -69,7 +74,7 @@ async fn messages_of_tool_servers_are_steps_and_pass_byte_for_byte() {
     let recording = lab.sealed("r0").await;
     let steps = &recording.trajectory.steps;
     let names: Vec<_> = steps.iter().map(|step| (step.surface.as_str(), step.attribution.agent.as_str())).collect();
-    assert_eq!(names, [("mcp", "mcp/calc"), ("mcp", "mcp/calc/add"), ("mcp", "mcp/calc")]);
+    assert_eq!(names, [("mcp_tools", "mcp/calc"), ("mcp_tools", "mcp/calc/add"), ("mcp_tools", "mcp/calc")]);
     assert_eq!(
         (&steps[1].request[..], &steps[1].last_attempt().expect("one").reply[..]),
         (CALL.as_bytes(), RESULT.as_bytes())
@@ -176,4 +181,51 @@ async fn a_server_that_nobody_named_is_refused_and_none_is_taken_from_traffic() 
     // Without servers of tools such a path is the provider's.
     plain.post("/mcp/other", CALL.as_bytes()).await;
     assert!(server.heads()[0].starts_with("POST /mcp/other "), "{:?}", server.heads());
+}
+
+#[tokio::test]
+async fn faults_of_tools_are_said_in_their_protocol_and_answer_the_request() {
+    let plan = r#"
+        [[injection]]
+        tool = "add"
+        when.call = 0
+        fault.rpc_error = { message = "database is locked" }
+
+        [[injection]]
+        tool = "add"
+        when.call = 1
+        fault.status = { code = 503 }
+    "#;
+    let (mut lab, server) = lab(vec![vec![http("200 OK", "application/json", RESULT)]], Setup::planned(plan)).await;
+    let refused = lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await;
+    let expected = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"database is locked"}}"#;
+    assert_eq!((refused.status, refused.text().as_str()), (200, expected));
+    let refused = lab.post("/r/r0/mcp/calc", CALL.replace(":7}", ":8}").as_bytes()).await;
+    assert_eq!((refused.status, refused.json()["id"].as_u64()), (503, Some(8)));
+    assert_eq!(server.count(), 0);
+    let recording = lab.sealed("r0").await;
+    let errors: Vec<_> = recording.trajectory.steps.iter().flat_map(|step| &step.injected).collect();
+    assert!(errors.len() == 2 && errors.iter().all(|error| error.is_fault()), "{errors:?}");
+}
+
+#[tokio::test]
+async fn a_replay_holds_what_tools_gave() {
+    let (mut lab, server) = lab(vec![vec![http("200 OK", "application/json", RESULT)]], Setup::default()).await;
+    lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await;
+    let dir = lab.sealed("r0").await;
+    assert_eq!(dir.trajectory.steps.len(), 1);
+    let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a record"));
+    let replayed: Arc<dyn Upstream> = Arc::new(Replayed::new(cassette));
+    let setup = Setup { mcp: vec![("calc", server.address)], ..Setup::default() };
+    let again = Lab::over(replayed.clone(), setup).await;
+    let run = RunId::parse("r1").expect("an id");
+    again.proxy.runs.open(&run, RunSetup { upstream: Some(replayed), ..RunSetup::default() }).await.expect("a run");
+    // The same call under another id, as a client that counts otherwise makes it.
+    let reply = again.post("/r/r1/mcp/calc", CALL.replace(":7}", ":41}").as_bytes()).await;
+    assert_eq!(reply.text(), RESULT.replace("\"id\":7", "\"id\":41"));
+    let other = again.post("/r/r1/mcp/calc", CALL.replace("3.50", "4").as_bytes()).await;
+    assert_eq!((other.status, other.header("x-aegis-error").as_deref()), (409, Some("not_recorded")));
+    let session = again.raw(&request("GET", "/r/r1/mcp/calc", b"", "connection: close\r\n")).await;
+    assert!(String::from_utf8_lossy(&session).starts_with("HTTP/1.1 405"), "a record has no stream of its own");
+    assert_eq!(server.count(), 1);
 }

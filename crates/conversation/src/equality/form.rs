@@ -208,6 +208,17 @@ mod tests {
         Form::from_body("openai_chat", body.as_bytes(), &Rules::default()).text()
     }
 
+    #[test]
+    fn what_a_message_to_tools_is_called_by_is_no_part_of_what_it_asks() {
+        let call = |id: &str, a: u32| {
+            let params = format!(r#"{{"name":"add","arguments":{{"a":{a}}},"_meta":{{"progressToken":{id}}}}}"#);
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
+            Form::from_body(surface::MCP, body.as_bytes(), &Rules::default()).text()
+        };
+        assert_eq!(call("7", 2), call("\"c-41\"", 2));
+        assert_ne!(call("7", 2), call("7", 3));
+    }
+
     fn quoting(made: &str, answered: &str, text: &str) -> String {
         let made = format!(
             r#"{{"role":"assistant","tool_calls":[{{"id":"{made}","type":"function","function":{{"name":"look","arguments":"{{}}"}}}}]}}"#

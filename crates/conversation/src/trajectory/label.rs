@@ -58,7 +58,8 @@ impl InjectedError {
     /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what
     /// the upstream keeps.
     pub fn is_fault(&self) -> bool {
-        self.failure_mode.is_none() && self.side == Side::Response && !self.is_of_tool()
+        let edits = self.is_of_tool() && self.before != self.after;
+        self.failure_mode.is_none() && self.side == Side::Response && !edits
     }
 }
 

@@ -45,8 +45,11 @@ pub struct Truth {
 /// One error of one agent. Foreign formats lack some of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelledError {
-    /// The agent, by the name that its steps have.
+    /// The agent, by the name that its steps have; of a tool, that of its steps: `mcp/<server>/<tool>`.
     pub agent: AgentName,
+    /// What erred; an agent, where nothing else is said.
+    #[serde(default, skip_serializing_if = "Culprit::is_agent")]
+    pub culprit: Culprit,
     /// The agent as a foreign format wrote it, where that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_agent: Option<String>,
@@ -99,6 +102,23 @@ pub struct LabelledError {
     /// Fields of a foreign format that have no place here, by that format's names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+}
+
+/// What an error is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Culprit {
+    /// An agent.
+    #[default]
+    Agent,
+    /// A tool: no agent erred. It has no failure mode of an agent.
+    Tool,
+}
+
+impl Culprit {
+    fn is_agent(&self) -> bool {
+        *self == Self::Agent
+    }
 }
 
 /// A failure mode as it was written. It may come from another code book, so nothing is assumed of it;

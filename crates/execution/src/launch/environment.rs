@@ -6,6 +6,8 @@ use crate::{proxy::ToolServers, trajectory::RunId};
 
 /// A key for programs that refuse to start without one. No backend takes it, so nothing is lost where it goes.
 const NO_KEY: &str = "sk-aegis-no-key";
+/// Before the name of a tool server in that of the variable with its address.
+const TOOL_ADDRESS: &str = "AEGIS_MCP_";
 /// No `.env` that is read is longer, in bytes.
 const DOTENV_MAX: u64 = 1 << 20;
 
@@ -42,7 +44,7 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str, directory: &Path
 pub fn tool_addresses(origin: &str, run: &RunId, tools: &ToolServers) -> Vec<(String, String)> {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let named = |name: &str| {
-        let variable = format!("AEGIS_MCP_{}", name.chars().map(upper).collect::<String>());
+        let variable = TOOL_ADDRESS.chars().chain(name.chars().map(upper)).collect();
         (variable, format!("{origin}/r/{run}/mcp/{name}"))
     };
     tools.names().map(named).collect()

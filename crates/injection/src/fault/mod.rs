@@ -35,6 +35,7 @@ faults! {
     cut::Cut,
     status::Status,
     rate_limit::RateLimit,
+    rpc_error::RpcError,
     html_page::HtmlPage,
     empty_body::EmptyBody,
     wrong_content_type::WrongContentType,

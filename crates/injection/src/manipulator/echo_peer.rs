@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Context, Manipulator, ManipulatorError, not_applicable, say};
 use crate::surface::Answer;
-use crate::trajectory::Side;
+use crate::trajectory::{Side, TOOLS};
 
 /// Replaces the answer by another agent's last answer.
 ///
@@ -37,7 +37,7 @@ pub struct EchoPeer {
 
 impl Manipulator for EchoPeer {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let peer = |agent: &str| self.from.as_deref().map_or(agent != context.agent, |from| agent == from);
+        let peer = |agent: &str| self.from.as_deref().map_or(agent != context.agent && !agent.starts_with(TOOLS), |from| agent == from);
         let mut said = context.earlier.iter().rev().filter(|(agent, text)| peer(agent) && !text.trim().is_empty());
         let Some((_, text)) = said.next() else {
             let whom = self.from.as_ref().map_or("another agent".to_owned(), |from| format!("`{from}`"));

@@ -115,8 +115,11 @@ pub(super) struct WhenEntry {
 #[serde(deny_unknown_fields)]
 pub(super) struct CheckEntry {
     /// Agent that makes the call.
-    #[schemars(required, with = "String")]
+    #[schemars(with = "Option<String>")]
     pub(super) agent: Option<Spanned<String>>,
+    /// Tool that is called, in place of an agent: `SERVER/TOOL`. Its result is the `reply`.
+    #[schemars(with = "Option<String>")]
+    pub(super) tool: Option<Spanned<String>>,
     /// Its instance, 0-based.
     #[serde(default)]
     pub(super) instance: u32,

@@ -14,6 +14,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("", "For the example systems"),
     ("mast", "MAST: every failure mode, on both sides, by a model and by rule"),
     ("faults", "Faults"),
+    ("tools", "Tools of MCP servers: what they are called with and what they give"),
 ];
 
 /// The page for these plans: (path within the folder, text).

@@ -11,7 +11,7 @@ use super::file::{CheckEntry, InjectionEntry, Lines, OneOrMany, WhenEntry};
 use super::read::{PlanDocument, Read};
 use super::{Expect, Injection, Operator, Plan, PlanCheck, When, dialogue};
 use crate::surface::{Answer, Message, Role};
-use crate::trajectory::{FailureMode, IdError, Side, nearest};
+use crate::trajectory::{FailureMode, IdError, Side, TOOLS, nearest};
 use crate::{fault, manipulator};
 
 /// The plan that a document means.
@@ -42,9 +42,9 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
         problems.push(problem.hint("an agent's reply to a tool's result is a step of its own: write two injections"));
     }
     let agents = if is_of_tool {
-        entry.value.tool.as_ref().and_then(|tool| agents(tool, AgentPattern::of_tool, problems))
+        entry.value.tool.as_ref().and_then(|tool| agents(tool, ("tool", AgentPattern::of_tool), problems))
     } else {
-        entry.value.agent.as_ref().and_then(|agent| agents(agent, AgentPattern::parse, problems))
+        entry.value.agent.as_ref().and_then(|agent| agents(agent, ("agent", AgentPattern::parse), problems))
     };
     let place = entry.value.when.as_ref().map_or(entry.span.clone(), Spanned::span);
     let when = entry.value.when.as_ref().map(|when| condition(when, entry.is_broken("when"), problems));
@@ -73,11 +73,11 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
 
 fn agents(
     entry: &Spanned<OneOrMany<String>>,
-    parse: fn(&str) -> Result<AgentPattern, IdError>,
+    (key, parse): (&str, fn(&str) -> Result<AgentPattern, IdError>),
     problems: &mut Vec<Problem>,
 ) -> Option<Agents> {
     if entry.get_ref().0.is_empty() {
-        problems.push(Problem::new(entry.span(), "the list is empty: expected a name"));
+        problems.push(Problem::new(entry.span(), format!("`{key}` is empty: expected a name")));
     }
     let parsed: Result<Vec<_>, _> = entry.get_ref().0.iter().map(|text| parse(text)).collect();
     parsed.map(Agents).map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()
@@ -257,7 +257,8 @@ fn condition(entry: &Spanned<WhenEntry>, broken: bool, problems: &mut Vec<Proble
 }
 
 fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> Option<PlanCheck> {
-    for key in ["agent", "messages"].into_iter().filter(|key| !entry.has(key)) {
+    let target = if entry.has("tool") { "tool" } else { "agent" };
+    for key in [target, "messages"].into_iter().filter(|key| !entry.has(key)) {
         problems.push(Problem::new(entry.span.clone(), format!("the check has no `{key}`")));
     }
     let asked = entry.present.iter().any(|key| key.starts_with("expect"));
@@ -267,7 +268,11 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
             "give `expect`, `expect_contains`, `expect_calls`, `expect_changed`, `expect_tools`, `expect_question` or `expect_fault`",
         ));
     }
-    let CheckEntry { agent, messages, reply, .. } = &entry.value;
+    let CheckEntry { agent, tool, messages, reply, .. } = &entry.value;
+    let caller = match tool {
+        Some(tool) => Some(format!("{TOOLS}{}", tool.get_ref())),
+        None => agent.as_ref().map(|agent| agent.get_ref().clone()),
+    };
     let messages = messages.as_ref().and_then(|list| conversation(list.get_ref(), problems));
     let calls = calls(&entry.value.reply_calls, problems);
     let finish = if calls.is_empty() { Answer::STOPPED } else { Answer::CALLS };
@@ -288,7 +293,7 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
     let rewrites = entry.value.rewrite.is_some() || !rewrite_calls.is_empty();
     let rewrite = rewrites.then(|| (entry.value.rewrite.clone().unwrap_or_default(), rewrite_calls));
     Some(PlanCheck {
-        agent: agent.as_ref()?.get_ref().clone(),
+        agent: caller?,
         instance: entry.value.instance,
         call: entry.value.call,
         step: entry.value.step,

@@ -69,7 +69,7 @@ impl ToolCaller {
 
 /// A call that a reply asks for and whose result its agent has not shown.
 #[derive(Debug)]
-struct OpenCall {
+struct PendingCall {
     agent: AgentName,
     instance: u32,
     step: StepIndex,
@@ -95,12 +95,12 @@ pub fn tool_callers(steps: &[Step], exchanges: &[ExchangeDetail]) -> BTreeMap<St
         return callers;
     }
     let mut joined: Vec<(ServedCall, ToolCaller)> = Vec::new();
-    let mut open: Vec<OpenCall> = Vec::new();
+    let mut open: Vec<PendingCall> = Vec::new();
     for (step, event) in in_order(steps, exchanges) {
         match (surface::is_of_tools(&step.surface), event) {
-            (false, Event::Asked(_)) => show_results(&mut open, step),
-            (false, Event::Answered) => open.extend(asked_for(step)),
-            (true, Event::Asked(stated)) => {
+            (false, CallMoment::Opened(_)) => show_results(&mut open, step),
+            (false, CallMoment::Closed) => open.extend(asked_for(step)),
+            (true, CallMoment::Opened(stated)) => {
                 let Some(served) = ServedCall::read(step) else { continue };
                 let again = joined.iter().rev().find(|(earlier, _)| served.goes_on && earlier.is_same(&served));
                 let caller = match again {
@@ -110,7 +110,7 @@ pub fn tool_callers(steps: &[Step], exchanges: &[ExchangeDetail]) -> BTreeMap<St
                 callers.insert(step.step, caller.clone());
                 joined.push((served, caller));
             }
-            (true, Event::Answered) => {}
+            (true, CallMoment::Closed) => {}
         }
     }
     callers
@@ -118,34 +118,34 @@ pub fn tool_callers(steps: &[Step], exchanges: &[ExchangeDetail]) -> BTreeMap<St
 
 /// What the log says of a step, in its order.
 #[derive(Debug, Clone, Copy)]
-enum Event<'a> {
+enum CallMoment<'a> {
     /// Its first request came, for this agent where it names one.
-    Asked(Option<&'a AgentName>),
+    Opened(Option<&'a AgentName>),
     /// Its last reply was over.
-    Answered,
+    Closed,
 }
 
-fn in_order<'a>(steps: &'a [Step], exchanges: &'a [ExchangeDetail]) -> Vec<(&'a Step, Event<'a>)> {
+fn in_order<'a>(steps: &'a [Step], exchanges: &'a [ExchangeDetail]) -> Vec<(&'a Step, CallMoment<'a>)> {
     let by_number: BTreeMap<StepIndex, &Step> = steps.iter().map(|step| (step.step, step)).collect();
-    let mut events: Vec<(u64, &Step, Event<'_>)> = Vec::new();
+    let mut moments: Vec<(u64, &Step, CallMoment<'_>)> = Vec::new();
     for detail in exchanges {
         let Some(step) = by_number.get(&detail.step) else { continue };
         if detail.attempt == 0 {
-            events.push((detail.opened, step, Event::Asked(detail.relates.called_by.as_ref())));
+            moments.push((detail.opened, step, CallMoment::Opened(detail.relates.called_by.as_ref())));
         }
         let is_last = step.last_attempt().is_some_and(|last| last.attempt == detail.attempt);
-        events.extend(detail.closed.filter(|_| is_last).map(|closed| (closed, *step, Event::Answered)));
+        moments.extend(detail.closed.filter(|_| is_last).map(|closed| (closed, *step, CallMoment::Closed)));
     }
-    events.sort_by_key(|(position, ..)| *position);
-    events.into_iter().map(|(_, step, event)| (step, event)).collect()
+    moments.sort_by_key(|(position, ..)| *position);
+    moments.into_iter().map(|(_, step, event)| (step, event)).collect()
 }
 
 /// The calls that a step's reply asks for.
-fn asked_for(step: &Step) -> Vec<OpenCall> {
+fn asked_for(step: &Step) -> Vec<PendingCall> {
     let Some((surface, attempt)) = surface::named(&step.surface).zip(step.last_attempt()) else { return Vec::new() };
     let Ok(reply) = door::reply(surface, attempt.delivered(), attempt.streamed) else { return Vec::new() };
     let calls = reply.answers.into_iter().flat_map(|answer| answer.message.tool_calls);
-    let open = calls.map(|call| OpenCall {
+    let open = calls.map(|call| PendingCall {
         agent: step.attribution.agent.clone(),
         instance: step.attribution.instance,
         step: step.step,
@@ -162,7 +162,7 @@ fn arguments(text: &str) -> Value {
 }
 
 /// Calls whose results a request shows are over.
-fn show_results(open: &mut Vec<OpenCall>, step: &Step) {
+fn show_results(open: &mut Vec<PendingCall>, step: &Step) {
     if open.is_empty() {
         return;
     }
@@ -209,9 +209,9 @@ impl ServedCall {
 }
 
 /// The caller of a call, which is then no longer open.
-fn take_caller(open: &mut Vec<OpenCall>, served: &ServedCall, stated: Option<&AgentName>) -> ToolCaller {
+fn take_caller(open: &mut Vec<PendingCall>, served: &ServedCall, stated: Option<&AgentName>) -> ToolCaller {
     let of = |exact: bool| {
-        let fits = |call: &OpenCall| {
+        let fits = |call: &PendingCall| {
             served.is_called(&call.name)
                 && served.has_arguments(&call.arguments, exact)
                 && stated.is_none_or(|agent| *agent == call.agent)
@@ -227,7 +227,7 @@ fn take_caller(open: &mut Vec<OpenCall>, served: &ServedCall, stated: Option<&Ag
     let first = fitting.first().filter(|_| one_agent).map(|at| open.remove(*at));
     match (stated, first) {
         (Some(agent), call) => ToolCaller::Stated { agent: agent.clone(), step: call.map(|call| call.step) },
-        (None, Some(OpenCall { agent, instance, step, id, .. })) => {
+        (None, Some(PendingCall { agent, instance, step, id, .. })) => {
             ToolCaller::Reply { agent, instance, step, call_id: id }
         }
         (None, None) => {
@@ -245,9 +245,9 @@ mod tests {
         ServedCall { server: server.to_owned(), tool: tool.to_owned(), arguments: arguments(given), goes_on: false }
     }
 
-    fn open(agent: &str, step: StepIndex, name: &str, given: &str) -> OpenCall {
+    fn open(agent: &str, step: StepIndex, name: &str, given: &str) -> PendingCall {
         let agent = AgentName::parse(agent).expect("a name");
-        OpenCall {
+        PendingCall {
             agent,
             instance: 0,
             step,
@@ -289,7 +289,7 @@ mod tests {
             (vec![], Some("y"), Some("y")),
             (vec![], None, None),
         ] {
-            let mut calls: Vec<OpenCall> =
+            let mut calls: Vec<PendingCall> =
                 asked.iter().zip(0..).map(|((agent, name, given), step)| open(agent, step, name, given)).collect();
             let stated = stated.map(|agent| AgentName::parse(agent).expect("a name"));
             let caller = take_caller(&mut calls, &served("calc", "add", given), stated.as_ref());

@@ -86,7 +86,7 @@ impl Proxy {
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, conversation } = due;
         if !decision.faults.is_empty()
-            && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
+            && let Some(made) = Box::pin(faults::disturb_request(step, decision, &call.unpacked.plain)).await?
         {
             return Ok(made);
         }

@@ -19,7 +19,7 @@ use crate::{
     fault::{AnswerBody, Disturbance, Fault, Moment, Window},
     plan::Operator,
     recording::Inject,
-    surface::{ErrorBody, OpenaiChat, Surface},
+    surface::{self, ErrorBody, OpenaiChat, Surface},
     trajectory::Side,
 };
 
@@ -27,6 +27,7 @@ use crate::{
 pub(super) async fn disturb_request(
     step: &mut OpenStep,
     decided: &Decided,
+    asked: &Bytes,
 ) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
     for fault in &decided.faults {
         match &fault.disturbance {
@@ -51,12 +52,12 @@ pub(super) async fn disturb_request(
             }
             Disturbance::Answer { .. } => {
                 record_fault(step, fault)?;
-                let made = answer(step.surface.unwrap_or(&OpenaiChat), &fault.disturbance);
+                let made = answer(step.surface.unwrap_or(&OpenaiChat), &fault.disturbance, asked);
                 step.answered(made.status(), made.headers());
                 return Ok(Some(made));
             }
             Disturbance::Limit(window) => {
-                if let Some(made) = limit(step, fault, window)? {
+                if let Some(made) = limit(step, fault, window, asked)? {
                     return Ok(Some(made));
                 }
             }
@@ -69,7 +70,12 @@ pub(super) async fn disturb_request(
 }
 
 /// Answers 429 where a window of requests is used up.
-fn limit(step: &mut OpenStep, fault: &Planned, window: &Window) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
+fn limit(
+    step: &mut OpenStep,
+    fault: &Planned,
+    window: &Window,
+    asked: &Bytes,
+) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
     let Err(wait) = step.run.admit(fault.injection, window, &step.attribution.agent) else { return Ok(None) };
     record_fault(step, fault)?;
     let surface = step.surface.unwrap_or(&OpenaiChat);
@@ -80,7 +86,7 @@ fn limit(step: &mut OpenStep, fault: &Planned, window: &Window) -> Result<Option
         headers.push(("retry-after-ms".to_owned(), wait.as_millis().to_string()));
     }
     let body = AnswerBody::Error { message: None, kind: None, code: None };
-    let made = answer(surface, &Disturbance::Answer { status: 429, headers, retry_after_date: None, body });
+    let made = answer(surface, &Disturbance::Answer { status: 429, headers, retry_after_date: None, body }, asked);
     step.answered(made.status(), made.headers());
     Ok(Some(made))
 }
@@ -124,8 +130,8 @@ pub(super) fn operator(step: &OpenStep, fault: &Planned) -> Option<Arc<dyn Fault
     }
 }
 
-/// The reply that a fault gives instead of the upstream's: nothing in it tells it from a provider's own.
-fn answer(surface: &dyn Surface, disturbance: &Disturbance) -> Response<ReceivedBody> {
+/// The reply to `asked` that a fault gives instead of the upstream's: nothing in it tells it from a provider's own.
+fn answer(surface: &dyn Surface, disturbance: &Disturbance, asked: &Bytes) -> Response<ReceivedBody> {
     let Disturbance::Answer { status, headers, retry_after_date, body } = disturbance else {
         return Response::new(made(Bytes::new(), false));
     };
@@ -138,7 +144,9 @@ fn answer(surface: &dyn Surface, disturbance: &Disturbance) -> Response<Received
                 code: code.as_deref().or(own.code),
                 param: own.param,
             };
-            ("application/json", surface.error_body(&error))
+            let body = surface.error_body(&error);
+            let is_of_tools = surface::is_of_tools(surface.name());
+            ("application/json", if is_of_tools { surface::answering(asked, &body, false) } else { body })
         }
         AnswerBody::Raw { content_type, bytes } => (content_type.as_str(), bytes.clone()),
     };

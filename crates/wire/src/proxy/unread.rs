@@ -131,7 +131,7 @@ impl Proxy {
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, .. } = due;
         if !decision.faults.is_empty()
-            && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
+            && let Some(made) = Box::pin(faults::disturb_request(step, decision, &call.body)).await?
         {
             return Ok(made);
         }

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{
     proxy::upstream::{ReceivedBody, UpstreamError},
-    surface,
     trajectory::{AgentName, Attempt, Attribution, CallEnding, StepIndex, Usage},
 };
 
@@ -243,7 +242,7 @@ impl Play {
         if is_last && self.timing == Timing::Fast {
             self.wait_for_turn(position).await;
         }
-        let attempt = answering(question, attempt);
+        let attempt = question.answered_by(attempt);
         let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));
         let reply = reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await;
         if is_last {
@@ -388,15 +387,4 @@ fn likeness(left: &Bytes, right: &Bytes) -> u32 {
     let rest = left.len().min(right.len()) - start;
     let end = left.iter().rev().zip(right.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
     u32::try_from((start + end) * 100 / longer).unwrap_or(100)
-}
-
-/// A recorded attempt as the answer to this request: a server of tools names the request that it answers.
-fn answering(question: &CassetteQuestion, attempt: Attempt) -> Attempt {
-    if !surface::is_of_tools(&question.surface) {
-        return attempt;
-    }
-    let body = &question.asker.client_body;
-    let answer = |reply: &Bytes| surface::answering(body, reply, attempt.streamed);
-    let (reply, reply_delivered) = (answer(&attempt.reply), attempt.reply_delivered.as_ref().map(answer));
-    Attempt { reply, reply_delivered, ..attempt }
 }

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use hyper::Request;
 
 use super::Cassette;
 use crate::{
     proxy::upstream::{Asker, SentBody},
     surface,
+    trajectory::Attempt,
 };
 
 /// A request to the cassette.
@@ -28,5 +30,15 @@ impl CassetteQuestion {
         }
         let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;
         Some(Self { asker, surface: surface::request_key(&row.name, method, path) })
+    }
+
+    /// A recorded attempt as the answer to this request: a server of tools names the request that it answers.
+    pub(super) fn answered_by(&self, attempt: Attempt) -> Attempt {
+        if !surface::is_of_tools(&self.surface) {
+            return attempt;
+        }
+        let answer = |reply: &Bytes| surface::answering(&self.asker.client_body, reply, attempt.streamed);
+        let (reply, reply_delivered) = (answer(&attempt.reply), attempt.reply_delivered.as_ref().map(answer));
+        Attempt { reply, reply_delivered, ..attempt }
     }
 }

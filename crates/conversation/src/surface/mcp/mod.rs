@@ -23,7 +23,7 @@ use crate::trajectory::Usage;
 pub use request::{RpcCall, rpc_call};
 
 /// The name of its steps' surface in records.
-pub const NAME: &str = "mcp";
+pub const NAME: &str = "mcp_tools";
 /// Before the name of a server, in a path and in the name of who answers.
 pub const MOUNT: &str = "/mcp/";
 /// The code of JSON-RPC for an error of the server.

@@ -18,7 +18,6 @@ const TOOL_ERROR: &str = "tool_error";
 /// A result, taken apart.
 #[derive(Debug)]
 struct ParsedResult<'a> {
-    id: String,
     parts: Vec<Part>,
     /// Where each text part stands; `None` for a part that is no text.
     places: Vec<Option<Node<'a>>>,
@@ -65,14 +64,13 @@ fn parsed(source: &str, streamed: bool) -> Result<ParsedResult<'_>, SurfaceError
     let found = messages(source, streamed).into_iter().find_map(|message| {
         let members = message.members();
         let result = member(&members, "result").filter(Node::is_object)?;
-        let id = member(&members, "id")?;
-        Some(ParsedResult::read(id.string().map_or_else(|| id.raw().to_owned(), Into::into), &result))
+        Some(ParsedResult::read(&result))
     });
     found.ok_or_else(|| unreadable(EXPECTED, "no message has a `result`"))
 }
 
 impl<'a> ParsedResult<'a> {
-    fn read(id: String, result: &Node<'a>) -> Self {
+    fn read(result: &Node<'a>) -> Self {
         let members = result.members();
         let (mut parts, mut places) = (Vec::new(), Vec::new());
         for element in contents(result) {
@@ -103,14 +101,15 @@ impl<'a> ParsedResult<'a> {
             places.push(None);
         }
         let failed = member(&members, "isError").is_some_and(|failed| failed.raw() == "true");
-        Self { id, parts, places, structured, failed }
+        Self { parts, places, structured, failed }
     }
 
     fn reply(self) -> Reply {
         let finish = if self.failed { TOOL_ERROR } else { Answer::STOPPED };
         let message = Message { parts: self.parts, origin: Some(0), ..Message::text_of(Role::Tool, "") };
         let answer = Answer { index: 0, message, finish_reason: Some(finish.to_owned()) };
-        Reply { id: self.id, answers: vec![answer], ..Reply::default() }
+        // The id of the message is its client's, and says nothing of the result.
+        Reply { answers: vec![answer], ..Reply::default() }
     }
 
     fn write(&self, before: &Reply, after: &Reply) -> Result<Splices, SurfaceError> {
@@ -166,6 +165,5 @@ pub(super) fn compose(reply: &Reply) -> Bytes {
     if answer.is_some_and(|answer| answer.finish_reason.as_deref() == Some(TOOL_ERROR)) {
         result["isError"] = json!(true);
     }
-    let id: serde_json::Value = serde_json::from_str(&reply.id).unwrap_or_else(|_| json!(reply.id));
-    Bytes::from(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+    Bytes::from(json!({"jsonrpc": "2.0", "id": null, "result": result}).to_string())
 }

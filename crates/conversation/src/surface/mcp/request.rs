@@ -69,7 +69,7 @@ fn other(method: &str, params: Option<&Node<'_>>) -> Message {
     let about = ["uri", "name", "requestId", "progressToken"].iter().find_map(|key| member(&params, key));
     let about = about.map(|about| format!(" {}", about.string().unwrap_or_else(|| about.raw().into())));
     let part = Part::Opaque(format!("{method}{}", about.unwrap_or_default()));
-    Message { parts: vec![part], origin: Some(0), ..Message::text_of(Role::User, "") }
+    Message { parts: vec![part], origin: Some(0), ..Message::text_of(Role::Other, "") }
 }
 
 /// Splices an edited call into the body.

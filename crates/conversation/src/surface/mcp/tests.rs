@@ -1,3 +1,5 @@
+//! Messages as real servers and clients write them.
+
 use super::*;
 use crate::surface::{Part, door, written};
 

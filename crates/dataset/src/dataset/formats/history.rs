@@ -64,6 +64,7 @@ pub(super) fn spoken(
     definition: &str,
 ) -> Truth {
     let error = LabelledError {
+        culprit: crate::dataset::Culprit::Agent,
         agent: name.agent,
         raw_agent: name.raw,
         instance: 0,

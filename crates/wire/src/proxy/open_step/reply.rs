@@ -68,7 +68,7 @@ impl OpenStep {
         }
         let reply = reply?;
         self.watch.replied(&reply);
-        if self.run.plan.is_some() && !is_of_tools {
+        if self.run.plan.is_some() {
             self.run.remember_calls(&reply);
             for answer in reply.answers {
                 self.run.remember_answer(&self.attribution.agent, answer.message.text());

@@ -41,7 +41,9 @@ impl ResumedRun {
             let known = state.agents.entry((agent.clone(), *instance)).or_default();
             known.next_call = known.next_call.max(step.call + 1);
             // What only told again what another injection had changed was no delivery of it.
-            let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
+            let counts = |error: &&InjectedError| {
+                error.delivered && (error.failure_mode.is_some() || error.is_fault() || error.is_of_tool())
+            };
             for error in step.injected.iter().filter(counts) {
                 state.has_planted = true;
                 let known = state.agents.entry((error.agent.clone(), error.instance)).or_default();
@@ -64,7 +66,9 @@ impl ResumedRun {
             }
             if let Ok(outline) = door::outline(surface, &step.request) {
                 *task = task.take().or_else(|| outline.first_user().map(Cow::into_owned));
-                speakers.recall(&outline, &step.attribution, reply.as_ref());
+                // What a tool gives comes back in the words of the agent that called it: it names nobody.
+                let heard = reply.as_ref().filter(|_| !surface::is_of_tools(surface.name()));
+                speakers.recall(&outline, &step.attribution, heard);
             }
         }
     }
