@@ -52,6 +52,8 @@ const calls = {
   fail: () => tool("fail"),
   unknown_tool: () => tool("nonsense"),
   wrong_arguments: () => tool("add", { a: "two" }),
+  // What goes into headers is known from the list.
+  route: () => client.listTools().then(() => tool("route", { region: "Köln", weight: 3 })),
   picture: () => tool("picture"),
   resource: () => client.readResource({ uri: "note://today" }),
   unknown_resource: () => client.readResource({ uri: "note://never" }),

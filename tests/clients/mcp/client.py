@@ -85,6 +85,11 @@ class Calls:
     @staticmethod
     async def nothing(*_said: Any) -> None: ...
 
+    async def route(self) -> Any:
+        # What goes into headers is known from the list.
+        await self.client.list_tools()
+        return await self.tool("route", region="Köln", weight=3)
+
     async def parallel(self) -> list[Any]:
         return await asyncio.gather(*(self.tool("add", a=number, b=100) for number in range(8)))
 
@@ -110,6 +115,7 @@ class Calls:
             "fail": lambda: self.tool("fail"),
             "unknown_tool": lambda: self.tool("nonsense"),
             "wrong_arguments": lambda: self.tool("add", a="two"),
+            "route": self.route,
             "picture": lambda: self.tool("picture"),
             "resource": lambda: self.client.read_resource("note://today"),
             "unknown_resource": lambda: self.client.read_resource("note://never"),

@@ -1,18 +1,18 @@
 // A server of the tests in TypeScript's official SDKs. The same tools as `server.py`.
 //
-//     node server.mjs PORT SDK MODE      SDK: 1 (speaks 2025-11-25) or 2 (2026-07-28 as well)
-//                                        MODE: plain, json (no streams), resumable (events have ids; SDK 1 alone)
+//     node server.mjs SDK [MODE]      SDK: 1 (speaks 2025-11-25) or 2 (2026-07-28 as well)
+//                                     MODE: plain, json (no streams), resumable (events have ids; SDK 1 alone)
 //
-// Prints `ready` when it listens.
+// Prints its port when it listens.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 
-const [PORT, SDK, MODE] = [Number(process.argv[2]), process.argv[3], process.argv[4] ?? "plain"];
+const [SDK, MODE = "plain"] = process.argv.slice(2);
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const KEYS = { berlin: "Germany \u2014 Stra\u00dfe", long: "0123456789".repeat(20_000) };
+const KEYS = { berlin: "Germany — Straße", long: "0123456789".repeat(20_000) };
 const TABLE = { rows: [{ name: "a", count: 1 }, { name: "b", count: 2 }] };
 const SURE = { type: "object", properties: { really: { type: "boolean" } }, required: ["really"] };
 
@@ -76,6 +76,9 @@ function registered(server, sdk, ask) {
   const rows = { rows: z.array(z.object({ name: z.string(), count: z.number().int() })) };
   tool("table", "A table.", { ...input({}), ...output(rows) }, () => ({ ...text(JSON.stringify(TABLE)), structuredContent: TABLE }));
   tool("remove", "Removes a key when it is sure.", input({ key: z.string() }), ({ key }, extra) => ask(key, extra));
+  const parcel = { region: z.string().meta({ "x-mcp-header": "Region" }), weight: z.number().int() };
+  // A client of 2026-07-28 says the region in a header too.
+  tool("route", "Says where a parcel goes.", input(parcel), ({ region, weight }) => text(`${weight} kg to ${region}`));
   tool("stopped", "How many slow calls were given up.", input({}), () => text(count.stopped));
   tool("ran", "How often a tool ran.", input({ tool: z.string() }), (args) => text(count.ran[args.tool] ?? 0));
 
@@ -150,10 +153,10 @@ class Events {
 }
 
 const handle = SDK === "1" ? await first() : await second();
-createServer((request, response) => {
+const listener = createServer((request, response) => {
   Promise.resolve(handle(request, response)).catch((error) => {
     console.error(error);
     if (!response.headersSent) response.writeHead(500);
     response.end();
   });
-}).listen(PORT, "127.0.0.1", () => console.log("ready"));
+}).listen(0, "127.0.0.1", () => console.log(listener.address().port));

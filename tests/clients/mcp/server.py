@@ -1,8 +1,8 @@
 """A server of the tests in Python's official SDK, whichever is installed. The same tools as `server.mjs`.
 
-    server.py PORT MODE      MODE: plain, json (no streams), resumable (events have ids; a 2025-11-25 session alone)
+    server.py [MODE]      MODE: plain, json (no streams), resumable (events have ids, in sessions of 2025-11-25)
 
-SDK 1 speaks 2025-11-25, SDK 2 speaks 2026-07-28 as well. Prints `ready` when it listens.
+SDK 1 speaks 2025-11-25, SDK 2 speaks 2026-07-28 as well. Prints its port when it listens.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ import base64
 import sys
 from collections import Counter
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 try:
     from mcp.server import MCPServer
@@ -25,13 +25,11 @@ except ImportError:
     from mcp.server.fastmcp import FastMCP as MCPServer
 
     SDK = 1
-from typing import Annotated
-
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 
-PORT, MODE = int(sys.argv[1]), sys.argv[2] if sys.argv[2:] else "plain"
+MODE = sys.argv[1] if sys.argv[1:] else "plain"
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-KEYS = {"berlin": "Germany \u2014 Stra\u00dfe", "long": "0123456789" * 20_000}
+KEYS = {"berlin": "Germany — Straße", "long": "0123456789" * 20_000}
 
 # How often each tool ran, and how many slow calls were given up: the same for every session.
 RAN: Counter[str] = Counter()
@@ -138,6 +136,13 @@ def table() -> Table:
 
 
 @words
+def route(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], weight: int) -> str:
+    """Says where a parcel goes; a client of 2026-07-28 says the region in a header too."""
+    RAN["route"] += 1
+    return f"{weight} kg to {region}"
+
+
+@words
 def stopped() -> str:
     """How many slow calls were given up."""
     return str(STOPPED)
@@ -185,9 +190,9 @@ def review(text: str) -> str:
 class Server(uvicorn.Server):
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        print("ready", flush=True)
+        print(self.servers[0].sockets[0].getsockname()[1], flush=True)
 
 
 app = server.streamable_http_app(**(HTTP if SDK == 2 else {}))
 with suppress(KeyboardInterrupt):
-    Server(uvicorn.Config(app, "127.0.0.1", PORT, log_level="error", timeout_graceful_shutdown=1)).run()
+    Server(uvicorn.Config(app, "127.0.0.1", 0, log_level="error", timeout_graceful_shutdown=1)).run()
