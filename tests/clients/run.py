@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import author, campaigns, ci, desk, environments, foreign, formats, learned, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
+from runner import author, campaigns, ci, desk, environments, foreign, formats, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -31,6 +31,8 @@ def suites():
     suites[verdict_pairs.NAME] = (verdict_pairs.test, ROOT)
     suites[ci.NAME] = (ci.test, ROOT)
     suites[package.NAME] = (package.test,)
+    suites[mcp.NAME] = (mcp.test, ROOT)
+    suites[mcp_agents.NAME] = (mcp_agents.test, ROOT)
     suites[monitor.NAME] = (monitor.test,)
     suites[warm.NAME] = (warm.test, ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
