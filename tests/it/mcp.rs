@@ -153,13 +153,16 @@ async fn plans_edit_results_and_arguments_of_tools() {
         manipulator.edit_tool_call = { set = { "/b" = 31 } }
     "#;
     let again = CALL.replace("\"id\":7", "\"id\":8");
+    let headers = "mcp-param-second: 3.50\r\nmcp-param-first: 2\r\n";
     let result = RESULT.replace("\"id\":7", "\"id\":8");
     let script =
         vec![vec![http("200 OK", "application/json", RESULT)], vec![http("200 OK", "application/json", &result)]];
     let (mut lab, server) = lab(script, Setup::planned(plan)).await;
     let edited = lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await.text();
     assert_eq!(edited, RESULT.replace("\"text\":\"5\"", "\"text\":\"6\"").replace("\"result\":5}", "\"result\":6}"));
-    assert_eq!(lab.post("/r/r0/mcp/calc", again.as_bytes()).await.text(), result);
+    assert_eq!(lab.post_with("/r/r0/mcp/calc", again.as_bytes(), headers).await.text(), result);
+    let head = server.heads()[1].to_ascii_lowercase();
+    assert!(head.contains("mcp-param-second: 31\r\n") && head.contains("mcp-param-first: 2\r\n"), "{head}");
     let bodies = server.bodies();
     assert_eq!(bodies[0], CALL.as_bytes());
     assert_eq!(String::from_utf8_lossy(&bodies[1]), again.replace("3.50", "31"));

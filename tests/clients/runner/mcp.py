@@ -51,7 +51,7 @@ EDITED = {
     "slow": lambda line: texts(line) == ["undone"] and heard(line) == [f"part {part}" for part in range(1, 5)],
     "resumed": lambda line: texts(line) == ["read to the start"] and heard(line) == ["before", "after"],
 }
-EDITS = {sdk: list(EDITED) for sdk in SDKS} | {f"{sdk}-1 resumable": ["add", "slow", "resumed"] for sdk in ("python", "typescript")}
+EDITS = {sdk: list(EDITED) for sdk in SDKS} | {f"{sdk}-1 resumable": ["add", "slow"] for sdk in ("python", "typescript")}
 TOOLS = {"unicode": "lookup"}
 
 
@@ -161,7 +161,7 @@ class Called:
         attempts = programs.recorded(logs / self.run)
         report.check(f"{what}: each of {len(self.before)} POSTs is recorded byte for byte", *kept(self.before, self.behind, attempts))
         agents = {attempt["agent"].split("/")[0] for attempt in attempts} | {attempt["surface"] for attempt in attempts}
-        report.equal(f"{what}: by servers of tools", agents, {"mcp"})
+        report.equal(f"{what}: by servers of tools", agents, {"mcp", "mcp_tools"})
         shown = [attempt for step in aegis.show(logs / self.run)["steps"] for attempt in step["attempts"]]
         report.equal(f"{what}: `aegis show` tells as many", len(shown), len(attempts))
 

@@ -70,19 +70,21 @@ class Tap:
                 server = socket.create_connection(("127.0.0.1", self.before))
                 connection = Connection()
                 self.connections.append(connection)
-                for end, other, kept in ((client, server, connection.sent), (server, client, connection.received)):
+                # A client that leaves has left for good; a server that has said all may still be spoken to.
+                forth, back = (connection.sent, socket.SHUT_RDWR), (connection.received, socket.SHUT_WR)
+                for end, other, (kept, ends) in ((client, server, forth), (server, client, back)):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    threading.Thread(target=passed, args=(end, other, kept), daemon=True).start()
+                    threading.Thread(target=passed, args=(end, other, kept, ends), daemon=True).start()
 
 
-def passed(end: socket.socket, other: socket.socket, kept: bytearray) -> None:
+def passed(end: socket.socket, other: socket.socket, kept: bytearray, ends: int) -> None:
     """Pass one direction on until it ends; its end is passed on too."""
     with suppress(OSError):
         while piece := end.recv(65536):
             kept += piece
             other.sendall(piece)
     with suppress(OSError):
-        other.shutdown(socket.SHUT_WR)
+        other.shutdown(ends)
 
 
 def read(connection: Connection) -> list[Exchange]:

@@ -55,7 +55,9 @@ pub use conversation::{
 };
 pub use counts::recounted;
 pub use finish::stopped_short;
-pub use mcp::{MOUNT as MCP_MOUNT, Mcp, NAME as MCP, RpcCall, answering, rpc_call};
+pub use mcp::{
+    EditedArgument, MOUNT as MCP_MOUNT, Mcp, NAME as MCP, RpcCall, answering, edited_arguments, mirrored, rpc_call,
+};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;

@@ -19,7 +19,7 @@ use super::{
     pending_reply::PendingReply,
     runs::Runs,
     stored::retell,
-    tools::ToolServers,
+    tools::{self, ToolServers},
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
 use crate::{
@@ -196,6 +196,9 @@ impl Proxy {
         }
         // The same bytes at the same place: nothing was edited, and nothing needs comparing.
         if body.as_ptr() != call.body.as_ptr() {
+            if call.kind.surface().is_some_and(|surface| surface::is_of_tools(surface.name())) {
+                tools::mirror_arguments(&mut parts.headers, &call.unpacked.plain, &body);
+            }
             headers::body_changed(&mut parts.headers);
         }
         parts.headers.remove(header::CONTENT_LENGTH);

@@ -9,7 +9,10 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::Either;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode,
+    header::{HeaderName, HeaderValue},
+};
 
 use super::{
     arrival::Arrived,
@@ -23,6 +26,9 @@ use crate::{
     surface::{self, MCP_MOUNT},
     trajectory::{AgentName, Attribution, Source, Step},
 };
+
+/// Before the name of an argument in that of the header that repeats it (MCP 2026-07-28).
+const MIRROR: &str = "mcp-param-";
 
 /// The names of the servers of tools that requests may select.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,6 +115,22 @@ pub(super) fn answerer(path: &str, body: &[u8]) -> Option<Attribution> {
     let name = |tool: &str| AgentName::parse(&format!("mcp/{server}{tool}")).ok();
     let agent = tool.and_then(|tool| name(&format!("/{tool}"))).or_else(|| name(""))?;
     Some(Attribution { agent, instance: 0, source: Source::Path, evidence, confidence: 1.0, ambiguous: false })
+}
+
+/// Says an edited argument in the header that repeats it, too.
+pub(super) fn mirror_arguments(headers: &mut HeaderMap, before: &[u8], after: &[u8]) {
+    let mirrors: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(MIRROR)).cloned().collect();
+    if mirrors.is_empty() {
+        return;
+    }
+    let edited = surface::edited_arguments(before, after);
+    for header in mirrors {
+        let name = header.as_str().strip_prefix(MIRROR).unwrap_or_default();
+        let value = headers::text(headers, &header).and_then(|value| surface::mirrored(&edited, name, value));
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+            headers.insert(header, value);
+        }
+    }
 }
 
 impl Proxy {

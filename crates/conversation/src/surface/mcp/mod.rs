@@ -5,6 +5,7 @@
 //! contents. So whatever edits a model's answer edits a tool's result, and whatever edits a call edits its arguments.
 
 mod account;
+mod mirror;
 mod reply;
 mod request;
 mod structured;
@@ -20,6 +21,7 @@ use super::{
 };
 use crate::trajectory::Usage;
 
+pub use mirror::{EditedArgument, edited_arguments, mirrored};
 pub use request::{RpcCall, rpc_call};
 
 /// The name of its steps' surface in records.

@@ -54,7 +54,7 @@ impl<'a> Structured<'a> {
                         "the structured content of the result is a JSON object, and the edit makes it none",
                     ));
                 }
-                splices.replace(content.span(), *text);
+                splices.replace(content.span(), one_line(text));
             }
             Self::Values(values) => {
                 for (value, text) in values.iter().zip(texts).filter(|(value, text)| !says(text, value)) {
@@ -75,7 +75,12 @@ fn as_value(old: &Node<'_>, text: &str) -> Result<String, SurfaceError> {
     let new = Node::parse(text.as_bytes()).ok().filter(|new| kind(new).is_some() && kind(new) == kind(old));
     let new =
         new.ok_or_else(|| no_place("the structured content of the result has another type than the edited text"))?;
-    Ok(new.raw().to_owned())
+    Ok(one_line(new.raw()))
+}
+
+/// JSON on one line, as an event has it: line breaks stand between values only.
+fn one_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
 }
 
 fn is_said_by(values: &[Node<'_>], texts: &[String]) -> bool {

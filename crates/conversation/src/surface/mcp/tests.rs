@@ -102,6 +102,12 @@ fn results_are_read_and_edited_in_text_and_in_structure() {
             Ok(r#"{"content":[{"type":"text","text":"{\"n\":2}"}],"structuredContent":{"n":2}}"#),
         ),
         (
+            r#"{"content":[{"type":"text","text":"{\n \"n\": 1\n}"}],"structuredContent":{"n":1}}"#,
+            vec!["{\n \"n\": 1\n}"],
+            "{\n \"n\": 2\n}",
+            Ok(r#"{"content":[{"type":"text","text":"{\n \"n\": 2\n}"}],"structuredContent":{  "n": 2 }}"#),
+        ),
+        (
             r#"{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"a plot"}]}"#,
             vec!["a plot"],
             "none",
