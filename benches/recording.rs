@@ -91,7 +91,7 @@ fn exchange(recorder: &Recorder, attribution: &Attribution, step: u32, request: 
         attempt: 0,
         attribution,
         overlapping: false,
-        relates: aegis::trajectory::RecordedRelation::default(),
+        relates: aegis::trajectory::RecordedRelation::first(),
         run_source: "path",
         surface: "openai_chat",
         method: "POST",

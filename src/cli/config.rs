@@ -166,7 +166,7 @@ pub struct LimitsConfig {
     pub upstream_timeout_s: Option<f64>,
     /// Timeout of a client that does not read.
     pub write_timeout_s: Option<f64>,
-    /// Maximum parallel `WebSocket`s.
+    /// Maximum parallel `WebSocket`s; 0 refuses them, as `--no-websocket` does.
     pub max_tunnels: Option<usize>,
     /// Timeout of silence on both sides of a `WebSocket`.
     pub tunnel_idle_s: Option<f64>,

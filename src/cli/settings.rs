@@ -18,7 +18,7 @@ use super::{
 use crate::{
     identity::RosterRule,
     plan::{self, Plan},
-    proxy::{HttpUpstream, Proxy, RunTemplate, Runs, ToolServers, WithTools, upstream::Upstream},
+    proxy::{HttpUpstream, Limits, Proxy, RunTemplate, Runs, ToolServers, WithTools, upstream::Upstream},
     replay::Rules,
     simulator::Simulator,
     surface,
@@ -47,6 +47,9 @@ pub(super) struct ProxyArgs {
     /// Seed of the simulator.
     #[arg(long, default_value_t = 7, value_name = "N")]
     pub simulator_seed: u64,
+    /// Refuse `WebSocket`s, whose content is only counted: clients that speak HTTP, too, fall back to that.
+    #[arg(long)]
+    pub no_websocket: bool,
     /// PEM file of additional certificates to trust.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
@@ -124,9 +127,14 @@ impl ProxyArgs {
             routes: config.route.iter().map(|route| pattern(&route.model)).collect::<Result<_, _>>()?,
             tools: ToolServers::named(tool_servers::names(&config, &self.mcp)?),
             gate: config.gate()?,
-            limits: config.limits()?,
+            limits: self.limits(&config)?,
         };
         Ok((proxy, config))
+    }
+
+    fn limits(&self, config: &Config) -> Result<Limits, Failure> {
+        let limits = config.limits()?;
+        Ok(if self.no_websocket { Limits { max_tunnels: 0, ..limits } } else { limits })
     }
 
     /// Where recordings go.

@@ -231,6 +231,7 @@ impl TestArgs {
         ProxyArgs {
             logprobs: false,
             mcp: Vec::new(),
+            no_websocket: false,
             upstream: self.upstream.clone(),
             plan: None,
             log_dir: self.log_dir.clone(),

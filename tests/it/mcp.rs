@@ -7,7 +7,7 @@ use aegis::{
     recording::{Recording, tool_callers},
     replay::{Cassette, Replayed},
     surface::{Part, door, named},
-    trajectory::{CloseCause, RunId},
+    trajectory::{AgentName, CloseCause, RunId},
 };
 
 use crate::{
@@ -82,7 +82,7 @@ async fn messages_of_tool_servers_are_steps_and_pass_byte_for_byte() {
     assert!(steps.iter().all(|step| step.last_attempt().is_some_and(aegis::trajectory::Attempt::is_answered)));
     let called_by: Vec<_> = recording.exchanges.iter().map(|detail| detail.relates.called_by.as_ref()).collect();
     assert_eq!(
-        called_by.iter().map(|agent| agent.map(|agent| agent.as_str())).collect::<Vec<_>>(),
+        called_by.iter().map(|agent| agent.map(AgentName::as_str)).collect::<Vec<_>>(),
         [None, Some("planner"), None]
     );
     assert_eq!(texts(&recording, 1), ["5"]);
@@ -116,7 +116,7 @@ async fn a_call_of_a_tool_is_joined_to_the_agent_whose_reply_asks_for_it() {
     lab.post("/mcp/calc", CALL.replace("3.50", "4").as_bytes()).await;
     let recording = lab.sealed("r0").await;
     let callers = tool_callers(&recording.trajectory.steps, &recording.exchanges);
-    let agents: Vec<_> = callers.values().map(|caller| caller.agent().map(|agent| agent.as_str())).collect();
+    let agents: Vec<_> = callers.values().map(|caller| caller.agent().map(AgentName::as_str)).collect();
     assert_eq!(agents, [Some("planner"), Some("solver"), None]);
 }
 

@@ -227,7 +227,9 @@ async fn another_offer_to_switch_is_an_ordinary_call_where_tunnels_are_forbidden
     client.send(&request("POST", "/v1/chat/completions", &body, offer)).await;
     assert!(client.read_until(b"{}").await, "it is answered");
     assert!(!upstream.heads()[0].to_lowercase().contains("upgrade"), "{}", upstream.heads()[0]);
-    assert!(connect(&lab).await.is_err(), "a WebSocket is refused");
+    let refused = connect(&lab).await.expect_err("a WebSocket is refused");
+    // By this status clients know that HTTP will do.
+    assert!(matches!(&refused, Error::Http(response) if response.status() == 426), "{refused}");
 }
 
 /// `aegis run` says how much of a run it could not look into.

@@ -116,6 +116,7 @@ pub enum Culprit {
 }
 
 impl Culprit {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     fn is_agent(&self) -> bool {
         *self == Self::Agent
     }

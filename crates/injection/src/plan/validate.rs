@@ -11,7 +11,7 @@ use super::file::{CheckEntry, InjectionEntry, Lines, OneOrMany, WhenEntry};
 use super::read::{PlanDocument, Read};
 use super::{Expect, Injection, Operator, Plan, PlanCheck, When, dialogue};
 use crate::surface::{Answer, Message, Role};
-use crate::trajectory::{FailureMode, IdError, Side, TOOLS, nearest};
+use crate::trajectory::{FailureMode, Side, TOOLS, nearest};
 use crate::{fault, manipulator};
 
 /// The plan that a document means.
@@ -42,9 +42,9 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
         problems.push(problem.hint("an agent's reply to a tool's result is a step of its own: write two injections"));
     }
     let agents = if is_of_tool {
-        entry.value.tool.as_ref().and_then(|tool| agents(tool, ("tool", AgentPattern::of_tool), problems))
+        entry.value.tool.as_ref().and_then(|tool| agents(tool, true, problems))
     } else {
-        entry.value.agent.as_ref().and_then(|agent| agents(agent, ("agent", AgentPattern::parse), problems))
+        entry.value.agent.as_ref().and_then(|agent| agents(agent, false, problems))
     };
     let place = entry.value.when.as_ref().map_or(entry.span.clone(), Spanned::span);
     let when = entry.value.when.as_ref().map(|when| condition(when, entry.is_broken("when"), problems));
@@ -71,14 +71,14 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
     Some(Injection { agents: agents?, instance, failure_mode, when: when?, choice, retell, name, operator, place })
 }
 
-fn agents(
-    entry: &Spanned<OneOrMany<String>>,
-    (key, parse): (&str, fn(&str) -> Result<AgentPattern, IdError>),
-    problems: &mut Vec<Problem>,
-) -> Option<Agents> {
+fn agents(entry: &Spanned<OneOrMany<String>>, is_of_tool: bool, problems: &mut Vec<Problem>) -> Option<Agents> {
     if entry.get_ref().0.is_empty() {
-        problems.push(Problem::new(entry.span(), format!("`{key}` is empty: expected a name")));
+        problems.push(Problem::new(
+            entry.span(),
+            format!("`{}` is empty: expected a name", if is_of_tool { "tool" } else { "agent" }),
+        ));
     }
+    let parse = if is_of_tool { AgentPattern::of_tool } else { AgentPattern::parse };
     let parsed: Result<Vec<_>, _> = entry.get_ref().0.iter().map(|text| parse(text)).collect();
     parsed.map(Agents).map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()
 }

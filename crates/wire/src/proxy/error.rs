@@ -128,6 +128,9 @@ pub enum ProxyError {
         /// The limit.
         limit: usize,
     },
+    /// No `WebSocket` is let through.
+    #[error("WebSockets are refused here, so that what is said is read (`--no-websocket`): ask over HTTP")]
+    NoWebSocket,
     /// The proxy is stopping.
     #[error("the proxy is shutting down; its runs stay open: ask again when it is back")]
     Stopping,
@@ -188,6 +191,7 @@ impl ProxyError {
             ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } | ProxyError::Memory { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, "busy")
             }
+            ProxyError::NoWebSocket => (StatusCode::UPGRADE_REQUIRED, "no_websocket"),
             ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
             ProxyError::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, "recording_failed"),
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => {

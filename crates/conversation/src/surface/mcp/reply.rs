@@ -161,9 +161,7 @@ pub(super) fn compose(reply: &Reply) -> Bytes {
     let answer = reply.answers.first();
     let texts = answer.into_iter().flat_map(|answer| answer.message.parts.iter().filter_map(Part::as_text));
     let content: Vec<_> = texts.map(|text| json!({"type": "text", "text": text})).collect();
-    let mut result = json!({"content": content});
-    if answer.is_some_and(|answer| answer.finish_reason.as_deref() == Some(TOOL_ERROR)) {
-        result["isError"] = json!(true);
-    }
+    let failed = answer.is_some_and(|answer| answer.finish_reason.as_deref() == Some(TOOL_ERROR));
+    let result = json!({"content": content, "isError": failed});
     Bytes::from(json!({"jsonrpc": "2.0", "id": null, "result": result}).to_string())
 }

@@ -65,7 +65,7 @@ fn called(members: &[Member<'_>]) -> Message {
 
 /// Any other message: what it is about, never edited.
 fn other(method: &str, params: Option<&Node<'_>>) -> Message {
-    let params = params.map(|params| params.members()).unwrap_or_default();
+    let params = params.map(Node::members).unwrap_or_default();
     let about = ["uri", "name", "requestId", "progressToken"].iter().find_map(|key| member(&params, key));
     let about = about.map(|about| format!(" {}", about.string().unwrap_or_else(|| about.raw().into())));
     let part = Part::Opaque(format!("{method}{}", about.unwrap_or_default()));

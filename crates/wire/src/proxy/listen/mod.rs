@@ -246,6 +246,7 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     let place = match arrived.kind {
         Kind::Tunnel => match Arc::clone(tunnels).try_acquire_owned() {
             Ok(place) => Some(place),
+            Err(_) if limit == 0 => return Ok(refuse(&ProxyError::NoWebSocket, surface)),
             Err(_) => return Ok(refuse(&ProxyError::BusyTunnels { limit }, surface)),
         },
         _ => None,
