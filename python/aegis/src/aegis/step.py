@@ -107,6 +107,8 @@ class Step:
         self.ambiguous: bool = record.get("ambiguous", False)
         self.overlapping: bool = record.get("overlapping", False)
         """Whether another call of the same agent instance was under way."""
+        self.called_by: Optional[str] = record.get("called_by")
+        """The agent that a tool is called for, where the request names it."""
         self.surface: str = record["surface"]
         """The API: `openai_chat`, `openai_responses`, `anthropic_messages`, …, or `opaque`."""
         self.method: str = record["method"]
