@@ -310,7 +310,7 @@ fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], re
         runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
-        tools: aegis::proxy::ToolServers::default(),
+        servers: aegis::proxy::NamedServers::default(),
         gate: Gate::default(),
         limits: Limits::default(),
     });

@@ -177,7 +177,7 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, 
         runs: Arc::new(Runs::new(template)),
         default_run: Some(run.clone()),
         routes: Vec::new(),
-        tools: aegis::proxy::ToolServers::default(),
+        servers: aegis::proxy::NamedServers::default(),
         gate: Gate::default(),
         limits: Limits::default(),
     });

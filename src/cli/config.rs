@@ -39,7 +39,9 @@ pub struct Config {
     /// Further upstreams, selected by model.
     pub route: Vec<RouteConfig>,
     /// Servers of tools that speak MCP.
-    pub mcp: Vec<McpConfig>,
+    pub mcp: Vec<ServerConfig>,
+    /// Peers that speak A2A.
+    pub a2a: Vec<ServerConfig>,
     /// Headers and fields that name runs and agents.
     pub hints: Hints,
     /// Built-in recognition of agents.
@@ -134,13 +136,14 @@ pub struct RouteConfig {
     pub key_env: Option<String>,
 }
 
-/// `[[mcp]]`: a server of tools. Its clients' address is `/mcp/<name>` of the proxy, `/r/<run>/mcp/<name>` where they name the run.
+/// `[[mcp]]`, `[[a2a]]`: a server of tools, a peer. Its clients' address is `/mcp/<name>` or `/a2a/<name>` of the proxy,
+/// `/r/<run>/mcp/<name>` where they name the run.
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct McpConfig {
+pub struct ServerConfig {
     /// Name: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with . _ or -.
     pub name: String,
-    /// Where it is, for example `http://127.0.0.1:9000/mcp`.
+    /// Where it is, for example `http://127.0.0.1:9000/mcp`; of a peer, the address below which its card lies.
     pub url: String,
     /// Environment variable with its token. Without one, the client's goes there.
     pub key_env: Option<String>,
@@ -224,6 +227,7 @@ impl Config {
             ("[upstream] ca_file", self.upstream.ca_file.is_some()),
             ("[[route]]", !self.route.is_empty()),
             ("[[mcp]]", !self.mcp.is_empty()),
+            ("[[a2a]]", !self.a2a.is_empty()),
             ("[manipulator] url", self.manipulator.url.is_some()),
             ("[manipulator] key_env", self.manipulator.key_env.is_some()),
             ("[manipulator] templates", self.manipulator.templates.is_some()),
@@ -341,7 +345,7 @@ impl Config {
         let named = named.chain(self.otlp.iter().map(|otlp| &otlp.key_env));
         let in_use = named
             .chain(self.route.iter().map(|route| &route.key_env))
-            .chain(self.mcp.iter().map(|server| &server.key_env))
+            .chain(self.mcp.iter().chain(&self.a2a).map(|server| &server.key_env))
             .flatten();
         let in_use = in_use.map(String::as_str).chain(["AEGIS_TOKEN", "AEGIS_CONTROL_TOKEN"]);
         // What is shorter is a placeholder, and a word of texts.

@@ -11,14 +11,14 @@ use super::{
     escape,
     matching::MatchArgs,
     serve::{TokenArgs, announce, bind},
-    settings,
+    servers, settings,
     signals::interrupted,
-    tool_servers, trial,
+    trial,
 };
 use crate::{
     execution::{Console, ErrorOutput, Execution, ExecutionArm, Executor, Judge, ListeningProxy, Program, ReplySource},
     launch::{Echo, Ending},
-    proxy::{Proxy, RunSetup, ToolServers, upstream::Upstream},
+    proxy::{NamedServers, Proxy, RunSetup, upstream::Upstream},
     recording,
     replay::{Cassette, Fit, ReplayReport, Replayed, Timing},
     trajectory::RunId,
@@ -43,7 +43,7 @@ pub(super) struct ReplayArgs {
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
-    tools: tool_servers::ToolsArgs,
+    tools: servers::ToolsArgs,
     #[command(flatten)]
     matching: MatchArgs,
     /// Directory for the replay's recording.
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     let replayed = Arc::new(replayed);
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
-    proxy.tools = ToolServers::of_steps(&cassette.recording().trajectory.steps);
+    proxy.servers = NamedServers::of_steps(&cassette.recording().trajectory.steps);
     let limit = settings::time_limit(arguments.timeout)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
     again.say(arguments.again, global.quiet);

@@ -12,13 +12,14 @@ use super::{
     Exit, Failure,
     asking::{self, AskingArgs},
     config::Config,
-    escape, tool_servers,
-    upstream_origin::origin,
+    escape,
+    servers::{self, ServerArgs},
+    upstream_origin::{followed_by_others, origin},
 };
 use crate::{
     identity::RosterRule,
     plan::{self, Plan},
-    proxy::{HttpUpstream, Limits, Proxy, RunTemplate, Runs, ToolServers, WithTools, upstream::Upstream},
+    proxy::{HttpUpstream, Limits, NamedServers, Proxy, RunTemplate, Runs, WithServers, upstream::Upstream},
     replay::Rules,
     simulator::Simulator,
     surface,
@@ -41,9 +42,8 @@ pub(super) struct ProxyArgs {
     /// Configuration file. Default: ./aegis.toml.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Server of tools that speaks MCP, beside those of aegis.toml. Clients find it at `/mcp/NAME`.
-    #[arg(long, value_name = "NAME=URL")]
-    pub mcp: Vec<String>,
+    #[command(flatten)]
+    pub servers: ServerArgs,
     /// Seed of the simulator.
     #[arg(long, default_value_t = 7, value_name = "N")]
     pub simulator_seed: u64,
@@ -125,7 +125,7 @@ impl ProxyArgs {
             },
             default_run: run,
             routes: config.route.iter().map(|route| pattern(&route.model)).collect::<Result<_, _>>()?,
-            tools: ToolServers::named(tool_servers::names(&config, &self.mcp)?),
+            servers: servers::named(&config, &self.servers)?,
             gate: config.gate()?,
             limits: self.limits(&config)?,
         };
@@ -184,8 +184,8 @@ impl ProxyArgs {
     /// Where calls go: models, and the servers of tools beside them.
     fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
         let models = self.models(config)?;
-        let servers = tool_servers::upstreams(config, &self.mcp, self.ca_file.as_deref())?;
-        Ok(if servers.is_empty() { models } else { Arc::new(WithTools::new(models, servers)) })
+        let servers = servers::upstreams(config, &self.servers, self.ca_file.as_deref())?;
+        Ok(if servers.is_empty() { models } else { Arc::new(WithServers::new(models, servers)) })
     }
 
     fn models(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
@@ -210,20 +210,6 @@ impl ProxyArgs {
         }
         HttpUpstream::new(default, routes, ca_file, timeout).map(HttpUpstream::shared).map_err(usage)
     }
-}
-
-/// The environment variable that sends other programs to an upstream by way of a forward proxy, if there is one.
-fn followed_by_others(url: &str) -> Option<&'static str> {
-    let names: &[&str] = if url.starts_with("https:") {
-        &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
-    } else {
-        &["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
-    };
-    let uri: hyper::Uri = url.parse().ok()?;
-    let host = uri.host()?.trim_matches(['[', ']']);
-    let is_near = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    names.iter().find(is_set).copied().filter(|_| !is_near)
 }
 
 /// A further model's upstream, beside the one that is proxied.
@@ -302,7 +288,7 @@ pub(super) fn offline(
         runs: Arc::new(Runs::new(template)),
         default_run: Some(run),
         routes: Vec::new(),
-        tools: ToolServers::default(),
+        servers: NamedServers::default(),
         gate: config.gate()?,
         limits: config.limits()?,
     })

@@ -28,6 +28,7 @@ use super::{
     output::{OutputFile, Replaces, ReportKind},
     progress::ShownProgress,
     screen,
+    servers::ServerArgs,
     settings::{self, ProxyArgs},
     signals::number,
     trial,
@@ -230,7 +231,7 @@ impl TestArgs {
     fn proxy_args(&self) -> ProxyArgs {
         ProxyArgs {
             logprobs: false,
-            mcp: Vec::new(),
+            servers: ServerArgs::default(),
             no_websocket: false,
             upstream: self.upstream.clone(),
             plan: None,

@@ -11,3 +11,17 @@ pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<UpstreamOrigin,
     let key = key.transpose()?;
     UpstreamOrigin::parse(url, key.as_ref().map(|(name, key)| (*name, key.as_str())))
 }
+
+/// The environment variable that sends other programs to an upstream by way of a forward proxy, if there is one.
+pub(super) fn followed_by_others(url: &str) -> Option<&'static str> {
+    let names: &[&str] = if url.starts_with("https:") {
+        &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+    } else {
+        &["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
+    };
+    let uri: hyper::Uri = url.parse().ok()?;
+    let host = uri.host()?.trim_matches(['[', ']']);
+    let is_near = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    names.iter().find(is_set).copied().filter(|_| !is_near)
+}

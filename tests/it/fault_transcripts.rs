@@ -34,6 +34,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("status", "{ code = 529 }"),
     ("status", "{ code = 400, code_name = \"context_length_exceeded\" }"),
     ("rate_limit", "{ requests = 0, per_s = 60 }"),
+    ("rpc_error", "{}"),
     ("html_page", "{ status = 502 }"),
     ("empty_body", "{}"),
     ("wrong_content_type", "{ content_type = \"text/plain\" }"),

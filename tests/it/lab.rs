@@ -12,7 +12,7 @@ use aegis::{
     identity::Identity,
     plan::{self, Plan},
     proxy::{
-        Asking, Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, ToolServers, UpstreamOrigin, WithTools, serve,
+        Asking, Gate, HttpUpstream, Limits, NamedServers, Proxy, RunTemplate, Runs, UpstreamOrigin, WithServers, serve,
         upstream::Upstream,
     },
     recording::{self, Recording, Settings},
@@ -113,9 +113,9 @@ impl Lab {
         let server = |(name, address): &(&str, SocketAddr)| {
             let origin = UpstreamOrigin::mounted(&format!("http://{address}/mcp"), None, format!("/mcp/{name}"));
             let server = HttpUpstream::new(origin.expect("an origin"), Vec::new(), None, setup.limits.silence_timeout);
-            ((*name).to_owned(), server.expect("an upstream").shared())
+            (format!("/mcp/{name}"), server.expect("an upstream").shared())
         };
-        let upstream: Arc<dyn Upstream> = Arc::new(WithTools::new(upstream, setup.mcp.iter().map(server).collect()));
+        let upstream: Arc<dyn Upstream> = Arc::new(WithServers::new(upstream, setup.mcp.iter().map(server).collect()));
         let dir = tempfile::tempdir().expect("a directory");
         let logs = dir.path().join("logs");
         let template = RunTemplate {
@@ -136,7 +136,9 @@ impl Lab {
             },
             default_run: setup.default_run.map(|run| RunId::parse(run).expect("an id")),
             routes: setup.routes.iter().map(|(model, ..)| regex::Regex::new(model).expect("a pattern")).collect(),
-            tools: ToolServers::named(setup.mcp.iter().map(|(name, _)| (*name).to_owned()).collect()),
+            servers: NamedServers::new(
+                setup.mcp.iter().map(|(name, address)| (format!("/mcp/{name}"), address.to_string())).collect(),
+            ),
             gate: setup.gate,
             limits: setup.limits,
         });

@@ -168,8 +168,8 @@ async fn plans_edit_results_and_arguments_of_tools() {
     assert_eq!(String::from_utf8_lossy(&bodies[1]), again.replace("3.50", "31"));
     let recording = lab.sealed("r0").await;
     let injected = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
-    let planted: Vec<_> = injected.map(|error| (error.agent.as_str(), error.is_of_tool(), error.delivered)).collect();
-    assert_eq!(planted, [("mcp/calc/add", true, true); 2]);
+    let planted: Vec<_> = injected.map(|error| (error.agent.as_str(), error.is_of_agent(), error.delivered)).collect();
+    assert_eq!(planted, [("mcp/calc/add", false, true); 2]);
 }
 
 #[tokio::test]
@@ -177,8 +177,8 @@ async fn a_server_that_nobody_named_is_refused_and_none_is_taken_from_traffic() 
     let (lab, server) = lab(vec![vec![http("200 OK", "application/json", RESULT)]], Setup::default()).await;
     let refused = lab.post("/r/r0/mcp/other", CALL.as_bytes()).await;
     let error = &refused.json()["error"];
-    assert_eq!((refused.status, error["data"]["code"].as_str()), (404, Some("no_tool_server")));
-    assert_eq!(refused.header("x-aegis-error").as_deref(), Some("no_tool_server"));
+    assert_eq!((refused.status, error["data"]["code"].as_str()), (404, Some("no_server")));
+    assert_eq!(refused.header("x-aegis-error").as_deref(), Some("no_server"));
     assert!(refused.text().contains("`calc`"), "{}", refused.text());
     let plain = Lab::before(server.address, Setup::default()).await;
     // Without servers of tools such a path is the provider's.

@@ -19,7 +19,7 @@ use aegis::{
     identity::Identity,
     plan,
     proof::{Order, Stands, Terms},
-    proxy::{Gate, Limits, Proxy, RunTemplate, Runs, ToolServers, upstream::Upstream},
+    proxy::{Gate, Limits, NamedServers, Proxy, RunTemplate, Runs, upstream::Upstream},
     recording::{Redactor, Settings},
     replay::Cassette,
     trajectory::{RunId, Trajectory, Verdict},
@@ -87,7 +87,7 @@ async fn failed(case: &Case, seed: u64) -> Failed {
         runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
-        tools: ToolServers::default(),
+        servers: NamedServers::default(),
         gate: Gate::default(),
         limits: Limits::default(),
     });

@@ -59,7 +59,7 @@ fn write_head(step: &Step, recording: &Recording, screen: Screen, out: &mut dyn 
     let evidence = escape(&attribution.evidence);
     writeln!(out, "{}  (known by {evidence}{doubt}{overlapping})", screen.paint(Colour::Strong, &name))?;
     writeln!(out, "{} {}  surface {}", escape(&step.method), escape(&step.path), escape(&step.surface))?;
-    if surface::is_of_tools(&step.surface)
+    if surface::is_of_server(&step.surface)
         && let Some(caller) = tool_callers(&recording.trajectory.steps, &recording.exchanges).get(&step.step)
     {
         writeln!(out, "{}", escape(&called_by(caller)))?;

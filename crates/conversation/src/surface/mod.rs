@@ -4,6 +4,7 @@
 //! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
 //! To add one: a directory here, three lines below (`mod`, `pub use`, [`ALL`]), and the generated files that the map lists.
 
+mod a2a;
 pub mod account;
 mod anthropic_messages;
 mod body_form;
@@ -26,6 +27,7 @@ mod parameters;
 mod pieces;
 mod pointed;
 mod reading;
+mod rpc;
 mod message;
 mod provider_error;
 pub mod scan;
@@ -48,6 +50,7 @@ use self::{
 };
 use crate::trajectory::Usage;
 pub use crate::trajectory::{Unplaced, UnplacedKind};
+pub use a2a::{A2a, CARD_FOLDER, is_card, readdressed_card};
 pub use anthropic_messages::AnthropicMessages;
 pub use conversation::{
     Answer, Conversation, Message, Outline, Part, Reply, RequiredFormat, Role, Sampling, Tool, ToolCall, ToolChoice,
@@ -55,9 +58,7 @@ pub use conversation::{
 };
 pub use counts::recounted;
 pub use finish::stopped_short;
-pub use mcp::{
-    EditedArgument, MOUNT as MCP_MOUNT, Mcp, NAME as MCP, RpcCall, answering, edited_arguments, mirrored, rpc_call,
-};
+pub use mcp::{EditedArgument, Mcp, NAME as MCP, edited_arguments, mirrored};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
@@ -66,6 +67,7 @@ pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
+pub use rpc::answering;
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
 pub use unread::{
@@ -73,8 +75,8 @@ pub use unread::{
 };
 pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 
-/// Every API of tools that can be read and edited.
-pub const TOOL_WIRES: &[&dyn Surface] = &[&Mcp];
+/// Every API of tools and peers that can be read and edited: what answers there is no model.
+pub const SERVERS: &[&dyn Surface] = &[&Mcp, &A2a];
 
 /// Every API of models that can be read and edited.
 pub const ALL: &[&dyn Surface] =
@@ -103,6 +105,16 @@ pub trait Surface: Sync + std::fmt::Debug {
 
     /// The path that its clients usually post to.
     fn path(&self) -> &'static str;
+
+    /// What stands before the name of a server in a path, where the API is one of tools or peers.
+    fn mount(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The tool that a message calls, where the API is one of tools.
+    fn called(&self, _request: &[u8]) -> Option<String> {
+        None
+    }
 
     /// Whether a request to this path (query and our own prefix taken off) speaks this surface.
     fn matches(&self, method: &str, path: &str) -> bool;
@@ -335,7 +347,7 @@ pub struct ErrorBody<'a> {
 
 /// The surface for a request, if it is one that can be read and edited.
 pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
-    model_api(method, path).or_else(|| tool_wire(method, path))
+    model_api(method, path).or_else(|| server_api(method, path))
 }
 
 /// The same among the APIs of models.
@@ -343,19 +355,19 @@ pub fn model_api(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.matches(method, path))
 }
 
-/// The same among the APIs of tools. A path is of one only where a server of that name is configured.
-pub fn tool_wire(method: &str, path: &str) -> Option<&'static dyn Surface> {
-    TOOL_WIRES.iter().copied().find(|surface| surface.matches(method, path))
+/// The same among the APIs of tools and peers. A path is of one only where a server of that name is configured.
+pub fn server_api(method: &str, path: &str) -> Option<&'static dyn Surface> {
+    SERVERS.iter().copied().find(|surface| surface.matches(method, path))
 }
 
 /// The surface of that name in records.
 pub fn named(name: &str) -> Option<&'static dyn Surface> {
-    ALL.iter().chain(TOOL_WIRES).copied().find(|surface| surface.name() == name)
+    ALL.iter().chain(SERVERS).copied().find(|surface| surface.name() == name)
 }
 
-/// Whether steps of this surface are calls of tools, which no model answers.
-pub fn is_of_tools(name: &str) -> bool {
-    TOOL_WIRES.iter().any(|surface| surface.name() == name)
+/// Whether steps of this surface are messages to a server of tools or a peer, which no model answers.
+pub fn is_of_server(name: &str) -> bool {
+    SERVERS.iter().any(|surface| surface.name() == name)
 }
 
 /// The surface of whose kept replies a request to this path fetches something.

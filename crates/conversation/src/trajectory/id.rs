@@ -73,8 +73,23 @@ impl From<RunId> for String {
     }
 }
 
-/// How the names of those begin that answer calls of tools: `mcp/<server>`, `mcp/<server>/<tool>`.
+/// How the names of tools and their servers begin: `mcp/<server>/<tool>`, `mcp/<server>`.
 pub const TOOLS: &str = "mcp/";
+/// How the names of peers begin: `a2a/<peer>`.
+pub const PEERS: &str = "a2a/";
+
+/// What a name in a run is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrincipalKind {
+    /// An agent, for which a model answers.
+    #[default]
+    Agent,
+    /// A tool, or the server of tools.
+    Tool,
+    /// Another system, which is asked as one.
+    Peer,
+}
 
 /// Names an agent. Free text, because frameworks name agents `Senior Researcher`; never empty, never with
 /// characters that could steer a terminal.
@@ -107,9 +122,15 @@ impl AgentName {
         &self.0
     }
 
-    /// Whether it is no agent's, but that of a tool or its server.
-    pub fn is_of_tools(&self) -> bool {
-        self.0.starts_with(TOOLS)
+    /// What it is the name of.
+    pub fn kind(&self) -> PrincipalKind {
+        if self.0.starts_with(TOOLS) {
+            PrincipalKind::Tool
+        } else if self.0.starts_with(PEERS) {
+            PrincipalKind::Peer
+        } else {
+            PrincipalKind::Agent
+        }
     }
 
     /// The name of one of several equal agents: `debater`, `debater#1`, `debater#2`.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentName, Attempt, Call, CallEnding, CloseCause, ErrorLists, Evidence, FailureMode, GivenModeVerdict, LabelEntry,
-    ModeClaim, Side, Standing, Step, StepIndex, Verdict,
+    ModeClaim, PrincipalKind, Side, Standing, Step, StepIndex, Verdict,
 };
 
 /// What was really applied to one side of one step.
@@ -50,15 +50,15 @@ impl InjectedError {
         self.speaker.as_ref() == Some(&self.agent)
     }
 
-    /// Whether it is the error of a tool, which has no failure mode of an agent.
-    pub fn is_of_tool(&self) -> bool {
-        self.agent.is_of_tools()
+    /// Whether it is the error of an agent; that of a tool or a peer has no failure mode.
+    pub fn is_of_agent(&self) -> bool {
+        self.agent.kind() == PrincipalKind::Agent
     }
 
     /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what
     /// the upstream keeps.
     pub fn is_fault(&self) -> bool {
-        let edits = self.is_of_tool() && self.before != self.after;
+        let edits = !self.is_of_agent() && self.before != self.after;
         self.failure_mode.is_none() && self.side == Side::Response && !edits
     }
 }

@@ -33,7 +33,7 @@ pub use ending::{CallEnding, RefusalKind};
 pub use evaluation::{EVALUATION_EVENT, EvaluationScore, GENAI_SCHEMA_URL};
 pub use evidence::{Evidence, Executed, Executions, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
-pub use id::{AgentName, Call, IdError, RunId, StepIndex, TOOLS};
+pub use id::{AgentName, Call, IdError, PEERS, PrincipalKind, RunId, StepIndex, TOOLS};
 pub use interval::{Interval, difference, highest_rate};
 pub use label::{
     InjectedError, Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream, refused_as_edited,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Change, Culprit, DatasetError, Input, LabelledError, Mode, OfferedTool, Sample, SampleKind, SampleMessage,
-    SampleStep, Split, Task, Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
+    Change, DatasetError, Input, LabelledError, Mode, OfferedTool, Sample, SampleKind, SampleMessage, SampleStep,
+    Split, Task, Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
     step_surface::surface_of,
 };
 use crate::{
@@ -252,7 +252,7 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
     let found = entry.is_found();
     LabelledError {
         agent,
-        culprit: if error.is_of_tool() { Culprit::Tool } else { Culprit::Agent },
+        culprit: error.agent.kind(),
         raw_agent: None,
         instance: error.instance,
         step: Some(numbered.row_of(error)),

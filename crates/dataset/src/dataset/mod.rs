@@ -55,7 +55,7 @@ pub use sample::{
 pub use sample_line::SampleLine;
 pub use split::Splits;
 pub use tasks::{parse_tasks, read_tasks};
-pub use truth::{Change, Culprit, LabelledError, Mode, Truth};
+pub use truth::{Change, LabelledError, Mode, Truth};
 pub use write::{DatasetManifest, FileFacts, Writer};
 
 /// The file of failures and their clean twins.

@@ -105,7 +105,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
         seed: Some(7),
         outcome: Verdict::Failure,
         errors: vec![LabelledError {
-            culprit: crate::dataset::Culprit::Agent,
+            culprit: crate::trajectory::PrincipalKind::Agent,
             agent: AgentName::parse(agent).expect("a name"),
             raw_agent: None,
             instance: 0,

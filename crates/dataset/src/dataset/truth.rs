@@ -8,7 +8,7 @@ use crate::{
     proof,
     trajectory::{
         AgentName, COUNTERFACTUAL, Call, ErrorLists, Evidence, FailureMode, Label, LabelEntry, LabelStatus, ModeClaim,
-        Side, StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
+        PrincipalKind, Side, StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
     },
 };
 
@@ -48,8 +48,8 @@ pub struct LabelledError {
     /// The agent, by the name that its steps have; of a tool, that of its steps: `mcp/<server>/<tool>`.
     pub agent: AgentName,
     /// What erred; an agent, where nothing else is said.
-    #[serde(default, skip_serializing_if = "Culprit::is_agent")]
-    pub culprit: Culprit,
+    #[serde(default, skip_serializing_if = "is_agent")]
+    pub culprit: PrincipalKind,
     /// The agent as a foreign format wrote it, where that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_agent: Option<String>,
@@ -104,22 +104,9 @@ pub struct LabelledError {
     pub extra: Map<String, Value>,
 }
 
-/// What an error is of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Culprit {
-    /// An agent.
-    #[default]
-    Agent,
-    /// A tool: no agent erred. It has no failure mode of an agent.
-    Tool,
-}
-
-impl Culprit {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-    fn is_agent(&self) -> bool {
-        *self == Self::Agent
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_agent(kind: &PrincipalKind) -> bool {
+    *kind == PrincipalKind::Agent
 }
 
 /// A failure mode as it was written. It may come from another code book, so nothing is assumed of it;

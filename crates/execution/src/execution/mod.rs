@@ -321,7 +321,7 @@ impl Executor {
             run: &open.id,
             run_dir: open.dir(),
             run_header: header,
-            tools: &self.listening.proxy.tools,
+            servers: &self.listening.proxy.servers,
             stop: &self.stop,
             meter,
         }

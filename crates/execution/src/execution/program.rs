@@ -12,9 +12,9 @@ use nix::sys::signal::Signal;
 
 use super::{ExecutionMeter, Judge, Stop};
 use crate::{
-    launch::{Echo, Ended, Launch, LaunchError, environment, tool_addresses},
+    launch::{Echo, Ended, Launch, LaunchError, environment, server_addresses},
+    proxy::NamedServers,
     proxy::RunTemplate,
-    proxy::ToolServers,
     recording::{Launched, Redactor},
     trajectory::RunId,
 };
@@ -44,8 +44,8 @@ pub struct ExecutionPlace<'a> {
     pub run_dir: &'a Path,
     /// The header that names the run.
     pub run_header: &'a str,
-    /// The servers of tools that it may ask.
-    pub tools: &'a ToolServers,
+    /// The servers of tools and the peers that it may ask.
+    pub servers: &'a NamedServers,
     pub(super) stop: &'a Stop,
     pub(super) meter: &'a ExecutionMeter,
 }
@@ -152,7 +152,7 @@ impl System for Program {
         let here = std::env::current_dir().unwrap_or_default();
         let directory = self.directory.as_deref().map_or_else(|| here.clone(), |below| here.join(below));
         let mut variables = environment(place.origin, place.run, place.run_header, &directory);
-        variables.extend(tool_addresses(place.origin, place.run, place.tools));
+        variables.extend(server_addresses(place.origin, place.run, place.servers));
         variables.extend(self.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
         let launch = Launch {
             environment: variables,

@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path};
 
-use crate::{proxy::ToolServers, trajectory::RunId};
+use crate::{proxy::NamedServers, trajectory::RunId};
 
 /// A key for programs that refuse to start without one. No backend takes it, so nothing is lost where it goes.
 const NO_KEY: &str = "sk-aegis-no-key";
-/// Before the name of a tool server in that of the variable with its address.
-const TOOL_ADDRESS: &str = "AEGIS_MCP_";
+/// Before the place of a server in the name of the variable with its address.
+const SERVER_ADDRESS: &str = "AEGIS";
 /// No `.env` that is read is longer, in bytes.
 const DOTENV_MAX: u64 = 1 << 20;
 
@@ -40,14 +40,13 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str, directory: &Path
     variables
 }
 
-/// The variables with the addresses of tool servers: `AEGIS_MCP_CALC` for `calc`.
-pub fn tool_addresses(origin: &str, run: &RunId, tools: &ToolServers) -> Vec<(String, String)> {
+/// The variables with the addresses of servers: `AEGIS_MCP_CALC` for the server of tools `calc`.
+pub fn server_addresses(origin: &str, run: &RunId, servers: &NamedServers) -> Vec<(String, String)> {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    let named = |name: &str| {
-        let variable = TOOL_ADDRESS.chars().chain(name.chars().map(upper)).collect();
-        (variable, format!("{origin}/r/{run}/mcp/{name}"))
+    let named = |place: &str| {
+        (SERVER_ADDRESS.chars().chain(place.chars().map(upper)).collect(), format!("{origin}/r/{run}{place}"))
     };
-    tools.names().map(named).collect()
+    servers.places().map(named).collect()
 }
 
 /// Whether the nearest `.env` of a directory or of those above it sets a variable: programs that load it keep what they inherit.
@@ -67,14 +66,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_tool_server_has_a_variable() {
+    fn each_server_has_a_variable() {
         let run = RunId::parse("r1").expect("an id");
-        let tools = ToolServers::named(["calc".to_owned(), "web-search.2".to_owned()].into());
+        let places = ["/a2a/weather", "/mcp/calc", "/mcp/web-search.2"].map(|place| (place.to_owned(), String::new()));
+        let servers = NamedServers::new(places.into());
         let expected = [
+            ("AEGIS_A2A_WEATHER".to_owned(), "http://127.0.0.1:9/r/r1/a2a/weather".to_owned()),
             ("AEGIS_MCP_CALC".to_owned(), "http://127.0.0.1:9/r/r1/mcp/calc".to_owned()),
             ("AEGIS_MCP_WEB_SEARCH_2".to_owned(), "http://127.0.0.1:9/r/r1/mcp/web-search.2".to_owned()),
         ];
-        assert_eq!(tool_addresses("http://127.0.0.1:9", &run, &tools), expected);
+        assert_eq!(server_addresses("http://127.0.0.1:9", &run, &servers), expected);
     }
 
     #[test]

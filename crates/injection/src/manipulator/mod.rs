@@ -30,7 +30,7 @@ pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates, scaff
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::surface::{Answer, Conversation, Reply};
+use crate::surface::{Answer, Conversation, Message, Reply};
 use crate::trajectory::Side;
 
 manipulators! {
@@ -188,20 +188,22 @@ pub fn edited_request(
     if edited == *conversation { Err(ManipulatorError::Unchanged) } else { Ok(edited) }
 }
 
-/// The edited call of a tool: a message that calls one is edited as the answer that calls it.
+/// The edited message to a tool or a peer: it is edited as the answer of a model that says so, calls included.
 ///
 /// # Errors
-/// As [`edited_request`]; [`ManipulatorError::NotApplicable`] where nothing is called.
-pub fn edited_call(
+/// As [`edited_request`]; [`ManipulatorError::NotApplicable`] where nothing is said.
+pub fn edited_message(
     manipulator: &dyn Manipulator,
     conversation: &Conversation,
     context: &Context<'_>,
 ) -> Result<Conversation, ManipulatorError> {
-    let Some(calling) = conversation.messages.iter().position(|message| !message.tool_calls.is_empty()) else {
-        return not_applicable("the message calls no tool");
+    let speaks =
+        |message: &Message| !message.tool_calls.is_empty() || message.parts.iter().any(|part| part.as_text().is_some());
+    let Some(speaking) = conversation.messages.iter().position(speaks) else {
+        return not_applicable("the message calls no tool and has no text");
     };
     let mut edited = conversation.clone();
-    if let Some(message) = edited.messages.get_mut(calling) {
+    if let Some(message) = edited.messages.get_mut(speaking) {
         let finish_reason = Some(Answer::CALLS.to_owned());
         let mut answer = Answer { index: 0, message: message.clone(), finish_reason };
         manipulator.edit_answer(&mut answer, context)?;

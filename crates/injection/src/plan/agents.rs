@@ -4,7 +4,7 @@ use std::fmt;
 
 use regex::Regex;
 
-use crate::trajectory::{AgentName, IdError, TOOLS};
+use crate::trajectory::{AgentName, IdError, PEERS, PrincipalKind, TOOLS};
 
 /// One or more patterns; any of them may match.
 #[derive(Debug, Clone)]
@@ -18,13 +18,13 @@ pub struct Agents(pub Vec<AgentPattern>);
 pub struct AgentPattern {
     text: AgentName,
     glob: Option<Regex>,
-    is_tool: bool,
+    kind: PrincipalKind,
 }
 
 impl Agents {
-    /// Whether it aims at tools of servers, not at agents.
-    pub fn is_of_tools(&self) -> bool {
-        self.0.iter().any(|pattern| pattern.is_tool)
+    /// Whether it aims at agents, not at tools or peers.
+    pub fn are_agents(&self) -> bool {
+        self.0.iter().all(|pattern| pattern.kind == PrincipalKind::Agent)
     }
 
     /// Whether any pattern can only be the name of an agent that the upstream names: those begin with a slash.
@@ -48,7 +48,7 @@ impl AgentPattern {
         let translated = regex::escape(name.as_str()).replace(r"\*", "[^/]*").replace(r"\?", "[^/]");
         let is_glob = name.as_str().contains(['*', '?']);
         let glob = is_glob.then(|| Regex::new(&format!("(?s)^{translated}$")).ok()).flatten();
-        Ok(Self { text: name, glob, is_tool: false })
+        Ok(Self { text: name, glob, kind: PrincipalKind::Agent })
     }
 
     /// The pattern of a tool of a server: `search` of any, or `web/search`.
@@ -58,12 +58,21 @@ impl AgentPattern {
     pub fn of_tool(text: &str) -> Result<Self, IdError> {
         let text = AgentName::parse(text)?;
         let of_any = if text.as_str().contains('/') { "" } else { "*/" };
-        Ok(Self { is_tool: true, ..Self::parse(&format!("{TOOLS}{of_any}{text}"))? })
+        Ok(Self { kind: PrincipalKind::Tool, ..Self::parse(&format!("{TOOLS}{of_any}{text}"))? })
+    }
+
+    /// The pattern of a peer.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn of_peer(text: &str) -> Result<Self, IdError> {
+        let text = AgentName::parse(text)?;
+        Ok(Self { kind: PrincipalKind::Peer, ..Self::parse(&format!("{PEERS}{text}"))? })
     }
 
     /// Whether it matches this agent.
     pub fn matches(&self, agent: &str) -> bool {
-        let may_glob = self.is_upstream() || self.is_tool || !agent.contains('/');
+        let may_glob = self.is_upstream() || self.kind != PrincipalKind::Agent || !agent.contains('/');
         agent == self.text.as_str() || (may_glob && self.glob.as_ref().is_some_and(|glob| glob.is_match(agent)))
     }
 
@@ -75,11 +84,14 @@ impl AgentPattern {
 impl fmt::Display for AgentPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.text.as_str();
-        if !self.is_tool {
-            return formatter.write_str(text);
+        match self.kind {
+            PrincipalKind::Agent => formatter.write_str(text),
+            PrincipalKind::Tool => {
+                let named = text.strip_prefix(TOOLS).unwrap_or(text);
+                write!(formatter, "tool {}", named.strip_prefix("*/").unwrap_or(named))
+            }
+            PrincipalKind::Peer => write!(formatter, "peer {}", text.strip_prefix(PEERS).unwrap_or(text)),
         }
-        let named = text.strip_prefix(TOOLS).unwrap_or(text);
-        write!(formatter, "tool {}", named.strip_prefix("*/").unwrap_or(named))
     }
 }
 
@@ -132,6 +144,9 @@ mod tests {
             let pattern = AgentPattern::of_tool(pattern).expect("a pattern");
             assert_eq!(pattern.matches(tool), expected, "{pattern} {tool}");
         }
+        assert!(
+            AgentPattern::of_peer("weather").is_ok_and(|peer| peer.matches("a2a/weather") && !peer.matches("weather"))
+        );
         assert!(AgentPattern::parse(" ").is_err());
         assert!(AgentPattern::parse("a\u{202e}").is_err());
     }

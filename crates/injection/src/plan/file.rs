@@ -49,6 +49,9 @@ pub(super) struct InjectionEntry {
     /// side `response`, the default; edits of the arguments that it gets on side `request`.
     #[schemars(with = "Option<OneOrMany<String>>")]
     pub(super) tool: Option<Spanned<OneOrMany<String>>>,
+    /// Target peer that speaks A2A, in place of an agent: a name, a list, or a glob. Sides as those of a tool.
+    #[schemars(with = "Option<OneOrMany<String>>")]
+    pub(super) peer: Option<Spanned<OneOrMany<String>>>,
     /// Instance of the agent, 0-based. Default: all.
     #[schemars(with = "Option<u32>")]
     pub(super) instance: Option<Spanned<u32>>,
@@ -120,6 +123,9 @@ pub(super) struct CheckEntry {
     /// Tool that is called, in place of an agent: `SERVER/TOOL`. Its result is the `reply`.
     #[schemars(with = "Option<String>")]
     pub(super) tool: Option<Spanned<String>>,
+    /// Peer that is asked, in place of an agent. Its answer is the `reply`.
+    #[schemars(with = "Option<String>")]
+    pub(super) peer: Option<Spanned<String>>,
     /// Its instance, 0-based.
     #[serde(default)]
     pub(super) instance: u32,

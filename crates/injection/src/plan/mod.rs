@@ -165,8 +165,8 @@ impl Injection {
         context: &Context<'_>,
     ) -> Result<Conversation, ManipulatorError> {
         match &self.operator {
-            Operator::Manipulator { side: Side::Request, manipulator } if self.agents.is_of_tools() => {
-                manipulator::edited_call(manipulator.as_ref(), request, &self.seen_in(context))
+            Operator::Manipulator { side: Side::Request, manipulator } if !self.agents.are_agents() => {
+                manipulator::edited_message(manipulator.as_ref(), request, &self.seen_in(context))
             }
             Operator::Manipulator { side: Side::Request, manipulator } => {
                 manipulator::edited_request(manipulator.as_ref(), request, &self.seen_in(context))

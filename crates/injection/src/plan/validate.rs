@@ -11,7 +11,7 @@ use super::file::{CheckEntry, InjectionEntry, Lines, OneOrMany, WhenEntry};
 use super::read::{PlanDocument, Read};
 use super::{Expect, Injection, Operator, Plan, PlanCheck, When, dialogue};
 use crate::surface::{Answer, Message, Role};
-use crate::trajectory::{FailureMode, Side, TOOLS, nearest};
+use crate::trajectory::{FailureMode, PEERS, Side, TOOLS, nearest};
 use crate::{fault, manipulator};
 
 /// The plan that a document means.
@@ -31,21 +31,19 @@ pub(super) fn validate(document: PlanDocument) -> Result<Plan, Vec<Problem>> {
 }
 
 fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<Injection> {
-    let is_of_tool = entry.has("tool");
-    let target = if is_of_tool { "tool" } else { "agent" };
+    let target = target_key(entry);
     for key in [target, "when"].into_iter().filter(|key| !entry.has(key)) {
         let problem = Problem::new(entry.span.clone(), format!("the injection has no `{key}`"));
         problems.push(if key == "when" { problem.hint(super::read::WHEN_FORMS) } else { problem });
     }
-    if let (Some(tool), true) = (&entry.value.tool, entry.has("agent")) {
-        let problem = Problem::new(tool.span(), "the injection has both an `agent` and a `tool`");
-        problems.push(problem.hint("an agent's reply to a tool's result is a step of its own: write two injections"));
+    let targets = [("agent", &entry.value.agent), ("tool", &entry.value.tool), ("peer", &entry.value.peer)];
+    for (key, other) in targets.iter().filter(|(key, _)| *key != target && entry.has(key)) {
+        let span = other.as_ref().map_or(entry.span.clone(), Spanned::span);
+        let problem = Problem::new(span, format!("the injection has both a `{target}` and a `{key}`"));
+        problems.push(problem.hint("write two injections: each aims at one kind"));
     }
-    let agents = if is_of_tool {
-        entry.value.tool.as_ref().and_then(|tool| agents(tool, true, problems))
-    } else {
-        entry.value.agent.as_ref().and_then(|agent| agents(agent, false, problems))
-    };
+    let named = targets.iter().find(|(key, _)| *key == target).and_then(|(_, named)| named.as_ref());
+    let agents = named.and_then(|named| agents(named, target, problems));
     let place = entry.value.when.as_ref().map_or(entry.span.clone(), Spanned::span);
     let when = entry.value.when.as_ref().map(|when| condition(when, entry.is_broken("when"), problems));
     let named = operator(entry, problems);
@@ -71,30 +69,37 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
     Some(Injection { agents: agents?, instance, failure_mode, when: when?, choice, retell, name, operator, place })
 }
 
-fn agents(entry: &Spanned<OneOrMany<String>>, is_of_tool: bool, problems: &mut Vec<Problem>) -> Option<Agents> {
+/// The key that says at what an injection aims.
+fn target_key(entry: &Read<InjectionEntry>) -> &'static str {
+    ["tool", "peer"].into_iter().find(|key| entry.has(key)).unwrap_or("agent")
+}
+
+fn agents(entry: &Spanned<OneOrMany<String>>, key: &str, problems: &mut Vec<Problem>) -> Option<Agents> {
     if entry.get_ref().0.is_empty() {
-        problems.push(Problem::new(
-            entry.span(),
-            format!("`{}` is empty: expected a name", if is_of_tool { "tool" } else { "agent" }),
-        ));
+        problems.push(Problem::new(entry.span(), format!("`{key}` is empty: expected a name")));
     }
-    let parse = if is_of_tool { AgentPattern::of_tool } else { AgentPattern::parse };
+    let parse = match key {
+        "tool" => AgentPattern::of_tool,
+        "peer" => AgentPattern::of_peer,
+        _ => AgentPattern::parse,
+    };
     let parsed: Result<Vec<_>, _> = entry.get_ref().0.iter().map(|text| parse(text)).collect();
     parsed.map(Agents).map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()
 }
 
 fn failure_mode(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<FailureMode> {
     let Some(code) = &entry.value.failure_mode else {
-        if entry.has("manipulator") && !entry.has("failure_mode") && !entry.has("tool") {
+        if entry.has("manipulator") && !entry.has("failure_mode") && target_key(entry) == "agent" {
             let problem = Problem::new(entry.span.clone(), "the injection has no `failure_mode`");
             problems.push(problem.hint("say which error it plants: FM-1.1 to FM-3.3, for example `FM-2.6`"));
         }
         return None;
     };
-    let no_agents = match (entry.has("tool"), entry.has("fault") && !entry.has("manipulator")) {
-        (true, _) => Some("a tool has no `failure_mode`"),
-        (false, true) => Some("a fault has no `failure_mode`"),
-        (false, false) => None,
+    let no_agents = match (target_key(entry), entry.has("fault") && !entry.has("manipulator")) {
+        ("tool", _) => Some("a tool has no `failure_mode`"),
+        ("peer", _) => Some("a peer has no `failure_mode`"),
+        (_, true) => Some("a fault has no `failure_mode`"),
+        (_, false) => None,
     };
     if let Some(what) = no_agents {
         let problem = Problem::new(code.span(), format!("{what}: it is no error of an agent"));
@@ -158,14 +163,14 @@ fn manipulator_of(
     problems: &mut Vec<Problem>,
 ) -> Option<(&'static str, Operator)> {
     let (name, sides) = (listed.get_ref().name(), listed.get_ref().sides());
-    let of_tool = [Side::Response, Side::Request];
-    let sides = match (entry.has("tool"), sides.contains(&Side::Response)) {
+    let both = [Side::Response, Side::Request];
+    let is_of_agent = target_key(entry) == "agent";
+    let sides = match (!is_of_agent, sides.contains(&Side::Response)) {
         (false, _) => sides,
         // What edits an answer edits a call, too.
-        (true, true) => &of_tool[..],
+        (true, true) => &both[..],
         (true, false) => {
-            let message =
-                format!("`{name}` edits what a model is asked, and a tool is asked nothing but its arguments");
+            let message = format!("`{name}` edits what a model is asked, and no model is asked here");
             problems.push(Problem::new(listed.span(), message));
             return None;
         }
@@ -179,7 +184,7 @@ fn manipulator_of(
         }
         (Some(side), _) => *side.get_ref(),
         (None, [side]) => *side,
-        (None, [side, ..]) if entry.has("tool") => *side,
+        (None, [side, ..]) if !is_of_agent => *side,
         (None, _) if entry.has("side") => return None,
         (None, _) => {
             let problem = Problem::new(listed.span(), format!("`{name}` edits either side, and `side` is not given"));
@@ -257,7 +262,7 @@ fn condition(entry: &Spanned<WhenEntry>, broken: bool, problems: &mut Vec<Proble
 }
 
 fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> Option<PlanCheck> {
-    let target = if entry.has("tool") { "tool" } else { "agent" };
+    let target = ["tool", "peer"].into_iter().find(|key| entry.has(key)).unwrap_or("agent");
     for key in [target, "messages"].into_iter().filter(|key| !entry.has(key)) {
         problems.push(Problem::new(entry.span.clone(), format!("the check has no `{key}`")));
     }
@@ -268,11 +273,9 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
             "give `expect`, `expect_contains`, `expect_calls`, `expect_changed`, `expect_tools`, `expect_question` or `expect_fault`",
         ));
     }
-    let CheckEntry { agent, tool, messages, reply, .. } = &entry.value;
-    let caller = match tool {
-        Some(tool) => Some(format!("{TOOLS}{}", tool.get_ref())),
-        None => agent.as_ref().map(|agent| agent.get_ref().clone()),
-    };
+    let CheckEntry { agent, tool, peer, messages, reply, .. } = &entry.value;
+    let named = [("", agent), (TOOLS, tool), (PEERS, peer)];
+    let caller = named.iter().rev().find_map(|(of, name)| Some(format!("{of}{}", name.as_ref()?.get_ref())));
     let messages = messages.as_ref().and_then(|list| conversation(list.get_ref(), problems));
     let calls = calls(&entry.value.reply_calls, problems);
     let finish = if calls.is_empty() { Answer::STOPPED } else { Answer::CALLS };

@@ -91,13 +91,13 @@ struct ServedCall {
 /// For whom each call of a tool was made, by its step. `exchanges`: those of the steps, for their order in the log.
 pub fn tool_callers(steps: &[Step], exchanges: &[ExchangeDetail]) -> BTreeMap<StepIndex, ToolCaller> {
     let mut callers = BTreeMap::new();
-    if !steps.iter().any(|step| surface::is_of_tools(&step.surface)) {
+    if !steps.iter().any(|step| surface::is_of_server(&step.surface)) {
         return callers;
     }
     let mut joined: Vec<(ServedCall, ToolCaller)> = Vec::new();
     let mut open: Vec<PendingCall> = Vec::new();
     for (step, event) in in_order(steps, exchanges) {
-        match (surface::is_of_tools(&step.surface), event) {
+        match (surface::is_of_server(&step.surface), event) {
             (false, CallMoment::Opened(_)) => show_results(&mut open, step),
             (false, CallMoment::Closed) => open.extend(asked_for(step)),
             (true, CallMoment::Opened(stated)) => {

@@ -258,7 +258,7 @@ impl<'a> Ruling<'a> {
     fn altered(&self) -> impl Iterator<Item = (&'a Step, LabelEntry)> {
         self.trajectory.steps.iter().flat_map(|step| {
             let altered = step.injected.iter().filter(|error| {
-                let has_mode = error.failure_mode.is_some() || error.is_of_tool();
+                let has_mode = error.failure_mode.is_some() || !error.is_of_agent();
                 error.delivered && error.before != error.after && has_mode && !error.is_fault()
             });
             altered.map(move |error| {

@@ -23,7 +23,7 @@ use super::{
     limits::Limits,
     listen::gate::{self, Gate},
     memory::HeldMemory,
-    tools::ToolServers,
+    servers::NamedServers,
 };
 use crate::{
     identity::{Envelope, Hints, RetryCount, Routed, route},
@@ -45,8 +45,8 @@ pub(super) enum Kind {
     Tunnel,
     /// Something of such calls that the upstream keeps: no call, but edits may be missing in it.
     Fetch,
-    /// A stream of a tool server, or the end of a session with it: no message of its client's.
-    ToolSession,
+    /// A stream of a server's own, the end of a session with it, or its card: no message of its client's.
+    Session,
     /// Anything else: passed on, not recorded.
     Other,
 }
@@ -59,6 +59,8 @@ pub(super) struct Arrived {
     pub(super) body: Incoming,
     pub(super) hinted: Hinted,
     pub(super) received: Instant,
+    /// The path as it came, our prefix included.
+    pub(super) own_path: String,
 }
 
 /// A model call, its body complete.
@@ -102,13 +104,14 @@ impl Arrived {
         request: Request<Incoming>,
         gate: &Gate,
         hints: &Hints,
-        tools: &ToolServers,
+        servers: &NamedServers,
     ) -> Result<Self, (ProxyError, &'static dyn Surface)> {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
+        let own_path = parts.uri.path().to_owned();
         let read = gate.admit(&mut parts).and_then(|()| unwrap(&mut parts, hints));
-        match read.and_then(|hinted| Ok((hinted, Kind::classify(&parts, tools)?))) {
-            Ok((hinted, kind)) => Ok(Self { kind, parts, body, hinted, received }),
+        match read.and_then(|hinted| Ok((hinted, Kind::classify(&parts, servers)?))) {
+            Ok((hinted, kind)) => Ok(Self { kind, parts, body, hinted, received, own_path }),
             Err(error) => Err((error, spoken_at(&parts.method, &parts.uri))),
         }
     }
@@ -118,7 +121,7 @@ impl Arrived {
     /// # Errors
     /// See [`collect`].
     pub(super) async fn whole(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
-        let Self { kind, parts, body, hinted, received } = self;
+        let Self { kind, parts, body, hinted, received, .. } = self;
         let mut memory = HeldMemory::default();
         let body = collect(body, limits, &mut memory).await?;
         let memory = Arc::new(memory);
@@ -145,10 +148,10 @@ impl ModelCall {
 }
 
 impl Kind {
-    fn classify(parts: &Parts, tools: &ToolServers) -> Result<Self, ProxyError> {
+    fn classify(parts: &Parts, servers: &NamedServers) -> Result<Self, ProxyError> {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
-        if tools.selects(path)? {
-            return Ok(surface::tool_wire(method, path).map_or(Kind::ToolSession, Kind::Read));
+        if servers.selects(path)? {
+            return Ok(surface::server_api(method, path).map_or(Kind::Session, Kind::Read));
         }
         if headers::asks_for_websocket(parts) {
             return Ok(Kind::Tunnel);
@@ -183,7 +186,7 @@ impl Kind {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(row) => &row.name,
             Kind::Tunnel => "websocket",
-            Kind::Fetch | Kind::ToolSession | Kind::Other => "opaque",
+            Kind::Fetch | Kind::Session | Kind::Other => "opaque",
         }
     }
 }

@@ -90,12 +90,12 @@ pub enum ProxyError {
         "a plan is loaded, so each request must name its run: use /r/<run>/v1 as base URL, or start with --run NAME"
     )]
     NoRun,
-    /// A message to a server of tools names no run, and nothing else tells it.
+    /// A message to a server of tools or a peer names no run, and nothing else tells it.
     #[error(
-        "nothing tells the run of a message to a tool server: use http://HOST:PORT/r/<run>/mcp/<server> as its address, or \
+        "nothing tells the run of a message to a tool server or a peer: put /r/<run> before its path, or \
          start with --run NAME"
     )]
-    NoRunOfTool,
+    NoRunOfMessage,
     /// Several proxies stand behind one address, and the request names no run.
     #[error(
         "{instances} proxies stand behind one address (`AEGIS_INSTANCES`), so each request must name its run, by which it is \
@@ -105,9 +105,11 @@ pub enum ProxyError {
         /// How many.
         instances: u32,
     },
-    /// The path names a server of tools that the configuration does not have.
-    #[error("no tool server `{name}`: aegis.toml names {known}; add `[[mcp]] name = \"{name}\"` with its `url`")]
-    NoToolServer {
+    /// The path names a server that the configuration does not have.
+    #[error("no server `{name}`: [[{table}]] of aegis.toml names {known}; add it there with its `url`")]
+    NoServer {
+        /// The table that names such servers.
+        table: String,
         /// The name in the path.
         name: String,
         /// Those that there are.
@@ -183,10 +185,10 @@ impl ProxyError {
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
-            ProxyError::NoRun | ProxyError::NoRunOfTool | ProxyError::NoRunOfSeveral { .. } => {
+            ProxyError::NoRun | ProxyError::NoRunOfMessage | ProxyError::NoRunOfSeveral { .. } => {
                 (StatusCode::BAD_REQUEST, "no_run")
             }
-            ProxyError::NoToolServer { .. } => (StatusCode::NOT_FOUND, "no_tool_server"),
+            ProxyError::NoServer { .. } => (StatusCode::NOT_FOUND, "no_server"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
             ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } | ProxyError::Memory { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, "busy")

@@ -18,8 +18,8 @@ use super::{
     open_step::OpenStep,
     pending_reply::PendingReply,
     runs::Runs,
+    servers::{self, NamedServers},
     stored::retell,
-    tools::{self, ToolServers},
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
 use crate::{
@@ -41,8 +41,8 @@ pub struct Proxy {
     pub default_run: Option<RunId>,
     /// Model patterns of the upstream's routes, in their order.
     pub routes: Vec<regex::Regex>,
-    /// The servers of tools that requests may select.
-    pub tools: ToolServers,
+    /// The servers of tools and the peers that requests may select.
+    pub servers: NamedServers,
     /// Who may ask.
     pub gate: Gate,
     /// Bounds.
@@ -61,7 +61,7 @@ impl Proxy {
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
             Kind::Fetch => Box::pin(self.fetch(arrived, link)).await,
-            Kind::ToolSession => Box::pin(self.tool_session(arrived)).await,
+            Kind::Session => Box::pin(self.beside_messages(arrived)).await,
             Kind::Other => self.pass(arrived).await,
         }
     }
@@ -196,8 +196,8 @@ impl Proxy {
         }
         // The same bytes at the same place: nothing was edited, and nothing needs comparing.
         if body.as_ptr() != call.body.as_ptr() {
-            if call.kind.surface().is_some_and(|surface| surface::is_of_tools(surface.name())) {
-                tools::mirror_arguments(&mut parts.headers, &call.unpacked.plain, &body);
+            if call.kind.surface().is_some_and(|surface| surface::is_of_server(surface.name())) {
+                servers::mirror_arguments(&mut parts.headers, &call.unpacked.plain, &body);
             }
             headers::body_changed(&mut parts.headers);
         }

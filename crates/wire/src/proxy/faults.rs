@@ -145,7 +145,7 @@ fn answer(surface: &dyn Surface, disturbance: &Disturbance, asked: &Bytes) -> Re
                 param: own.param,
             };
             let body = surface.error_body(&error);
-            let is_of_tools = surface::is_of_tools(surface.name());
+            let is_of_tools = surface::is_of_server(surface.name());
             ("application/json", if is_of_tools { surface::answering(asked, &body, false) } else { body })
         }
         AnswerBody::Raw { content_type, bytes } => (content_type.as_str(), bytes.clone()),

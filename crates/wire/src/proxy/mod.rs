@@ -3,6 +3,7 @@
 
 mod arrival;
 mod ask;
+mod card;
 mod asking;
 mod decided;
 mod delivery;
@@ -36,8 +37,8 @@ mod setup;
 mod spans;
 mod speakers;
 mod spoken_steps;
+mod servers;
 mod tape;
-mod tools;
 mod tunnel;
 mod skipped;
 mod unread;
@@ -59,8 +60,8 @@ pub use negotiating::NegotiatingUpstream;
 pub use recorded_answers::RecordedAnswers;
 pub use run::Run;
 pub use runs::{ClosingRun, EndError, EndedRun, RunStanding, Runs};
+pub use servers::{NamedServers, WithServers};
 pub use setup::{RunSetup, RunTemplate};
 pub use spans::send_spans;
-pub use tools::{ToolServers, WithTools};
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};
 pub use watched::{LiveWatch, Teller};

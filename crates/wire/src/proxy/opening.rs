@@ -16,7 +16,7 @@ use super::{
     listen::socket::Link,
     open_step::OpenStep,
     run::{ArrivedCall, Run},
-    speakers, tools,
+    servers, speakers,
 };
 use crate::{
     identity::{AttributedCall, LedgerRequest, Placed, RunSource, Track},
@@ -51,8 +51,8 @@ impl<'a> Outlined<'a> {
         Self { surface: call.kind.surface(), body: &call.unpacked.plain, read: OnceCell::new() }
     }
 
-    fn is_of_tools(&self) -> bool {
-        self.surface.is_some_and(|surface| surface::is_of_tools(surface.name()))
+    fn is_of_server(&self) -> bool {
+        self.surface.is_some_and(|surface| surface::is_of_server(surface.name()))
     }
 
     fn read(&self) -> Option<&Outline<'a>> {
@@ -66,9 +66,9 @@ impl Proxy {
     pub(super) async fn open(&self, call: &ModelCall, link: &Arc<Link>) -> Result<Opened, Interrupted> {
         let stated = self.identity.declared(&call.hinted.envelope())?;
         // Who calls a tool is one thing, and who answers another: the step is the answerer's.
-        let of_tools = call.kind.surface().is_some_and(|surface| surface::is_of_tools(surface.name()));
-        let answerer = of_tools.then(|| tools::answerer(call.parts.uri.path(), &call.unpacked.plain)).flatten();
-        let called_by = stated.as_ref().filter(|_| of_tools).map(|stated| stated.agent.clone());
+        let of_server = call.kind.surface().is_some_and(|surface| surface::is_of_server(surface.name()));
+        let answerer = of_server.then(|| servers::answerer(call.parts.uri.path(), &call.unpacked.plain)).flatten();
+        let called_by = stated.as_ref().filter(|_| of_server).map(|stated| stated.agent.clone());
         let declared = answerer.or(stated);
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
@@ -154,9 +154,9 @@ impl Proxy {
             (None, None) if self.gate.instances > 1 => {
                 return Err(ProxyError::NoRunOfSeveral { instances: self.gate.instances });
             }
-            (None, None) if outline.is_of_tools() => {
+            (None, None) if outline.is_of_server() => {
                 let under_way = self.runs.under_way();
-                let only = under_way.first().filter(|_| under_way.len() == 1).ok_or(ProxyError::NoRunOfTool)?;
+                let only = under_way.first().filter(|_| under_way.len() == 1).ok_or(ProxyError::NoRunOfMessage)?;
                 Belongs { run: only.id.clone(), source: RunSource::Only, track: None, displaced: None }
             }
             (None, None) => {

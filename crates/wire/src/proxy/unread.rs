@@ -79,7 +79,7 @@ impl Proxy {
         let has_own = run.and_then(|run| self.runs.find(&run)).is_some_and(|run| run.upstream.is_some());
         let (most, wait) =
             if has_own { (self.limits.max_body_bytes, self.limits.body_timeout) } else { (HELD, HELD_FOR) };
-        let Arrived { kind, parts, mut body, hinted, received } = arrived;
+        let Arrived { kind, parts, mut body, hinted, received, .. } = arrived;
         let BegunBody { frames, is_whole } = BegunBody::read(&mut body, most, wait).await?;
         if is_whole {
             let body = joined(frames.into_iter().filter_map(|frame| frame.into_data().ok()).collect());

@@ -34,7 +34,7 @@ impl CassetteQuestion {
 
     /// A recorded attempt as the answer to this request: a server of tools names the request that it answers.
     pub(super) fn answered_by(&self, attempt: Attempt) -> Attempt {
-        if !surface::is_of_tools(&self.surface) {
+        if !surface::is_of_server(&self.surface) {
             return attempt;
         }
         let answer = |reply: &Bytes| surface::answering(&self.asker.client_body, reply, attempt.streamed);

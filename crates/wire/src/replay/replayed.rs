@@ -67,7 +67,7 @@ impl Upstream for Replayed {
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
-        let is_of_tools = surface::tool_wire(request.method().as_str(), request.uri().path()).is_some();
+        let is_of_tools = surface::server_api(request.method().as_str(), request.uri().path()).is_some();
         if let Some(tools) = self.live_tools.as_ref().filter(|_| is_of_tools) {
             return tools.send(request);
         }

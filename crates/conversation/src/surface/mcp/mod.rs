@@ -17,19 +17,17 @@ use bytes::Bytes;
 use super::{
     Conversation, ErrorBody, Reply, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    splice::{Node, Splices, encode_string, member},
+    rpc,
+    splice::Node,
 };
 use crate::trajectory::Usage;
 
 pub use mirror::{EditedArgument, edited_arguments, mirrored};
-pub use request::{RpcCall, rpc_call};
 
 /// The name of its steps' surface in records.
 pub const NAME: &str = "mcp_tools";
-/// Before the name of a server, in a path and in the name of who answers.
-pub const MOUNT: &str = "/mcp/";
-/// The code of JSON-RPC for an error of the server.
-const INTERNAL_ERROR: i32 = -32603;
+/// Before the name of a server in a path.
+const MOUNT: &str = "/mcp/";
 
 /// A tool server's side of MCP.
 #[derive(Debug)]
@@ -42,6 +40,14 @@ impl Surface for Mcp {
 
     fn path(&self) -> &'static str {
         "/mcp/server"
+    }
+
+    fn mount(&self) -> Option<&'static str> {
+        Some(MOUNT)
+    }
+
+    fn called(&self, request: &[u8]) -> Option<String> {
+        request::called_tool(request)
     }
 
     fn matches(&self, method: &str, path: &str) -> bool {
@@ -102,27 +108,20 @@ impl Surface for Mcp {
     }
 
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
-        let number = error.code.and_then(|code| code.parse::<i32>().ok());
-        let word = error.code.filter(|_| number.is_none());
-        let data = word.map(|code| format!(r#","data":{{"code":{}}}"#, encode_string(code))).unwrap_or_default();
-        let (code, message) = (number.unwrap_or(INTERNAL_ERROR), encode_string(error.message));
-        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":{message}{data}}}}}"#))
+        rpc::error_body(error)
     }
 
     fn answer_members(&self) -> &'static [&'static str] {
         &["result"]
     }
 
-    /// An error of JSON-RPC. What a server says by the way is none, whatever its words.
     fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
-        let members = json.members();
-        let is_reply = member(&members, "result").is_none() && member(&members, "method").is_none();
-        member(&members, "error").filter(|error| is_reply && error.is_object())
+        rpc::error_part(json)
     }
 
     /// A client leaves as soon as it has read its answer.
     fn is_answer(&self, event: &[u8]) -> bool {
-        std::str::from_utf8(event).is_ok_and(|event| reply::messages(event, true).iter().any(reply::is_answer))
+        std::str::from_utf8(event).is_ok_and(|event| rpc::messages(event, true).iter().any(rpc::is_answer))
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {
@@ -147,20 +146,4 @@ impl Surface for Mcp {
     fn write_model(&self, _: &[u8], _: bool, _: &str) -> Result<Bytes, SurfaceError> {
         Err(SurfaceError::NoPlace("a tool server names no model".to_owned()))
     }
-}
-
-/// The reply to another request of the same words, as the reply to this one: JSON-RPC tells replies by the id of what they answer.
-/// As it is where either has no id.
-pub fn answering(request: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
-    let id = Node::parse(request).ok().and_then(|root| root.get("id").map(|id| id.raw().to_owned()));
-    let Some((id, source)) = id.zip(std::str::from_utf8(reply).ok()) else { return reply.clone() };
-    let mut splices = Splices::default();
-    for message in reply::messages(source, streamed) {
-        let members = message.members();
-        let is_reply = member(&members, "method").is_none();
-        if let Some(place) = member(&members, "id").filter(|place| is_reply && place.raw() != id) {
-            splices.replace(place.span(), id.clone());
-        }
-    }
-    if splices.is_empty() { reply.clone() } else { splices.apply(reply) }
 }

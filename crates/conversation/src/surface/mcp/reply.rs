@@ -7,6 +7,7 @@ use super::{request::no_place, structured::Structured};
 use crate::surface::{
     Answer, Message, Part, Reply, Role, SurfaceError,
     fields::{self, text, unreadable},
+    rpc,
     splice::{Node, Splices, encode_string, member},
     sse,
 };
@@ -44,24 +45,9 @@ pub(super) fn write_stream(body: &[u8], before: &Reply, after: &Reply) -> Result
     Ok(splices.apply(body))
 }
 
-/// The messages of a reply: one, or those of the events.
-pub(super) fn messages(source: &str, streamed: bool) -> Vec<Node<'_>> {
-    if !streamed {
-        return Node::parse(source.as_bytes()).into_iter().collect();
-    }
-    sse::objects(source).filter_map(|(_, span)| Node::parse_at(source, span).ok()).collect()
-}
-
-/// Whether a message answers a request; servers ask and tell by the way.
-pub(super) fn is_answer(message: &Node<'_>) -> bool {
-    let members = message.members();
-    let is_said = |key: &str| member(&members, key).is_some();
-    is_said("id") && !is_said("method") && (is_said("result") || is_said("error"))
-}
-
 /// The result among the messages of a reply.
 fn parsed(source: &str, streamed: bool) -> Result<ParsedResult<'_>, SurfaceError> {
-    let found = messages(source, streamed).into_iter().find_map(|message| {
+    let found = rpc::messages(source, streamed).into_iter().find_map(|message| {
         let members = message.members();
         let result = member(&members, "result").filter(Node::is_object)?;
         Some(ParsedResult::read(&result))

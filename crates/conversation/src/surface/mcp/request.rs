@@ -12,26 +12,12 @@ const EXPECTED: &str = "a message of MCP";
 /// The method that calls a tool.
 pub(super) const CALL: &str = "tools/call";
 
-/// What a message of a client asks, as far as it tells who answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RpcCall {
-    /// The method, for example `tools/call`; empty where a client answers its server.
-    pub method: String,
-    /// The tool that is called, if one is.
-    pub tool: Option<String>,
-    /// Whether an answer is expected: a notice has no id.
-    pub is_request: bool,
-}
-
-/// What a message asks; `None` where it is none of JSON-RPC.
-pub fn rpc_call(body: &[u8]) -> Option<RpcCall> {
+/// The tool that a message calls, if it calls one.
+pub(super) fn called_tool(body: &[u8]) -> Option<String> {
     let root = Node::parse(body).ok()?;
     let members = root.members();
-    member(&members, "jsonrpc")?;
-    let method = text(&members, "method");
-    let tool = (method == CALL).then(|| member(&members, "params")).flatten();
-    let tool = tool.and_then(|params| string(&params.members(), "name"));
-    Some(RpcCall { tool, is_request: member(&members, "id").is_some() && !method.is_empty(), method })
+    let params = member(&members, "params").filter(|_| text(&members, "method") == CALL)?;
+    string(&params.members(), "name")
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {

@@ -1,7 +1,7 @@
 //! Messages as real servers and clients write them.
 
 use super::*;
-use crate::surface::{Part, door, written};
+use crate::surface::{Part, answering, door, written};
 
 const CALL: &str = r#"{"method":"tools/call","params":{"name":"add","arguments":{"a": 2,"b":3.50},"_meta":{"progressToken":7}},"jsonrpc":"2.0","id":7}"#;
 
@@ -38,12 +38,9 @@ fn paths_and_messages() {
     ] {
         assert_eq!(Mcp.matches(method, path), expected, "{method} {path}");
     }
-    let call = |body: &str| rpc_call(body.as_bytes()).map(|call| (call.method, call.tool, call.is_request));
-    assert_eq!(call(CALL), Some(("tools/call".to_owned(), Some("add".to_owned()), true)));
+    assert_eq!(Mcp.called(CALL.as_bytes()).as_deref(), Some("add"));
     let notice = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
-    assert_eq!(call(notice), Some(("notifications/cancelled".to_owned(), None, false)));
-    assert_eq!(call(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Some((String::new(), None, false)));
-    assert_eq!(call(r#"{"model":"m","messages":[]}"#), None);
+    assert_eq!(Mcp.called(notice.as_bytes()), None);
     let about = Mcp.read_request(notice.as_bytes()).expect("a notice");
     assert_eq!(about.messages[0].parts, [Part::Opaque("notifications/cancelled 7".to_owned())]);
 }

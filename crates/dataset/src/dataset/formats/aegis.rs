@@ -147,7 +147,7 @@ fn errors(value: &Value, steps: &[SampleStep], defects: &mut Defects) -> Vec<Lab
         extra.extend(entry.as_object().map(|fields| unknown_fields(fields, &known, defects)).unwrap_or_default());
         let name = FailureMode::parse(&mode_key(code)).map(|mode| mode.name().to_owned()).unwrap_or_default();
         errors.push(LabelledError {
-            culprit: crate::dataset::Culprit::Agent,
+            culprit: crate::trajectory::PrincipalKind::Agent,
             agent,
             raw_agent,
             instance: 0,

@@ -64,7 +64,7 @@ pub(super) fn spoken(
     definition: &str,
 ) -> Truth {
     let error = LabelledError {
-        culprit: crate::dataset::Culprit::Agent,
+        culprit: crate::trajectory::PrincipalKind::Agent,
         agent: name.agent,
         raw_agent: name.raw,
         instance: 0,

@@ -47,7 +47,7 @@ const STEP: Type = Type::Record(&[
     May("call", Type::Whole),
     May("turn", Type::Whole),
     Needed("agent", Type::Text),
-    May("culprit", Type::OneOf(&["agent", "tool"])),
+    May("culprit", Type::OneOf(&["agent", "tool", "peer"])),
     May("raw_agent", Type::Text),
     May("instance", Type::Whole),
     May("source", Type::Text),

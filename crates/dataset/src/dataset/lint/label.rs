@@ -2,9 +2,9 @@
 
 use super::{Noted, Rule, is_injected, quoted, shown};
 use crate::{
-    dataset::{Change, Culprit, LabelledError, Mode, Sample, SampleKind, SampleStep, Truth},
+    dataset::{Change, LabelledError, Mode, Sample, SampleKind, SampleStep, Truth},
     mode as modes,
-    trajectory::{AgentName, LabelStatus, ModeState, Side, Source, nearest},
+    trajectory::{AgentName, LabelStatus, ModeState, PrincipalKind, Side, Source, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -117,7 +117,7 @@ fn overlap(number: u32, other: u32) -> String {
 }
 
 fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
-    if error.failure_mode.is_none() && error.culprit == Culprit::Agent && is_injected(sample) {
+    if error.failure_mode.is_none() && error.culprit == PrincipalKind::Agent && is_injected(sample) {
         noted.note(Rule::UnknownMode, format!("the error of `{}` has no failure mode", error.agent));
     }
     if error.proposed_mode.is_some() && is_injected(sample) {

@@ -237,7 +237,7 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
         return turned_away(&ProxyError::Busy { limit });
     };
-    let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints, &proxy.tools) {
+    let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints, &proxy.servers) {
         Ok(arrived) => arrived,
         Err((error, surface)) => return Ok(refuse(&error, surface)),
     };

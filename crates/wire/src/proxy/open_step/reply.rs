@@ -23,7 +23,7 @@ impl OpenStep {
 
     /// Whether the answer has come whole that its client leaves with at once.
     pub(in crate::proxy) fn has_answer(&mut self) -> bool {
-        self.surface.is_some_and(|surface| surface::is_of_tools(surface.name()) && self.tape.has_answer(surface))
+        self.surface.is_some_and(|surface| surface::is_of_server(surface.name()) && self.tape.has_answer(surface))
     }
 
     /// Token counts of a reply of which only a part was delivered, or that could not be read.
@@ -60,7 +60,7 @@ impl OpenStep {
             self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
         // What a tool gives comes back in the words of the agent that called it: it names nobody.
-        let is_of_tools = self.surface.is_some_and(|surface| surface::is_of_tools(surface.name()));
+        let is_of_tools = self.surface.is_some_and(|surface| surface::is_of_server(surface.name()));
         let heard = reply.as_ref().filter(|_| !is_of_tools);
         self.run.note_reply(&self.attribution, self.number, heard, failed || !ending.is_answered());
         if let Some(track) = &self.track {

@@ -42,7 +42,7 @@ impl ResumedRun {
             known.next_call = known.next_call.max(step.call + 1);
             // What only told again what another injection had changed was no delivery of it.
             let counts = |error: &&InjectedError| {
-                error.delivered && (error.failure_mode.is_some() || error.is_fault() || error.is_of_tool())
+                error.delivered && (error.failure_mode.is_some() || error.is_fault() || !error.is_of_agent())
             };
             for error in step.injected.iter().filter(counts) {
                 state.has_planted = true;
@@ -67,7 +67,7 @@ impl ResumedRun {
             if let Ok(outline) = door::outline(surface, &step.request) {
                 *task = task.take().or_else(|| outline.first_user().map(Cow::into_owned));
                 // What a tool gives comes back in the words of the agent that called it: it names nobody.
-                let heard = reply.as_ref().filter(|_| !surface::is_of_tools(surface.name()));
+                let heard = reply.as_ref().filter(|_| !surface::is_of_server(surface.name()));
                 speakers.recall(&outline, &step.attribution, heard);
             }
         }

@@ -1,0 +1,60 @@
+//! What the APIs of tools and peers have in common: messages of JSON-RPC 2.0 (<https://www.jsonrpc.org/specification>), one a body or
+//! one an event.
+
+use bytes::Bytes;
+
+use super::{
+    ErrorBody,
+    splice::{Node, Splices, encode_string, member},
+    sse,
+};
+
+/// The code for an error of the server.
+const INTERNAL_ERROR: i32 = -32603;
+
+/// The messages of a reply: one, or those of the events.
+pub(super) fn messages(source: &str, streamed: bool) -> Vec<Node<'_>> {
+    if !streamed {
+        return Node::parse(source.as_bytes()).into_iter().collect();
+    }
+    sse::objects(source).filter_map(|(_, span)| Node::parse_at(source, span).ok()).collect()
+}
+
+/// Whether a message answers a request; servers ask and tell by the way.
+pub(super) fn is_answer(message: &Node<'_>) -> bool {
+    let members = message.members();
+    let is_said = |key: &str| member(&members, key).is_some();
+    is_said("id") && !is_said("method") && (is_said("result") || is_said("error"))
+}
+
+/// The part of a message that says an error. What a server says by the way is none, whatever its words.
+pub(super) fn error_part<'a>(message: &Node<'a>) -> Option<Node<'a>> {
+    let members = message.members();
+    let is_reply = member(&members, "result").is_none() && member(&members, "method").is_none();
+    member(&members, "error").filter(|error| is_reply && error.is_object())
+}
+
+/// An error. Its code is the number that the error names, else that of an internal error with the name beside it.
+pub(super) fn error_body(error: &ErrorBody<'_>) -> Bytes {
+    let number = error.code.and_then(|code| code.parse::<i32>().ok());
+    let word = error.code.filter(|_| number.is_none());
+    let data = word.map(|code| format!(r#","data":{{"code":{}}}"#, encode_string(code))).unwrap_or_default();
+    let (code, message) = (number.unwrap_or(INTERNAL_ERROR), encode_string(error.message));
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":{message}{data}}}}}"#))
+}
+
+/// The reply to another request of the same words, as the reply to this one: a reply bears the id of what it answers. As it is where
+/// either has no id.
+pub fn answering(request: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
+    let id = Node::parse(request).ok().and_then(|root| root.get("id").map(|id| id.raw().to_owned()));
+    let Some((id, source)) = id.zip(std::str::from_utf8(reply).ok()) else { return reply.clone() };
+    let mut splices = Splices::default();
+    for message in messages(source, streamed) {
+        let members = message.members();
+        let is_reply = member(&members, "method").is_none();
+        if let Some(place) = member(&members, "id").filter(|place| is_reply && place.raw() != id) {
+            splices.replace(place.span(), id.clone());
+        }
+    }
+    if splices.is_empty() { reply.clone() } else { splices.apply(reply) }
+}

@@ -1,0 +1,174 @@
+//! Servers of tools, and peers: which there are, who is said to answer, and the requests to them that are no messages.
+//!
+//! A server is named by the configuration alone: a request selects one by its path, `/mcp/<name>` or `/a2a/<name>`, and never says
+//! where it is.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use http_body_util::Either;
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode,
+    header::{HeaderName, HeaderValue},
+};
+
+use super::{
+    arrival::Arrived,
+    card,
+    delivery::Delivery,
+    error::{Interrupted, ProxyError},
+    exchange::Proxy,
+    headers,
+    upstream::{BackendAnswering, SentBody, Upload, Upstream},
+};
+use crate::{
+    surface::{self, Surface},
+    trajectory::{AgentName, Attribution, Source, Step},
+};
+
+/// Before the name of an argument in that of the header that repeats it (MCP 2026-07-28).
+const MIRROR: &str = "mcp-param-";
+
+/// The servers of tools and the peers that requests may select: where the path of each begins, `/mcp/calc`, and its address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedServers(BTreeMap<String, String>);
+
+impl NamedServers {
+    /// These, by where their paths begin.
+    pub fn new(servers: BTreeMap<String, String>) -> Self {
+        Self(servers)
+    }
+
+    /// Those that the steps of a run are messages to; nobody asks where they were.
+    pub fn of_steps<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Self {
+        let places = steps.into_iter().filter_map(|step| server_of(step.path.split('?').next()?));
+        Self(places.map(|server| (server.place.to_owned(), String::new())).collect())
+    }
+
+    /// Where the path of each begins, in order.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The address of the server that a path selects.
+    pub(super) fn address(&self, path: &str) -> Option<&str> {
+        self.0.get(server_of(path)?.place).map(String::as_str).filter(|url| !url.is_empty())
+    }
+
+    /// Whether a path selects one.
+    ///
+    /// # Errors
+    /// [`ProxyError::NoServer`]: it names one that there is not.
+    pub(super) fn selects(&self, path: &str) -> Result<bool, ProxyError> {
+        let Some(server) = server_of(path) else { return Ok(false) };
+        let mount = server.surface.mount().unwrap_or_default();
+        let mut known = self.places().filter_map(|place| place.strip_prefix(mount)).peekable();
+        if known.peek().is_none() || self.0.contains_key(server.place) {
+            return Ok(known.peek().is_some());
+        }
+        let known = known.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        Err(ProxyError::NoServer { table: mount.trim_matches('/').to_owned(), name: server.name.to_owned(), known })
+    }
+}
+
+/// An upstream of models, and the servers beside it.
+#[derive(Debug)]
+pub struct WithServers {
+    models: Arc<dyn Upstream>,
+    servers: BTreeMap<String, Arc<dyn Upstream>>,
+}
+
+impl WithServers {
+    /// This upstream for all but the paths that begin so.
+    pub fn new(models: Arc<dyn Upstream>, servers: BTreeMap<String, Arc<dyn Upstream>>) -> Self {
+        Self { models, servers }
+    }
+}
+
+impl Upstream for WithServers {
+    fn name(&self) -> &str {
+        self.models.name()
+    }
+
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+        let server = server_of(request.uri().path()).and_then(|server| self.servers.get(server.place));
+        server.unwrap_or(&self.models).send(request)
+    }
+
+    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+        self.models.recall(surface, asked, told)
+    }
+}
+
+/// The server that a path names.
+struct ServerPath<'p> {
+    surface: &'static dyn Surface,
+    /// The beginning of the path, the name included.
+    place: &'p str,
+    name: &'p str,
+}
+
+fn server_of(path: &str) -> Option<ServerPath<'_>> {
+    surface::SERVERS.iter().find_map(|surface| {
+        let mount = surface.mount()?;
+        let name = path.strip_prefix(mount)?.split('/').next().filter(|name| !name.is_empty())?;
+        Some(ServerPath { surface: *surface, place: path.get(..mount.len() + name.len())?, name })
+    })
+}
+
+/// Who answers a message: the tool that it calls, or the server itself.
+pub(super) fn answerer(path: &str, body: &[u8]) -> Option<Attribution> {
+    let ServerPath { surface, place, name } = server_of(path)?;
+    let called = surface.called(body);
+    let says = if called.is_some() { ", the message names the tool" } else { "" };
+    let place = place.trim_start_matches('/');
+    let tool = called.and_then(|tool| AgentName::parse(&format!("{place}/{tool}")).ok());
+    let agent = tool.or_else(|| AgentName::parse(place).ok())?;
+    let evidence = format!("the path names the server `{name}`{says}");
+    Some(Attribution { agent, instance: 0, source: Source::Path, evidence, confidence: 1.0, ambiguous: false })
+}
+
+/// Says an edited argument in the header that repeats it, too.
+pub(super) fn mirror_arguments(headers: &mut HeaderMap, before: &[u8], after: &[u8]) {
+    let mirrors: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(MIRROR)).cloned().collect();
+    if mirrors.is_empty() {
+        return;
+    }
+    let edited = surface::edited_arguments(before, after);
+    for header in mirrors {
+        let name = header.as_str().strip_prefix(MIRROR).unwrap_or_default();
+        let value = headers::text(headers, &header).and_then(|value| surface::mirrored(&edited, name, value));
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+            headers.insert(header, value);
+        }
+    }
+}
+
+impl Proxy {
+    /// A request to a server that is no message: the stream of what it says by itself, the end of a session, its card. It passes,
+    /// and is no step. A recording has none of them.
+    pub(super) async fn beside_messages(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
+        let Arrived { mut parts, body, hinted, own_path, .. } = arrived;
+        let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
+        let run = named.or_else(|| self.default_run.clone()).and_then(|run| self.runs.find(&run));
+        if run.is_some_and(|run| run.upstream.is_some()) {
+            let ended = parts.method == Method::DELETE;
+            let mut response = Response::new(Delivery::made(Bytes::new()));
+            *response.status_mut() = if ended { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
+            return Ok(response);
+        }
+        let card = card::asked_for(&parts, &own_path, &self.servers);
+        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
+        let mut received = match sent {
+            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            sent => sent?,
+        };
+        headers::strip_hop_by_hop(received.headers_mut());
+        match card {
+            Some(card) => Ok(card.rewritten(received, &self.limits).await?),
+            None => Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout))),
+        }
+    }
+}
