@@ -2,6 +2,7 @@
 //! deadline.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     path::PathBuf,
     sync::Arc,
@@ -47,6 +48,8 @@ pub struct Setup {
     pub lineage: bool,
     /// Servers of tools, by name.
     pub mcp: Vec<(&'static str, SocketAddr)>,
+    /// Peers, by name.
+    pub a2a: Vec<(&'static str, SocketAddr)>,
     /// Who may ask.
     pub gate: Gate,
 }
@@ -67,6 +70,7 @@ impl Default for Setup {
             asking: None,
             lineage: false,
             mcp: Vec::new(),
+            a2a: Vec::new(),
             gate: Gate::default(),
         }
     }
@@ -110,12 +114,15 @@ impl Lab {
 
     /// The proxy before any upstream.
     pub async fn over(upstream: Arc<dyn Upstream>, setup: Setup) -> Self {
-        let server = |(name, address): &(&str, SocketAddr)| {
-            let origin = UpstreamOrigin::mounted(&format!("http://{address}/mcp"), None, format!("/mcp/{name}"));
-            let server = HttpUpstream::new(origin.expect("an origin"), Vec::new(), None, setup.limits.silence_timeout);
-            (format!("/mcp/{name}"), server.expect("an upstream").shared())
+        let tools = setup.mcp.iter().map(|(name, address)| (format!("/mcp/{name}"), format!("http://{address}/mcp")));
+        let peers = setup.a2a.iter().map(|(name, address)| (format!("/a2a/{name}"), format!("http://{address}")));
+        let servers: BTreeMap<String, String> = tools.chain(peers).collect();
+        let server = |(place, url): (&String, &String)| {
+            let origin = UpstreamOrigin::mounted(url, None, place.clone()).expect("an origin");
+            let server = HttpUpstream::new(origin, Vec::new(), None, setup.limits.silence_timeout);
+            (place.clone(), server.expect("an upstream").shared())
         };
-        let upstream: Arc<dyn Upstream> = Arc::new(WithServers::new(upstream, setup.mcp.iter().map(server).collect()));
+        let upstream: Arc<dyn Upstream> = Arc::new(WithServers::new(upstream, servers.iter().map(server).collect()));
         let dir = tempfile::tempdir().expect("a directory");
         let logs = dir.path().join("logs");
         let template = RunTemplate {
@@ -136,9 +143,7 @@ impl Lab {
             },
             default_run: setup.default_run.map(|run| RunId::parse(run).expect("an id")),
             routes: setup.routes.iter().map(|(model, ..)| regex::Regex::new(model).expect("a pattern")).collect(),
-            servers: NamedServers::new(
-                setup.mcp.iter().map(|(name, address)| (format!("/mcp/{name}"), address.to_string())).collect(),
-            ),
+            servers: NamedServers::new(servers),
             gate: setup.gate,
             limits: setup.limits,
         });

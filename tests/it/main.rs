@@ -8,6 +8,7 @@
     reason = "a test that cannot go on is to fail, in its tools as in itself"
 )]
 
+mod a2a;
 mod acceptance;
 mod accounts;
 mod agentchaos;

@@ -10,7 +10,7 @@ use super::{
 use crate::surface;
 
 /// A card that is asked for.
-pub(super) struct AskedCard {
+pub(super) struct PeerCard {
     /// Where the peer is.
     address: String,
     /// Where its clients reach it through here.
@@ -18,7 +18,7 @@ pub(super) struct AskedCard {
 }
 
 /// The card that a request asks for; `None` where it asks for something else. `own_path`: the path as it came, our prefix included.
-pub(super) fn asked_for(parts: &Parts, own_path: &str, servers: &NamedServers) -> Option<AskedCard> {
+pub(super) fn requested(parts: &Parts, own_path: &str, servers: &NamedServers) -> Option<PeerCard> {
     let path = parts.uri.path();
     if !surface::is_card(parts.method.as_str(), path) {
         return None;
@@ -28,10 +28,10 @@ pub(super) fn asked_for(parts: &Parts, own_path: &str, servers: &NamedServers) -
     // What stands before the peer's own path: our prefix and the place of the peer.
     let own_path = own_path.split('?').next().unwrap_or_default();
     let place = own_path.find(surface::CARD_FOLDER).and_then(|end| own_path.get(..end))?;
-    Some(AskedCard { ours: format!("http://{host}{}", place.trim_end_matches('/')), address })
+    Some(PeerCard { ours: format!("http://{host}{}", place.trim_end_matches('/')), address })
 }
 
-impl AskedCard {
+impl PeerCard {
     /// The reply, with our addresses in the place of the peer's.
     pub(super) async fn rewritten(
         self,

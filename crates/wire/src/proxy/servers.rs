@@ -3,7 +3,7 @@
 //! A server is named by the configuration alone: a request selects one by its path, `/mcp/<name>` or `/a2a/<name>`, and never says
 //! where it is.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Either;
@@ -28,6 +28,8 @@ use crate::{
 
 /// Before the name of an argument in that of the header that repeats it (MCP 2026-07-28).
 const MIRROR: &str = "mcp-param-";
+/// How long a server may say nothing by itself: its clients hold the stream open all the time.
+const SILENT_SESSION: Duration = Duration::from_secs(24 * 3600);
 
 /// The servers of tools and the peers that requests may select: where the path of each begins, `/mcp/calc`, and its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -157,7 +159,7 @@ impl Proxy {
             *response.status_mut() = if ended { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
             return Ok(response);
         }
-        let card = card::asked_for(&parts, &own_path, &self.servers);
+        let card = card::requested(&parts, &own_path, &self.servers);
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let (upload, stall) = Upload::new(body, self.limits.body_timeout);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
@@ -168,7 +170,7 @@ impl Proxy {
         headers::strip_hop_by_hop(received.headers_mut());
         match card {
             Some(card) => Ok(card.rewritten(received, &self.limits).await?),
-            None => Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout))),
+            None => Ok(received.map(|body| Delivery::pass(body, SILENT_SESSION))),
         }
     }
 }
