@@ -17,7 +17,7 @@ from pathlib import Path
 from . import environments
 from .aegis import Aegis, Done, run_directories
 from .mcp import NAME as FOLDER
-from .mcp import TIMES, Programs
+from .mcp import SURFACE, TIMES, Programs
 from .report import Report
 
 NAME = "mcp-agents"
@@ -97,7 +97,7 @@ def check(name: str, done: Done, together: set[Words], aegis: Aegis, report: Rep
             truth[words(said["tool"], said["arguments"])].append(said["agent"])
     seen: dict[Words, list[str | None]] = defaultdict(list)
     for step in aegis.show(done.directory)["steps"]:
-        if step["surface"] == "mcp" and step["request"].get("method") == "tools/call":
+        if step["surface"] == SURFACE and step["request"].get("method") == "tools/call":
             asked = step["request"]["params"]
             caller = step.get("called_by") or {}
             seen[words(asked["name"], asked["arguments"])].append(caller.get("agent"))
