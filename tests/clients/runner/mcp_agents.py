@@ -43,7 +43,12 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         with ThreadPoolExecutor(TIMES) as pool:
             done = list(pool.map(lambda name: ran(name, commands[name], folder, arguments, aegis), PROGRAMS))
     together = at_once(json.loads((folder / "tasks.json").read_text()))
+    # Server and model are gone by now.
+    with ThreadPoolExecutor(TIMES) as pool:
+        replays = list(pool.map(lambda name, one: replayed(commands[name], one, folder, aegis), PROGRAMS, done))
     totals = [check(name, one, together, aegis, report) for name, one in zip(PROGRAMS, done)]
+    for name, (code, said) in zip(PROGRAMS, replays):
+        report.check(f"{NAME}: {name}: replays offline, nothing missed and nothing left over", code == 0, said)
     joined, all_ = (sum(column) for column in zip(*totals))
     print(f"   joined {joined} of {all_} calls ({joined / max(all_, 1):.1%})", flush=True)
 
@@ -73,6 +78,16 @@ def ran(name: str, command: list[str], folder: Path, arguments: list[str], aegis
     made = run_directories(logs)
     done.directory = made[0] if len(made) == 1 else None
     return done
+
+
+def replayed(command: list[str], done: Done, folder: Path, aegis: Aegis) -> tuple[int, str]:
+    """Let the record answer every call, of models and of tools; gives the exit code and what was said."""
+    if done.directory is None:
+        return 1, "there is no record"
+    again = aegis.call("replay", done.directory, "--log-dir", aegis.logs("replay"), "--timeout", 60, "--", *command, folder=folder, seconds=90)
+    told = [line for line in again.stderr.splitlines() if line.startswith(("missed", "unused", "served", "RESULT"))]
+    whole = again.code == 0 and "FINAL: done" in again.stdout + again.stderr and any(" 0 missed  0 of " in line for line in told)
+    return (0 if whole else again.code or 1), "\n".join(told)[-2000:]
 
 
 def at_once(tasks: dict) -> set[Words]:
