@@ -144,8 +144,8 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
     for result in [*(one for of in results for one in of), *many]:
         result.check(report, programs, logs, aegis)
     report.heading(f"{NAME}: edits and faults")
-    for name, (lines, behind) in zip(SDKS, edited):
-        check_edits(f"{NAME}: edits at {name}", name, lines, behind, plans / name, report)
+    for name, (lines, reached) in zip(SDKS, edited):
+        check_edits(f"{NAME}: edits at {name}", name, lines, reached, plans / name, report)
     for name, (lines, _) in zip(SDKS, faulty):
         check_seen(f"{NAME}: faults at {name}", FAULTY, lines, report)
         steps = [step for step in aegis.show(disturbances / name)["steps"] if step["agent"].endswith(("/picture", "/slow"))]
@@ -297,7 +297,7 @@ def tight(line: dict) -> str:
     return "".join(texts(line)[0].split())
 
 
-def wrong(lines: list[dict], truth: dict[str, Truth] = {}) -> list[str]:
+def wrong(lines: list[dict], truth: dict[str, Truth] | None = None) -> list[str]:
     """The lines that do not say what is known; a call that is not there."""
     bad = []
     for line in lines:
@@ -324,7 +324,7 @@ def paired(exchanges: list[Exchange], others: list[Exchange]) -> list[tuple[Exch
     """Those of equal requests, however they were ordered: replies that one end cut off fit a longer one."""
     left, pairs = list(others), []
     for exchange in exchanges:
-        status, body, _ = reply(exchange)
+        body = reply(exchange)[1]
         fitting = [other for other in left if other.request.body == exchange.request.body]
         best = [other for other in fitting if reply(other)[1].startswith(body) or body.startswith(reply(other)[1])]
         if fitting:

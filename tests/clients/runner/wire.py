@@ -87,8 +87,7 @@ def passed(end: socket.socket, other: socket.socket, kept: bytearray) -> None:
 
 def read(connection: Connection) -> list[Exchange]:
     requests, replies = messages(bytes(connection.sent)), messages(bytes(connection.received), replies=True)
-    replies += [None] * (len(requests) - len(replies))
-    return [Exchange(*pair) for pair in zip(requests, replies)]
+    return [Exchange(request, replies[at] if at < len(replies) else None) for at, request in enumerate(requests)]
 
 
 def messages(stream: bytes, replies: bool = False) -> list[Message]:
