@@ -76,13 +76,15 @@ class Tap:
 
 
 def passed(end: socket.socket, other: socket.socket, kept: bytearray) -> None:
-    """Pass one direction on until it ends; its end is passed on too."""
+    """Pass one direction on until it ends. Then all is over: no client or server here closes one half of a connection, and to pass on no
+    more than a half would keep from the other end that somebody left."""
     with suppress(OSError):
         while piece := end.recv(65536):
             kept += piece
             other.sendall(piece)
-    with suppress(OSError):
-        other.shutdown(socket.SHUT_WR)
+    for one in (end, other):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 
 
 def read(connection: Connection) -> list[Exchange]:
