@@ -6,6 +6,7 @@ is what it is directly. The recording holds each POST, byte for byte as it passe
 
 import base64
 import binascii
+import http.client
 import json
 import re
 import select
@@ -41,6 +42,7 @@ FEWER = {"json": ["list", "add", "long", "table", "fail", "unknown_resource"], "
 # A server without sessions cannot ask an old client.
 NO_SESSION = ("typescript-2", "typescript-1")
 MANY = 500
+MANY_CALLS = f"many={MANY}"
 TIMES = 2
 # What a client calls under `plans/edits.toml`, and what it must see.
 EDITED = [
@@ -140,6 +142,7 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
             edited = list(pool.map(lambda name: pairs.planned(name, planned, [call for call, _ in EDITED]), SDKS))
             resumed = list(pool.map(lambda name: pairs.planned(name, planned, ["add", "resumed"]), RESUMED))
             faulty = list(pool.map(lambda name: pairs.planned(name, disturbed, [call for call, _ in FAULTY]), SDKS))
+        open_still = silent(f"http://127.0.0.1:{ports['python-1']}", aegis, scratch)
         stated = pairs.pair("python-2", "python-2", "add", agent="planner")
     for result in [*(one for of in results for one in of), *many]:
         result.check(report, programs, logs, aegis)
@@ -153,6 +156,7 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         report.equal(f"{NAME}: faults at {name}: the recording says which calls", told, [(["rpc_error"], "failed"), ([], "answered")] * 2)
     for name, (lines, _) in zip(RESUMED, resumed):
         check_resumed(f"{NAME}: edits at {name}", lines, aegis.show(plans / slug(name)), report)
+    report.equal(f"{NAME}: a stream on which the server says nothing stays open, longer than a reply may be silent", open_still, "open")
     callers = {json.dumps(step.get("called_by")) for step in aegis.show(logs / stated.run)["steps"] if step["agent"].endswith("/add")}
     named = len(callers) == 1 and '"known_by": "stated", "agent": "planner"' in callers.pop()
     report.check(f"{NAME}: an address that names the agent says whose the call is", named and stated.direct == stated.proxied, callers)
@@ -166,6 +170,31 @@ def server(programs: Programs, name: str, scratch: Path) -> Iterator[int]:
 
 def slug(name: str) -> str:
     return name.replace(" ", "-")
+
+
+def silent(server: str, aegis: Aegis, scratch: Path) -> str:
+    """What becomes of the stream of a session of 2025-11-25 on which nothing is said, where replies may be silent for a second."""
+    settings = scratch / "silent.toml"
+    settings.write_text("[limits]\nupstream_timeout_s = 1\n")
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": info}
+    with aegis.serve(name="mcp-silent", more=["--config", str(settings), "--mcp", f"calc={server}/mcp"]) as (address, _):
+        client = http.client.HTTPConnection(address.removeprefix("http://"), timeout=10)
+        client.request("POST", "/r/silent/mcp/calc", json.dumps(first), headers)
+        session = client.getresponse()
+        session.read()
+        client.request("GET", "/r/silent/mcp/calc", headers=headers | {"mcp-session-id": session.headers["mcp-session-id"]})
+        stream = client.getresponse()
+        client.sock.settimeout(2.5)
+        try:
+            return f"{stream.status} {stream.read1()!r}"
+        except TimeoutError:
+            return "open"
+        except (OSError, http.client.HTTPException) as error:
+            return repr(error)
+        finally:
+            client.close()
 
 
 class Called:
@@ -211,7 +240,10 @@ class Pairs:
         asked = calls or fewer
         what = f"{client} at {server}" + (f", {calls[0]}" if calls else "")
         run = slug("-".join([client, "at", server, *("many" for _ in calls)]))
-        direct = self.programs.client(client, f"http://127.0.0.1:{self.ports[server]}/mcp", *asked)
+        # What many calls print is known without making them all once more.
+        direct = [{"call": "many", "result": {"asked": MANY, "wrong": 0}}]
+        if asked != (MANY_CALLS,):
+            direct = self.programs.client(client, f"http://127.0.0.1:{self.ports[server]}/mcp", *asked)
         self.behind[server].forget()
         run += f"-{agent}" * bool(agent)
         path = f"/r/{run}" + f"/a/{agent}" * bool(agent) + f"/mcp/{slug(server)}"
@@ -220,7 +252,7 @@ class Pairs:
         return Called(what, run, direct, proxied, before, self.behind[server].exchanges())
 
     def many(self, sdk: str) -> Called:
-        return self.pair(sdk, sdk, f"many={MANY}")
+        return self.pair(sdk, sdk, MANY_CALLS)
 
     def planned(self, server: str, address: str, calls: list[str]) -> tuple[list[dict], list[Exchange]]:
         """What the server's own client prints under the plan, and what came to the server."""
