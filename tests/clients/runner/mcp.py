@@ -109,17 +109,18 @@ class Programs:
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         return lines if done.returncode == 0 else [*lines, {"call": "the program", "error": done.stderr[-300:]}]
 
-    def recorded(self, directory: Path) -> list[dict]:
-        """The attempts of a run, as the package `aegis` reads them."""
-        command = [self.pythons["python-2"], str(self.folder / "recorded.py"), str(directory)]
+    def recorded(self, directories: list[Path]) -> dict[Path, list[dict]]:
+        """The attempts of runs, as the package `aegis` reads them."""
+        command = [self.pythons["python-2"], str(self.folder / "recorded.py"), *map(str, directories)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=self.environment | {"PYTHONPATH": str(PACKAGE)})
         if done.returncode:
-            raise RuntimeError(f"{directory}: {done.stderr[-2000:]}")
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        for line in lines:
+            raise RuntimeError(f"the package reads no recording: {done.stderr[-2000:]}")
+        runs: dict[Path, list[dict]] = {directory: [] for directory in directories}
+        for line in map(json.loads, done.stdout.splitlines()):
             for key in ("request", "reply", "delivered"):
                 line[key] = None if line[key] is None else base64.b64decode(line[key])
-        return lines
+            runs[Path(line["run"])].append(line)
+        return runs
 
 
 def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
@@ -134,7 +135,7 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         front = Tap(int(address.rsplit(":", 1)[1]))
         pairs = Pairs(programs, ports, behind, front)
         with ThreadPoolExecutor(TIMES) as pool:
-            results = list(pool.map(pairs.called, PAIRS))
+            called = list(pool.map(pairs.called, PAIRS))
         many = list(map(pairs.many, SDKS))
         planned, plans = stack.enter_context(aegis.serve(plan=root / NAME / "plans" / "edits.toml", name="mcp-edits", more=options))
         disturbed, disturbances = stack.enter_context(aegis.serve(plan=root / NAME / "plans" / "faults.toml", name="mcp-faults", more=options))
@@ -144,8 +145,10 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
             faulty = list(pool.map(lambda name: pairs.planned(name, disturbed, [call for call, _ in FAULTY]), SDKS))
         open_still = silent(f"http://127.0.0.1:{ports['python-1']}", aegis, scratch)
         stated = pairs.pair("python-2", "python-2", "add", agent="planner")
-    for result in [*(one for of in results for one in of), *many]:
-        result.check(report, programs, logs, aegis)
+    results = [*(one for of in called for one in of), *many]
+    attempts = programs.recorded([logs / result.run for result in results])
+    for result in results:
+        result.check(report, attempts[logs / result.run], logs, aegis)
     report.heading(f"{NAME}: edits and faults")
     for name, (lines, reached) in zip(SDKS, edited):
         check_edits(f"{NAME}: edits at {name}", name, lines, reached, plans / name, report)
@@ -205,13 +208,12 @@ class Called:
         self.direct, self.proxied = direct, proxied
         self.before, self.behind = posts(before), posts(behind)
 
-    def check(self, report: Report, programs: Programs, logs: Path, aegis: Aegis) -> None:
+    def check(self, report: Report, attempts: list[dict], logs: Path, aegis: Aegis) -> None:
         what = f"{NAME}: {self.what}"
         report.check(f"{what}: prints the same directly and through the proxy", self.direct == self.proxied, self.differences())
         report.equal(f"{what}: what it prints is right", wrong(self.proxied), [])
         report.check(f"{what}: requests and replies pass byte for byte", *passed(self.before, self.behind))
         report.equal(f"{what}: headers say what bodies say", disagreeing(self.behind), [])
-        attempts = programs.recorded(logs / self.run)
         report.check(f"{what}: each of {len(self.before)} POSTs is recorded byte for byte", *kept(self.before, self.behind, attempts))
         agents = {attempt["agent"].split("/")[0] for attempt in attempts} | {attempt["surface"] for attempt in attempts}
         report.equal(f"{what}: by servers of tools", agents, {"mcp", SURFACE})
