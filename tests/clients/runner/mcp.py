@@ -6,6 +6,7 @@ is what it is directly. The recording holds each POST, byte for byte as it passe
 
 import base64
 import binascii
+import http.client
 import json
 import re
 import select
@@ -35,24 +36,35 @@ PAIRS = {
     "python-1 resumable": ["python-1", "typescript-1"],
     "typescript-1 resumable": ["typescript-1", "python-1"],
 }
+RESUMED = ("python-1 resumable", "typescript-1 resumable")
 # What a client calls of a server that has not all: without streams nothing can be asked or told meanwhile.
 FEWER = {"json": ["list", "add", "long", "table", "fail", "unknown_resource"], "resumable": ["add", "slow", "resumed", "cancelled"]}
 # A server without sessions cannot ask an old client.
 NO_SESSION = ("typescript-2", "typescript-1")
 MANY = 500
+MANY_CALLS = f"many={MANY}"
 TIMES = 2
-# What each tool's caller must see under `plans/edits.toml`.
-EDITED = {
-    "add": lambda line: texts(line) == ["6"],
-    "unicode": lambda line: texts(line) == ["Österreich ☃ — Straße"],
-    "table": lambda line: line["result"]["structuredContent"]["rows"][0] == {"count": 41, "name": "a"} and '"count":41' in tight(line),
-    "fail": lambda line: line["result"]["isError"] is True and "instrument" in texts(line)[0] and "tool" not in texts(line)[0],
-    "route": lambda line: texts(line) == ["4 kg to Århus"],
-    "slow": lambda line: texts(line) == ["undone"] and heard(line) == [f"part {part}" for part in range(1, 5)],
-    "resumed": lambda line: texts(line) == ["read to the start"] and heard(line) == ["before", "after"],
-}
-EDITS = {sdk: list(EDITED) for sdk in SDKS} | {f"{sdk}-1 resumable": ["add", "slow"] for sdk in ("python", "typescript")}
+# What a client calls under `plans/edits.toml`, and what it must see.
+EDITED = [
+    ("add", lambda line: texts(line) == ["6"]),
+    ("unicode", lambda line: texts(line) == ["Österreich ☃ — Straße"]),
+    ("table", lambda line: line["result"]["structuredContent"]["rows"][0] == {"count": 41, "name": "a"} and '"count":41' in tight(line)),
+    ("fail", lambda line: line["result"]["isError"] is True and "instrument" in texts(line)[0] and "tool" not in texts(line)[0]),
+    ("route", lambda line: texts(line) == ["4 kg to Århus"]),
+    ("slow", lambda line: texts(line) == ["undone"] and heard(line) == [f"part {part}" for part in range(1, 5)]),
+    ("resumed", lambda line: texts(line) == ["read to the start"] and heard(line) == ["before", "after"]),
+]
+# The same under `plans/faults.toml`.
+FAULTY = [
+    ("picture", lambda line: line["error"]["code"] == -32001 and line["error"]["message"].endswith("the camera is broken")),
+    ("picture", lambda line: TRUTH["picture"](line)),
+    ("slow", lambda line: line["error"]["code"] == -32603 and line["error"]["message"].endswith("out of paper")),
+    ("slow", lambda line: TRUTH["slow"](line)),
+]
 TOOLS = {"unicode": "lookup"}
+SURFACE = "mcp_tools"
+# Whether what a client printed of a call is right.
+Truth = Callable[[dict], bool]
 
 
 class Programs:
@@ -95,19 +107,20 @@ class Programs:
             self.command("client", sdk, url, *calls), capture_output=True, text=True, timeout=120, env=self.environment
         )
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        return lines if done.returncode == 0 else [*lines, {"call": "the program", "error": done.stderr[-2000:]}]
+        return lines if done.returncode == 0 else [*lines, {"call": "the program", "error": done.stderr[-300:]}]
 
-    def recorded(self, directory: Path) -> list[dict]:
-        """The attempts of a run, as the package `aegis` reads them."""
-        command = [self.pythons["python-2"], str(self.folder / "recorded.py"), str(directory)]
+    def recorded(self, directories: list[Path]) -> dict[Path, list[dict]]:
+        """The attempts of runs, as the package `aegis` reads them."""
+        command = [self.pythons["python-2"], str(self.folder / "recorded.py"), *map(str, directories)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=self.environment | {"PYTHONPATH": str(PACKAGE)})
         if done.returncode:
-            raise RuntimeError(f"{directory}: {done.stderr[-2000:]}")
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        for line in lines:
+            raise RuntimeError(f"the package reads no recording: {done.stderr[-2000:]}")
+        runs: dict[Path, list[dict]] = {directory: [] for directory in directories}
+        for line in map(json.loads, done.stdout.splitlines()):
             for key in ("request", "reply", "delivered"):
                 line[key] = None if line[key] is None else base64.b64decode(line[key])
-        return lines
+            runs[Path(line["run"])].append(line)
+        return runs
 
 
 def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
@@ -122,16 +135,34 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         front = Tap(int(address.rsplit(":", 1)[1]))
         pairs = Pairs(programs, ports, behind, front)
         with ThreadPoolExecutor(TIMES) as pool:
-            results = list(pool.map(pairs.called, PAIRS))
+            called = list(pool.map(pairs.called, PAIRS))
         many = list(map(pairs.many, SDKS))
         planned, plans = stack.enter_context(aegis.serve(plan=root / NAME / "plans" / "edits.toml", name="mcp-edits", more=options))
+        disturbed, disturbances = stack.enter_context(aegis.serve(plan=root / NAME / "plans" / "faults.toml", name="mcp-faults", more=options))
         with ThreadPoolExecutor(TIMES) as pool:
-            edited = list(pool.map(lambda name: pairs.edited(name, planned), EDITS))
-    for result in [*(one for of in results for one in of), *many]:
-        result.check(report, programs, logs, aegis)
-    report.heading(f"{NAME}: edits")
-    for name, (lines, behind) in zip(EDITS, edited):
-        check_edits(f"{NAME}: edits at {name}", name, lines, behind, plans / slug(name), report)
+            edited = list(pool.map(lambda name: pairs.planned(name, planned, [call for call, _ in EDITED]), SDKS))
+            resumed = list(pool.map(lambda name: pairs.planned(name, planned, ["add", "resumed"]), RESUMED))
+            faulty = list(pool.map(lambda name: pairs.planned(name, disturbed, [call for call, _ in FAULTY]), SDKS))
+        open_still = silent(f"http://127.0.0.1:{ports['python-1']}", aegis, scratch)
+        stated = pairs.pair("python-2", "python-2", "add", agent="planner")
+    results = [*(one for of in called for one in of), *many]
+    attempts = programs.recorded([logs / result.run for result in results])
+    for result in results:
+        result.check(report, attempts[logs / result.run], logs, aegis)
+    report.heading(f"{NAME}: edits and faults")
+    for name, (lines, reached) in zip(SDKS, edited):
+        check_edits(f"{NAME}: edits at {name}", name, lines, reached, plans / name, report)
+    for name, (lines, _) in zip(SDKS, faulty):
+        check_seen(f"{NAME}: faults at {name}", FAULTY, lines, report)
+        steps = [step for step in aegis.show(disturbances / name)["steps"] if step["agent"].endswith(("/picture", "/slow"))]
+        told = [([error["operator"] for error in step["injected"]], step["ending"]) for step in steps]
+        report.equal(f"{NAME}: faults at {name}: the recording says which calls", told, [(["rpc_error"], "failed"), ([], "answered")] * 2)
+    for name, (lines, _) in zip(RESUMED, resumed):
+        check_resumed(f"{NAME}: edits at {name}", lines, aegis.show(plans / slug(name)), report)
+    report.equal(f"{NAME}: a stream on which the server says nothing stays open, longer than a reply may be silent", open_still, "open")
+    callers = {json.dumps(step.get("called_by")) for step in aegis.show(logs / stated.run)["steps"] if step["agent"].endswith("/add")}
+    named = len(callers) == 1 and '"known_by": "stated", "agent": "planner"' in callers.pop()
+    report.check(f"{NAME}: an address that names the agent says whose the call is", named and stated.direct == stated.proxied, callers)
 
 
 @contextmanager
@@ -144,6 +175,31 @@ def slug(name: str) -> str:
     return name.replace(" ", "-")
 
 
+def silent(server: str, aegis: Aegis, scratch: Path) -> str:
+    """What becomes of the stream of a session of 2025-11-25 on which nothing is said, where replies may be silent for a second."""
+    settings = scratch / "silent.toml"
+    settings.write_text("[limits]\nupstream_timeout_s = 1\n")
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": info}
+    with aegis.serve(name="mcp-silent", more=["--config", str(settings), "--mcp", f"calc={server}/mcp"]) as (address, _):
+        client = http.client.HTTPConnection(address.removeprefix("http://"), timeout=10)
+        client.request("POST", "/r/silent/mcp/calc", json.dumps(first), headers)
+        session = client.getresponse()
+        session.read()
+        client.request("GET", "/r/silent/mcp/calc", headers=headers | {"mcp-session-id": session.headers["mcp-session-id"]})
+        stream = client.getresponse()
+        client.sock.settimeout(2.5)
+        try:
+            return f"{stream.status} {stream.read1()!r}"
+        except TimeoutError:
+            return "open"
+        except (OSError, http.client.HTTPException) as error:
+            return repr(error)
+        finally:
+            client.close()
+
+
 class Called:
     """What one client did at one server: what it printed, and what passed before and behind the proxy."""
 
@@ -152,16 +208,15 @@ class Called:
         self.direct, self.proxied = direct, proxied
         self.before, self.behind = posts(before), posts(behind)
 
-    def check(self, report: Report, programs: Programs, logs: Path, aegis: Aegis) -> None:
+    def check(self, report: Report, attempts: list[dict], logs: Path, aegis: Aegis) -> None:
         what = f"{NAME}: {self.what}"
         report.check(f"{what}: prints the same directly and through the proxy", self.direct == self.proxied, self.differences())
         report.equal(f"{what}: what it prints is right", wrong(self.proxied), [])
         report.check(f"{what}: requests and replies pass byte for byte", *passed(self.before, self.behind))
         report.equal(f"{what}: headers say what bodies say", disagreeing(self.behind), [])
-        attempts = programs.recorded(logs / self.run)
         report.check(f"{what}: each of {len(self.before)} POSTs is recorded byte for byte", *kept(self.before, self.behind, attempts))
         agents = {attempt["agent"].split("/")[0] for attempt in attempts} | {attempt["surface"] for attempt in attempts}
-        report.equal(f"{what}: by servers of tools", agents, {"mcp", "mcp_tools"})
+        report.equal(f"{what}: by servers of tools", agents, {"mcp", SURFACE})
         shown = [attempt for step in aegis.show(logs / self.run)["steps"] for attempt in step["attempts"]]
         report.equal(f"{what}: `aegis show` tells as many", len(shown), len(attempts))
 
@@ -180,39 +235,60 @@ class Pairs:
     def called(self, server: str) -> list[Called]:
         return [self.pair(server, client) for client in PAIRS[server]]
 
-    def pair(self, server: str, client: str, *calls: str) -> Called:
+    def pair(self, server: str, client: str, *calls: str, agent: str = "") -> Called:
         fewer = FEWER.get(server.partition(" ")[2], [])
         if (server, client) == NO_SESSION:
             fewer = [call for call in TRUTH if call not in ("remove", "cancelled", "many")]
         asked = calls or fewer
         what = f"{client} at {server}" + (f", {calls[0]}" if calls else "")
         run = slug("-".join([client, "at", server, *("many" for _ in calls)]))
-        direct = self.programs.client(client, f"http://127.0.0.1:{self.ports[server]}/mcp", *asked)
+        # What many calls print is known without making them all once more.
+        direct = [{"call": "many", "result": {"asked": MANY, "wrong": 0}}]
+        if asked != (MANY_CALLS,):
+            direct = self.programs.client(client, f"http://127.0.0.1:{self.ports[server]}/mcp", *asked)
         self.behind[server].forget()
-        proxied = self.programs.client(client, f"http://127.0.0.1:{self.front.port}/r/{run}/mcp/{slug(server)}", *asked)
+        run += f"-{agent}" * bool(agent)
+        path = f"/r/{run}" + f"/a/{agent}" * bool(agent) + f"/mcp/{slug(server)}"
+        proxied = self.programs.client(client, f"http://127.0.0.1:{self.front.port}{path}", *asked)
         before = [exchange for exchange in self.front.exchanges() if exchange.path.startswith(f"/r/{run}/")]
         return Called(what, run, direct, proxied, before, self.behind[server].exchanges())
 
     def many(self, sdk: str) -> Called:
-        return self.pair(sdk, sdk, f"many={MANY}")
+        return self.pair(sdk, sdk, MANY_CALLS)
 
-    def edited(self, server: str, address: str) -> tuple[list[dict], list[Exchange]]:
+    def planned(self, server: str, address: str, calls: list[str]) -> tuple[list[dict], list[Exchange]]:
         """What the server's own client prints under the plan, and what came to the server."""
         self.behind[server].forget()
-        lines = self.programs.client(server.split(" ")[0], f"{address}/r/{slug(server)}/mcp/{slug(server)}", *EDITS[server])
+        lines = self.programs.client(server.split(" ")[0], f"{address}/r/{slug(server)}/mcp/{slug(server)}", *calls)
         return lines, posts(self.behind[server].exchanges())
 
 
 def check_edits(what: str, name: str, lines: list[dict], behind: list[Exchange], directory: Path, report: Report) -> None:
     """Each caller sees the edited value, its server the edited argument with headers that agree; the label names each tool, and no other."""
-    said = {line["call"]: line for line in lines}
-    for call in EDITS[name]:
-        report.check(f"{what}: the caller of `{call}` sees the edit", not wrong([said.get(call, {})], {call: EDITED[call]}), said.get(call) or lines)
+    check_seen(what, EDITED, lines, report)
     report.equal(f"{what}: headers say what bodies say", disagreeing(behind), [])
     label = directory / "label.json"
     named = Counter(error["agent"] for error in json.loads(label.read_text())["errors"]) if label.is_file() else None
-    wanted = Counter(f"mcp/{slug(name)}/{TOOLS.get(call, call)}" for call in EDITS[name])
-    report.equal(f"{what}: the label names each tool once", named, wanted)
+    wanted = Counter(f"mcp/{name}/{TOOLS.get(call, call)}" for call, _ in EDITED)
+    report.equal(f"{what}: the label names each edited tool once", named, wanted)
+
+
+def check_seen(what: str, planned: list[tuple[str, Truth]], lines: list[dict], report: Report) -> None:
+    for (call, truth), line in zip(planned, [*lines, *([{}] * len(planned))]):
+        report.check(f"{what}: the caller of `{call}` sees what is planned", not wrong([line], {call: truth}), line or lines)
+
+
+def check_resumed(what: str, lines: list[dict], shown: dict, report: Report) -> None:
+    """A result may come on another stream than the one that its call opened: the client reads the edit there, or the run says that it failed."""
+    said = {line["call"]: line for line in lines}
+    edits = dict(EDITED)
+    report.check(f"{what}: the caller of `add` sees what is planned", not wrong([said.get("add", {})], edits), said)
+    line = said.get("resumed", {})
+    if wrong([line], {"resumed": TRUTH["resumed"]}):
+        report.check(f"{what}: the caller of `resumed` sees what is planned", not wrong([line], edits), lines)
+        return
+    told = bool(shown["manipulator_failures"]) and not shown["label"]
+    report.check(f"{what}: the edit that a resumed stream escaped is told", told, f"{shown['label']} {shown['manipulator_failures']}")
 
 
 def texts(line: dict) -> list[str]:
@@ -255,7 +331,7 @@ def tight(line: dict) -> str:
     return "".join(texts(line)[0].split())
 
 
-def wrong(lines: list[dict], truth: dict[str, Callable[[dict], bool]] = {}) -> list[str]:
+def wrong(lines: list[dict], truth: dict[str, Truth] | None = None) -> list[str]:
     """The lines that do not say what is known; a call that is not there."""
     bad = []
     for line in lines:
@@ -282,7 +358,7 @@ def paired(exchanges: list[Exchange], others: list[Exchange]) -> list[tuple[Exch
     """Those of equal requests, however they were ordered: replies that one end cut off fit a longer one."""
     left, pairs = list(others), []
     for exchange in exchanges:
-        status, body, _ = reply(exchange)
+        body = reply(exchange)[1]
         fitting = [other for other in left if other.request.body == exchange.request.body]
         best = [other for other in fitting if reply(other)[1].startswith(body) or body.startswith(reply(other)[1])]
         if fitting:

@@ -17,7 +17,7 @@ from pathlib import Path
 from . import environments
 from .aegis import Aegis, Done, run_directories
 from .mcp import NAME as FOLDER
-from .mcp import TIMES, Programs
+from .mcp import SURFACE, TIMES, Programs
 from .report import Report
 
 NAME = "mcp-agents"
@@ -43,7 +43,12 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         with ThreadPoolExecutor(TIMES) as pool:
             done = list(pool.map(lambda name: ran(name, commands[name], folder, arguments, aegis), PROGRAMS))
     together = at_once(json.loads((folder / "tasks.json").read_text()))
+    # Server and model are gone by now.
+    with ThreadPoolExecutor(TIMES) as pool:
+        replays = list(pool.map(lambda name, one: replayed(commands[name], one, folder, aegis), PROGRAMS, done))
     totals = [check(name, one, together, aegis, report) for name, one in zip(PROGRAMS, done)]
+    for name, (whole, said) in zip(PROGRAMS, replays):
+        report.check(f"{NAME}: {name}: replays offline, nothing missed and nothing left over", whole, said)
     joined, all_ = (sum(column) for column in zip(*totals))
     print(f"   joined {joined} of {all_} calls ({joined / max(all_, 1):.1%})", flush=True)
 
@@ -75,6 +80,16 @@ def ran(name: str, command: list[str], folder: Path, arguments: list[str], aegis
     return done
 
 
+def replayed(command: list[str], done: Done, folder: Path, aegis: Aegis) -> tuple[bool, str]:
+    """Let the record answer every call, of models and of tools; gives whether it did, and what was said."""
+    if done.directory is None:
+        return False, "there is no record"
+    arguments = [done.directory, "--log-dir", aegis.logs("replay"), "--timeout", 60]
+    again = aegis.call("replay", *arguments, "--", *command, folder=folder, seconds=90)
+    told = [line for line in again.stderr.splitlines() if line.startswith(("missed", "unused", "served", "RESULT"))]
+    return again.code == 0 and any(" 0 missed  0 of " in line for line in told), "\n".join(told)
+
+
 def at_once(tasks: dict) -> set[Words]:
     """The calls that several agents make while the others are at work."""
     found = set()
@@ -97,7 +112,7 @@ def check(name: str, done: Done, together: set[Words], aegis: Aegis, report: Rep
             truth[words(said["tool"], said["arguments"])].append(said["agent"])
     seen: dict[Words, list[str | None]] = defaultdict(list)
     for step in aegis.show(done.directory)["steps"]:
-        if step["surface"] == "mcp_tools" and step["request"].get("method") == "tools/call":
+        if step["surface"] == SURFACE and step["request"].get("method") == "tools/call":
             asked = step["request"]["params"]
             caller = step.get("called_by") or {}
             seen[words(asked["name"], asked["arguments"])].append(caller.get("agent"))

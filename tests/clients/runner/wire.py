@@ -70,27 +70,26 @@ class Tap:
                 server = socket.create_connection(("127.0.0.1", self.before))
                 connection = Connection()
                 self.connections.append(connection)
-                # A client that leaves has left for good; a server that has said all may still be spoken to.
-                forth, back = (connection.sent, socket.SHUT_RDWR), (connection.received, socket.SHUT_WR)
-                for end, other, (kept, ends) in ((client, server, forth), (server, client, back)):
+                for end, other, kept in ((client, server, connection.sent), (server, client, connection.received)):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    threading.Thread(target=passed, args=(end, other, kept, ends), daemon=True).start()
+                    threading.Thread(target=passed, args=(end, other, kept), daemon=True).start()
 
 
-def passed(end: socket.socket, other: socket.socket, kept: bytearray, ends: int) -> None:
-    """Pass one direction on until it ends; its end is passed on too."""
+def passed(end: socket.socket, other: socket.socket, kept: bytearray) -> None:
+    """Pass one direction on until it ends. Then all is over: no client or server here closes one half of a connection, and to pass on no
+    more than a half would keep from the other end that somebody left."""
     with suppress(OSError):
         while piece := end.recv(65536):
             kept += piece
             other.sendall(piece)
-    with suppress(OSError):
-        other.shutdown(ends)
+    for one in (end, other):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 
 
 def read(connection: Connection) -> list[Exchange]:
     requests, replies = messages(bytes(connection.sent)), messages(bytes(connection.received), replies=True)
-    replies += [None] * (len(requests) - len(replies))
-    return [Exchange(*pair) for pair in zip(requests, replies)]
+    return [Exchange(request, replies[at] if at < len(replies) else None) for at, request in enumerate(requests)]
 
 
 def messages(stream: bytes, replies: bool = False) -> list[Message]:
