@@ -104,6 +104,7 @@ mod surfaces;
 mod survival;
 mod task_sets;
 mod terminal;
+mod tokens;
 mod told_lines;
 mod told_true;
 mod tidy;

@@ -1,5 +1,7 @@
 //! Who may ask, and for what: the one rule of every listener, before anything is read, opened or sent.
 
+use std::{hint::black_box, sync::Arc};
+
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Response, Uri, Version,
@@ -8,7 +10,7 @@ use hyper::{
 };
 
 use crate::{
-    proxy::{error::ProxyError, headers},
+    proxy::{error::ProxyError, headers, users::Users},
     surface::OpenaiChat,
 };
 
@@ -30,6 +32,9 @@ pub struct Gate {
     pub origins: Vec<String>,
     /// What clients must show.
     pub token: Option<Token>,
+    /// Whose tokens let in, where each user has its own: whoever shows one is led to the line of its user before this gate, which
+    /// then refuses everybody else.
+    pub users: Option<Arc<Users>>,
     /// Whether the listener serves a page of its own, which may ask it.
     pub own_page: bool,
     /// How many proxies stand behind one address, if more than this one: then a request must name its run, for others of the
@@ -39,21 +44,60 @@ pub struct Gate {
     pub answers_health: bool,
 }
 
-/// A secret that clients must show. It is compared by its hash, so that the time tells nothing of it.
-#[derive(Debug, Clone)]
-pub struct Token(blake3::Hash);
+/// A secret that clients must show, as its SHA-256: nobody can read it back, and the time of a comparison tells nothing of it.
+#[derive(Debug, Clone, Eq)]
+pub struct Token([u8; 32]);
 
 impl Token {
     /// From its text.
     pub fn new(text: &str) -> Self {
-        Self(blake3::hash(text.as_bytes()))
+        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        let mut hash = [0; 32];
+        hash.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
+        Self(hash)
+    }
+
+    /// From its SHA-256 in 64 hexadecimal digits; `None` for any other text.
+    pub fn from_sha256(hex: &str) -> Option<Self> {
+        let pairs = hex.as_bytes().as_chunks::<2>();
+        let (([..], []), 64) = (pairs, hex.len()) else { return None };
+        let mut hash = [0; 32];
+        for (byte, pair) in hash.iter_mut().zip(pairs.0) {
+            let digit = |digit: u8| char::from(digit).to_digit(16);
+            *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+        }
+        Some(Self(hash))
+    }
+
+    /// Its SHA-256 in hexadecimal digits.
+    pub fn sha256(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Whether this text is it.
     pub fn is(&self, given: &str) -> bool {
-        // Equality of hashes takes the same time wherever they differ.
-        self.0 == blake3::hash(given.as_bytes())
+        *self == Token::new(given)
     }
+}
+
+impl PartialEq for Token {
+    /// Takes the same time wherever they differ.
+    fn eq(&self, other: &Self) -> bool {
+        let differing =
+            self.0.iter().zip(&other.0).fold(0, |differing, (one, other)| black_box(differing | (one ^ other)));
+        differing == 0
+    }
+}
+
+/// The token that a request shows: in a header or, where it has none, at the beginning of its path.
+pub(in crate::proxy) fn shown_token<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+    headers.get(&TOKEN).and_then(|value| value.to_str().ok()).or_else(|| split_token(uri).map(|(token, _)| token))
+}
+
+/// The token at the beginning of a target, and the rest.
+fn split_token(uri: &Uri) -> Option<(&str, &str)> {
+    let target = uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+    target.strip_prefix(TOKEN_PREFIX).and_then(|rest| Some(rest.split_at(rest.find('/')?)))
 }
 
 impl Gate {
@@ -67,16 +111,17 @@ impl Gate {
             self.is_our_host(&parts.headers)?;
         }
         self.admit_page(&parts.headers)?;
-        let in_header = parts.headers.remove(&TOKEN);
-        let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let in_path = target.strip_prefix(TOKEN_PREFIX).and_then(|rest| Some(rest.split_at(rest.find('/')?)));
-        let shown = in_header.as_ref().and_then(|value| value.to_str().ok()).or(in_path.map(|(token, _)| token));
-        if let Some(token) = &self.token
-            && !shown.is_some_and(|shown| token.is(shown))
-        {
+        let is_shown = match (&self.token, &self.users) {
+            // Whoever shows the token of a user does not come here.
+            (_, Some(_)) => false,
+            (Some(token), None) => shown_token(&parts.headers, &parts.uri).is_some_and(|shown| token.is(shown)),
+            (None, None) => true,
+        };
+        parts.headers.remove(&TOKEN);
+        if !is_shown {
             return Err(ProxyError::Token);
         }
-        if let Some((_, rest)) = in_path {
+        if let Some((_, rest)) = split_token(&parts.uri) {
             parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::Target(String::from("it is no path")))?;
         }
         Ok(())
@@ -194,6 +239,7 @@ mod tests {
             hosts: vec!["aegis.lab".to_owned()],
             origins: vec!["http://localhost:3000".to_owned()],
             token: Some(Token::new("open-sesame")),
+            users: None,
             own_page: false,
             instances: 1,
             answers_health: false,
@@ -290,6 +336,18 @@ mod tests {
             assert_eq!(admitted(bad, &[]), None, "{bad}");
         }
         assert_eq!(admitted("/t/open-sesame/v1", &[("x-aegis-token", "wrong")]), None);
+    }
+
+    #[test]
+    fn a_token_is_its_hash() {
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Token::new("abc").sha256(), hash);
+        assert!(Token::from_sha256(hash).is_some_and(|token| token.is("abc") && !token.is("abd")));
+        assert!(Token::from_sha256(&hash.to_uppercase()).is_some_and(|token| token.is("abc")));
+        for bad in ["", "abc", &hash[..63], &format!("{hash}0"), &hash.replace('b', "g"), &format!("é{}", &hash[2..])]
+        {
+            assert_eq!(Token::from_sha256(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ use super::{
     exchange::Proxy,
     lock::locked,
     tunnel::Tunnel,
+    users::Users,
 };
 use crate::surface::Surface;
 
@@ -237,6 +238,10 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
         return turned_away(&ProxyError::Busy { limit });
     };
+    // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
+    let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
+    let user = proxy.gate.users.as_deref().and_then(shown);
+    let proxy = user.as_ref().map_or(proxy, |user| &user.line);
     let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints) {
         Ok(arrived) => arrived,
         Err((error, surface)) => return Ok(refuse(&error, surface)),
