@@ -194,7 +194,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
         if let (Some(admitted), Some(users)) = (&proxy.gate.users, users) {
-            admitted.admit(users, &proxy);
+            admitted.admit(users, &proxy).await;
         }
         let served =
             serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, reload, (arguments, global)).await;
@@ -222,7 +222,7 @@ async fn serve_until_stopped(
     if let Some(origin) = origins.iter().find(|origin| listening.iter().flatten().any(|own| is_own(origin, *own))) {
         return Err(Failure::new(Exit::Usage, format!("the upstream {origin} is this proxy itself")));
     }
-    if let Some(run) = &named {
+    if let Some(run) = named.as_ref().filter(|_| proxy.gate.users.is_none()) {
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }

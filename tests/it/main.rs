@@ -115,6 +115,7 @@ mod upstream_team;
 mod unsure;
 mod upstream_failures;
 mod upstream_h2;
+mod users;
 mod viewer;
 mod watch;
 mod websocket;

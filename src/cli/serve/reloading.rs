@@ -59,7 +59,7 @@ impl Reload {
         }
         let count = users.as_ref().map(Vec::len);
         if let (Some(admitted), Some(users)) = (&proxy.gate.users, users) {
-            admitted.admit(users, proxy);
+            tokio::runtime::Handle::current().block_on(admitted.admit(users, proxy));
         }
         Ok(count)
     }

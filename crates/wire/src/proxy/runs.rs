@@ -7,6 +7,7 @@ mod go_on;
 mod place;
 mod plans;
 mod put_down;
+mod user_runs;
 
 use std::{
     collections::HashMap,

@@ -12,6 +12,7 @@ use super::{
     limits::Limits,
     listen::gate::{Gate, Token},
 };
+use crate::identity::Identity;
 
 /// Longest name of a user.
 const NAME_MAX: usize = 64;
@@ -74,19 +75,28 @@ struct UserList {
 
 impl Users {
     /// Lets these users in, and nobody else. A user who was let in before keeps its line; one who is gone takes no more requests,
-    /// and its runs are let go of as those of any line are. `server`: what a new line starts from.
-    pub fn admit(&self, grants: Vec<UserGrant>, server: &Proxy) {
-        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut lines = std::mem::take(&mut list.leaving);
-        lines.extend(list.admitted.drain(..).map(|user| (user.grant.name.clone(), Arc::clone(&user.line))));
-        let admitted = grants.into_iter().map(|grant| {
+    /// and its runs are let go of as those of any line are. A new line takes up what an earlier server left of that user's runs.
+    /// `server`: what a new line starts from. Not to be called twice at the same time.
+    pub async fn admit(&self, grants: Vec<UserGrant>, server: &Proxy) {
+        let mut lines = self.by_name();
+        let mut admitted = Vec::with_capacity(grants.len());
+        for grant in grants {
             let earlier = lines.remove(&grant.name);
-            let line = Arc::new(server.line_of(&grant, earlier.as_deref()));
-            Arc::new(User { grant, line })
-        });
-        list.admitted = admitted.collect();
+            let line = server.line_for(&grant, earlier.as_deref());
+            if earlier.is_none() {
+                line.readopt().await;
+            }
+            admitted.push(Arc::new(User { grant, line: Arc::new(line) }));
+        }
         lines.retain(|_, line| line.runs.open_runs() > 0);
-        list.leaving = lines;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = UserList { admitted, leaving: lines };
+    }
+
+    /// The lines by the names of their users.
+    fn by_name(&self) -> BTreeMap<UserName, Arc<Proxy>> {
+        let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let admitted = list.admitted.iter().map(|user| (user.grant.name.clone(), Arc::clone(&user.line)));
+        admitted.chain(list.leaving.clone()).collect()
     }
 
     /// The user whose token is shown. All tokens are compared, each by its hash and in the same time.
@@ -99,27 +109,31 @@ impl Users {
             .cloned()
     }
 
-    /// The lines of all users, also of those who are gone and whose runs are still open.
-    fn lines(&self) -> Vec<Arc<Proxy>> {
+    /// The line of the user of this name, if it is let in.
+    pub(super) fn named(&self, name: &str) -> Option<Arc<User>> {
         let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        list.admitted.iter().map(|user| &user.line).chain(list.leaving.values()).cloned().collect()
+        list.admitted.iter().find(|user| user.grant.name.as_str() == name).cloned()
     }
 }
 
 impl Proxy {
-    /// This proxy, and the lines of its users.
+    /// This proxy, and the lines of its users, also of those who are gone and whose runs were open then.
     pub fn lines(self: &Arc<Self>) -> Vec<Arc<Proxy>> {
-        let users = self.gate.users.as_ref().map(|users| users.lines()).unwrap_or_default();
-        [Arc::clone(self)].into_iter().chain(users).collect()
+        let users = self.gate.users.as_ref().map(|users| users.by_name()).unwrap_or_default();
+        [Arc::clone(self)].into_iter().chain(users.into_values()).collect()
     }
 
     /// The line of a user: as this proxy, with what an `earlier` line of the same user had open.
-    fn line_of(&self, _grant: &UserGrant, earlier: Option<&Proxy>) -> Proxy {
-        let from = earlier.unwrap_or(self);
+    fn line_for(&self, grant: &UserGrant, earlier: Option<&Proxy>) -> Proxy {
+        let lineage = || self.identity.lineage.is_some().then(Arc::default);
+        let (runs, lineage) = match earlier {
+            Some(earlier) => (Arc::clone(&earlier.runs), earlier.identity.lineage.clone()),
+            None => (Arc::new(self.runs.for_user(&grant.name)), lineage()),
+        };
         Proxy {
-            identity: from.identity.clone(),
+            identity: Identity { lineage, ..self.identity.clone() },
             upstream: Arc::clone(&self.upstream),
-            runs: Arc::clone(&from.runs),
+            runs,
             default_run: self.default_run.clone(),
             routes: self.routes.clone(),
             // Whoever is led here has shown the token.

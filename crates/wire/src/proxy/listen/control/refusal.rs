@@ -31,6 +31,16 @@ impl Refusal {
         Self::new(StatusCode::UNAUTHORIZED, "no_token", "the control token is missing or wrong", hint)
     }
 
+    pub(super) fn user() -> Self {
+        let hint = "the tokens file names the users";
+        Self::new(StatusCode::NOT_FOUND, "no_such_user", "no user of this name is let in", hint)
+    }
+
+    pub(super) fn operator() -> Self {
+        let hint = "a user is shown its own runs: GET /aegis/v1/runs";
+        Self::new(StatusCode::FORBIDDEN, "operator_only", "this concerns all users: it takes the control token", hint)
+    }
+
     pub(super) fn place() -> Self {
         let hint =
             "GET /aegis/v1/runs, /aegis/v1/runs/RUN, /metrics; POST /aegis/v1/runs/RUN/end, /outcome, /roster or /task";
