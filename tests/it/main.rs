@@ -98,6 +98,7 @@ mod shutdown;
 mod shard;
 mod side_by_side;
 mod stored_state;
+mod strangers;
 mod suggested;
 mod suggested_lines;
 mod surfaces;

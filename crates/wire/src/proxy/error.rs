@@ -69,6 +69,20 @@ pub enum ProxyError {
         "this proxy asks for a token: set the base URL to http://HOST:PORT/t/<token>/v1, or send the header `x-aegis-token`"
     )]
     Token,
+    /// What the upstream keeps under this id was not given to the user's runs.
+    #[error(
+        "nothing of the id `{0}` was given to a run of yours that this server knows: name the run that it was given to, by /r/<run>/ in the base \
+         URL or the header `x-aegis-run`"
+    )]
+    NotStored(String),
+    /// All that the upstream keeps is asked for, of whichever user.
+    #[error("what the upstream keeps of all users is listed for none of them: ask for it by its id")]
+    StoredList,
+    /// Whose replies a WebSocket goes on from cannot be seen.
+    #[error(
+        "each user has a token here, and a WebSocket of this API could go on from another user's replies unseen: use HTTP"
+    )]
+    UncheckedSocket,
     /// The target is no path below the upstream's base path.
     #[error("the request's path is refused: {0}")]
     Target(String),
@@ -163,6 +177,9 @@ impl ProxyError {
             ProxyError::SecretName => (StatusCode::BAD_REQUEST, "secret_name"),
             ProxyError::Page(_) => (StatusCode::FORBIDDEN, "web_page"),
             ProxyError::Token => (StatusCode::UNAUTHORIZED, "no_token"),
+            ProxyError::NotStored(_) => (StatusCode::NOT_FOUND, "no_such_reply"),
+            ProxyError::StoredList => (StatusCode::FORBIDDEN, "shared_list"),
+            ProxyError::UncheckedSocket => (StatusCode::FORBIDDEN, "unchecked_socket"),
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),

@@ -53,6 +53,7 @@ impl Proxy {
         arrived: Arrived,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
+        self.check_stored_path(&arrived).await?;
         match arrived.kind {
             Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
@@ -81,6 +82,7 @@ impl Proxy {
         call: ModelCall,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, conversation } = due;
+        self.check_goes_on(&call)?;
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
         {

@@ -54,6 +54,11 @@ impl OpenStep {
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
             self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
+        match (&self.run.stored_ids, &reply) {
+            (Some(ids), Some(reply)) => ids.learn(reply),
+            (Some(ids), None) if self.surface.is_none() => ids.learn_unread(body),
+            _ => {}
+        }
         self.run.note_reply(&self.attribution, self.number, reply.as_ref(), failed || !ending.is_answered());
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);

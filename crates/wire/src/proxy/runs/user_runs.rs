@@ -1,10 +1,10 @@
 //! The runs of one user of a server: as those of the server, in a directory of the user's own, so that names of runs of different
 //! users never meet.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::{RunPlans, Runs};
-use crate::proxy::{logprobs::LogprobRequests, setup::RunTemplate, users::UserName};
+use crate::proxy::{logprobs::LogprobRequests, setup::RunTemplate, stored::ids::StoredIds, users::UserName};
 
 /// What stands before a user's name in the name of its directory. No run's name holds it, so no run can lie there.
 const USER_MARK: &str = "@";
@@ -20,7 +20,13 @@ impl Runs {
             monitor: self.monitor().cloned().map_or_else(OnceLock::new, OnceLock::from),
             logprobs: self.logprobs.as_ref().map(|_| LogprobRequests::default()),
             watch: self.watch.clone(),
+            stored_ids: Some(Arc::default()),
             ..Self::new(RunTemplate { log_dir, ..template.clone() })
         }
+    }
+
+    /// What the upstream has given to these runs, where they are a user's.
+    pub(in crate::proxy) fn stored_ids(&self) -> Option<&StoredIds> {
+        self.stored_ids.as_deref()
     }
 }
