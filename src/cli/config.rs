@@ -314,6 +314,7 @@ impl Config {
         };
         Ok(Limits {
             max_body_bytes: given.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+            max_upload_bytes: defaults.max_upload_bytes,
             memory: given.memory.map_or(defaults.memory, BodyMemory::with_bytes),
             max_connections: given.max_connections.unwrap_or(defaults.max_connections),
             max_streams: given.max_streams.unwrap_or(defaults.max_streams),

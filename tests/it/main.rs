@@ -116,6 +116,7 @@ mod upstream_team;
 mod unsure;
 mod upstream_failures;
 mod upstream_h2;
+mod user_limits;
 mod users;
 mod viewer;
 mod watch;

@@ -3,6 +3,8 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write,
+    num::NonZeroU32,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -22,7 +24,9 @@ const FORMAT: u32 = 1;
 /// Entries of one file: each request is compared with all of them.
 const ENTRIES_MAX: usize = 1000;
 /// Keys that somebody may have meant who wrote another.
-const KEYS: [&str; 4] = ["name", "sha256", "token", "format"];
+const KEYS: [&str; 6] = ["name", "sha256", "requests_per_minute", "max_body_bytes", "token", "format"];
+/// Most requests in a minute that an entry may allow: the times of so many are remembered.
+const REQUESTS_MAX: u32 = 60_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +41,8 @@ struct TokensFile {
 struct TokenEntry {
     name: Spanned<String>,
     sha256: Spanned<String>,
+    requests_per_minute: Option<Spanned<u32>>,
+    max_body_bytes: Option<Spanned<usize>>,
 }
 
 /// A tokens file that is read, or written to.
@@ -99,7 +105,14 @@ pub(in crate::cli) fn parse(text: &str, path: &Path) -> Result<Vec<UserGrant>, F
 
 /// The text of an entry.
 pub(in crate::cli) fn entry(grant: &UserGrant) -> String {
-    format!("[[token]]\nname = \"{}\"\nsha256 = \"{}\"\n", grant.name, grant.token.sha256())
+    let mut text = format!("[[token]]\nname = \"{}\"\nsha256 = \"{}\"\n", grant.name, grant.token.sha256());
+    if let Some(most) = grant.requests_per_minute {
+        let _ = writeln!(text, "requests_per_minute = {most}");
+    }
+    if let Some(most) = grant.max_body_bytes {
+        let _ = writeln!(text, "max_body_bytes = {most}");
+    }
+    text
 }
 
 /// What makes an entry.
@@ -124,7 +137,30 @@ impl TokensText<'_> {
             );
             self.failure(&entry.sha256.span(), &error).hint(self.remade(name.as_str()))
         })?;
-        Ok(UserGrant { name, token })
+        let requests_per_minute = self.limit(entry.requests_per_minute.as_ref(), "requests_per_minute")?;
+        let max_body_bytes = self.limit(entry.max_body_bytes.as_ref(), "max_body_bytes")?;
+        if let Some(over) = entry.requests_per_minute.as_ref().filter(|most| *most.get_ref() > REQUESTS_MAX) {
+            let error = format!("requests_per_minute of `{name}`: {REQUESTS_MAX} at most, found {}", over.get_ref());
+            return Err(self.failure(&over.span(), &error).hint("without the key, requests are not limited"));
+        }
+        let requests_per_minute = requests_per_minute.and_then(NonZeroU32::new);
+        Ok(UserGrant { name, token, requests_per_minute, max_body_bytes })
+    }
+
+    /// A limit, which is no zero.
+    fn limit<T: Copy + Default + PartialEq>(
+        &self,
+        given: Option<&Spanned<T>>,
+        key: &str,
+    ) -> Result<Option<T>, Failure> {
+        let Some(limit) = given else { return Ok(None) };
+        if *limit.get_ref() == T::default() {
+            let error = format!("{key} is 0, which lets nothing in");
+            return Err(self
+                .failure(&limit.span(), &error)
+                .hint("remove the key for no limit, or the entry for no user"));
+        }
+        Ok(Some(*limit.get_ref()))
     }
 
     /// How an entry is made anew.
@@ -208,6 +244,10 @@ mod tests {
             ),
             (format!("[[token]]\nname = \"{secret}\"\n"), 1, "missing field `sha256`", "aegis token NAME"),
             (format!("[[token]]\nname = \"a\nsha256 = \"{secret}\"\n"), 2, "", "aegis token NAME"),
+            (format!("{}requests_per_minute = 0\n", whole("a", &hash)), 4, "requests_per_minute is 0", "no limit"),
+            (format!("{}max_body_bytes = 0\n", whole("a", &hash)), 4, "max_body_bytes is 0", "no limit"),
+            (format!("{}requests_per_minute = 60001\n", whole("a", &hash)), 4, "60000 at most", "not limited"),
+            (format!("{}max_body_bytes = -1\n", whole("a", &hash)), 4, "invalid value", "[[token]]"),
             ("format = 2".to_owned(), 1, "format 2", ""),
             (format!("token = \"{secret}\""), 1, "invalid type", "[[token]]"),
         ] {
@@ -222,7 +262,8 @@ mod tests {
     #[test]
     fn an_entry_reads_back() {
         let name = UserName::parse("alice").expect("a name");
-        let grant = UserGrant { name, token: Token::new("secret") };
+        let requests_per_minute = NonZeroU32::new(60);
+        let grant = UserGrant { name, token: Token::new("secret"), requests_per_minute, max_body_bytes: Some(1000) };
         assert_eq!(parse(&entry(&grant), Path::new("t.toml")).expect("read"), [grant]);
         assert!(parse("", Path::new("t.toml")).expect("read").is_empty());
     }

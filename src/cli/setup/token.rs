@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{Read, Seek, SeekFrom, Write},
+    num::{NonZeroU32, NonZeroUsize},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -24,6 +25,12 @@ pub(in crate::cli) struct TokenEntryArgs {
     /// Tokens file to which the entry is added, made if missing. Default: the entry is printed.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Most requests of this user in a minute, 60,000 at most. Default: no limit.
+    #[arg(long, value_name = "N")]
+    requests_per_minute: Option<NonZeroU32>,
+    /// Longest request body of this user, in bytes. Default: that of the server.
+    #[arg(long, value_name = "BYTES")]
+    max_body_bytes: Option<NonZeroUsize>,
 }
 
 /// Draws the token.
@@ -37,7 +44,12 @@ pub(super) fn run(arguments: &TokenEntryArgs, format: OutputFormat, out: &mut dy
         Failure::new(Exit::Usage, format!("`{}` is no name of a user", arguments.name)).hint(hint)
     })?;
     let token = settings::fresh_token();
-    let grant = UserGrant { name, token: Token::new(&token) };
+    let grant = UserGrant {
+        name,
+        token: Token::new(&token),
+        requests_per_minute: arguments.requests_per_minute,
+        max_body_bytes: arguments.max_body_bytes.map(NonZeroUsize::get),
+    };
     let entry = tokens::entry(&grant);
     if let Some(path) = &arguments.file {
         append(path, &entry)?;

@@ -83,6 +83,22 @@ pub enum ProxyError {
         "each user has a token here, and a WebSocket of this API could go on from another user's replies unseen: use HTTP"
     )]
     UncheckedSocket,
+    /// A user has made as many requests as its token allows.
+    #[error("your token allows {most} requests in a minute (`requests_per_minute` in the tokens file): ask again in {} s", seconds(*wait))]
+    TooManyRequests {
+        /// How many it allows.
+        most: u32,
+        /// How long to wait for the next.
+        wait: Duration,
+    },
+    /// A body is larger than the user's token allows.
+    #[error(
+        "the request body is larger than the {limit} bytes that your token allows (`max_body_bytes` in the tokens file)"
+    )]
+    UserBodyTooLarge {
+        /// How many it allows.
+        limit: usize,
+    },
     /// The target is no path below the upstream's base path.
     #[error("the request's path is refused: {0}")]
     Target(String),
@@ -146,6 +162,11 @@ pub enum ProxyError {
     Internal,
 }
 
+/// The whole seconds after which a wait is over.
+pub(super) fn seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
 /// The innermost reason, which says what really went wrong.
 fn cause(error: &UpstreamError) -> String {
     let mut inner: &dyn std::error::Error = error;
@@ -168,7 +189,10 @@ impl ProxyError {
             }
             ProxyError::Framing(FramingError::TargetTooLong) => (StatusCode::URI_TOO_LONG, "target_too_long"),
             ProxyError::Framing(_) => (StatusCode::BAD_REQUEST, "refused_framing"),
-            ProxyError::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
+            ProxyError::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_requests"),
+            ProxyError::BodyTooLarge { .. } | ProxyError::UserBodyTooLarge { .. } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
+            }
             ProxyError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, "body_timeout"),
             ProxyError::BodyBroken => (StatusCode::BAD_REQUEST, "body_broken"),
             ProxyError::Id(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
@@ -233,6 +257,9 @@ impl ProxyError {
         match self {
             ProxyError::Busy { .. } | ProxyError::Memory { .. } => {
                 drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")));
+            }
+            ProxyError::TooManyRequests { wait, .. } => {
+                drop(headers.insert(header::RETRY_AFTER, seconds(*wait).into()));
             }
             // Whoever starts it again goes on with its runs, and a server that stops lets go of those that the next one has.
             ProxyError::Stopping | ProxyError::Recording(RecordingError::Locked { .. }) => {

@@ -228,10 +228,10 @@ impl Proxy {
         }
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
-        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let (upload, end) = Upload::new(body, &self.limits);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
         let mut received = match sent {
-            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
             sent => sent?,
         };
         headers::strip_hop_by_hop(received.headers_mut());

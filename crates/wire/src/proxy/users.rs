@@ -1,13 +1,19 @@
 //! The users of a server whose members do not trust each other. Each shows a token of its own, and each has a line of its own: a
 //! [`Proxy`] that only requests with that token ever enter. Whatever a line finds a run by, it finds none of another user.
 
+mod request_rate;
+
 use std::{
     collections::BTreeMap,
     fmt,
+    num::NonZeroU32,
     sync::{Arc, PoisonError, RwLock},
+    time::Instant,
 };
 
+use self::request_rate::RequestTimes;
 use super::{
+    error::ProxyError,
     exchange::Proxy,
     limits::Limits,
     listen::gate::{Gate, Token},
@@ -51,6 +57,10 @@ pub struct UserGrant {
     pub name: UserName,
     /// The token, by its hash.
     pub token: Token,
+    /// Most requests in a minute.
+    pub requests_per_minute: Option<NonZeroU32>,
+    /// Longest body of a request, in bytes.
+    pub max_body_bytes: Option<usize>,
 }
 
 /// A user who is let in.
@@ -60,6 +70,41 @@ pub struct User {
     pub grant: UserGrant,
     /// Where its requests go.
     pub(super) line: Arc<Proxy>,
+    requests: Arc<RequestTimes>,
+}
+
+impl User {
+    /// Takes in a request of this user, whose body says that it has so many bytes.
+    ///
+    /// # Errors
+    /// It is one too many in a minute, or too long.
+    pub(super) fn take_request(&self, bytes: u64) -> Result<(), ProxyError> {
+        self.take_turn()?;
+        match self.grant.max_body_bytes {
+            Some(limit) if bytes > limit as u64 => Err(ProxyError::UserBodyTooLarge { limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in a request of this user.
+    ///
+    /// # Errors
+    /// It is one too many in a minute.
+    pub(super) fn take_turn(&self) -> Result<(), ProxyError> {
+        let Some(most) = self.grant.requests_per_minute else { return Ok(()) };
+        let taken = self.requests.take(usize::try_from(most.get()).unwrap_or(usize::MAX), Instant::now());
+        taken.map_err(|wait| ProxyError::TooManyRequests { most: most.get(), wait })
+    }
+
+    /// The error in the words of this user's limits, where it met one of them.
+    pub(super) fn limited(&self, error: ProxyError) -> ProxyError {
+        match error {
+            ProxyError::BodyTooLarge { limit } if self.grant.max_body_bytes == Some(limit) => {
+                ProxyError::UserBodyTooLarge { limit }
+            }
+            error => error,
+        }
+    }
 }
 
 /// The users of a server.
@@ -79,6 +124,7 @@ impl Users {
     /// `server`: what a new line starts from. Not to be called twice at the same time.
     pub async fn admit(&self, grants: Vec<UserGrant>, server: &Proxy) {
         let mut lines = self.by_name();
+        let requests = |name: &UserName| self.named(name.as_str()).map(|user| Arc::clone(&user.requests));
         let mut admitted = Vec::with_capacity(grants.len());
         for grant in grants {
             let earlier = lines.remove(&grant.name);
@@ -86,7 +132,8 @@ impl Users {
             if earlier.is_none() {
                 line.readopt().await;
             }
-            admitted.push(Arc::new(User { grant, line: Arc::new(line) }));
+            let requests = requests(&grant.name).unwrap_or_default();
+            admitted.push(Arc::new(User { grant, line: Arc::new(line), requests }));
         }
         lines.retain(|_, line| line.runs.open_runs() > 0);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = UserList { admitted, leaving: lines };
@@ -138,7 +185,14 @@ impl Proxy {
             routes: self.routes.clone(),
             // Whoever is led here has shown the token.
             gate: Gate { token: None, users: None, ..self.gate.clone() },
-            limits: Limits { ..self.limits.clone() },
+            limits: match grant.max_body_bytes {
+                Some(most) => Limits {
+                    max_body_bytes: most.min(self.limits.max_body_bytes),
+                    max_upload_bytes: most.min(self.limits.max_upload_bytes),
+                    ..self.limits.clone()
+                },
+                None => self.limits.clone(),
+            },
         }
     }
 }

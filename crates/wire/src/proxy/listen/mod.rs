@@ -21,7 +21,12 @@ use std::{
 
 use bytes::Bytes;
 pub use control::serve_control;
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::TcpListener,
@@ -247,6 +252,9 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         Err((error, surface)) => return Ok(refuse(&error, surface)),
     };
     let surface = arrived.kind.spoken();
+    if let Some(Err(error)) = user.as_ref().map(|user| user.take_request(arrived.body.size_hint().lower())) {
+        return Ok(refuse(&error, surface));
+    }
     let limit = proxy.limits.max_tunnels;
     let place = match arrived.kind {
         Kind::Tunnel => match Arc::clone(tunnels).try_acquire_owned() {
@@ -264,7 +272,13 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
                 delivery
             }
         })),
-        Ok(Err(Interrupted::Error(error))) => Ok(refuse(&error, surface)),
+        Ok(Err(Interrupted::Error(error))) => {
+            let error = match &user {
+                Some(user) => user.limited(error),
+                None => error,
+            };
+            Ok(refuse(&error, surface))
+        }
         Ok(Err(Interrupted::Hushed)) => Err(Hushed),
         Err(Panicked) => Ok(refuse(&ProxyError::Internal, surface)),
     }

@@ -21,13 +21,15 @@ impl Caller {
     /// Whose token it is.
     ///
     /// # Errors
-    /// Nobody's.
+    /// Nobody's, or that of a user who asks too often.
     pub(super) fn identify(server: &Proxy, control: &Token, shown: &str) -> Result<Self, Refusal> {
         if control.is(shown) {
             return Ok(Self::Operator);
         }
         let user = server.gate.users.as_ref().and_then(|users| users.find(shown));
-        user.map(Self::User).ok_or_else(Refusal::token)
+        let user = user.ok_or_else(Refusal::token)?;
+        user.take_turn().map_err(|error| Refusal::turn(&error))?;
+        Ok(Self::User(user))
     }
 
     /// The line whose runs are asked for, and the path as it reads there.

@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, header};
 
 use super::{JSON, made};
 use crate::{
-    proxy::{EndError, error::ProxyError},
+    proxy::{
+        EndError,
+        error::{self, ProxyError},
+    },
     recording::RecordingError,
     trajectory::RunId,
 };
@@ -18,17 +21,30 @@ pub(super) struct Refusal {
     code: &'static str,
     message: String,
     hint: String,
+    /// Seconds after which to ask again.
+    retry_after: Option<u64>,
 }
 
 impl Refusal {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: hint.into() }
+        Self { status, code, message: message.into(), hint: hint.into(), retry_after: None }
     }
 
     pub(super) fn token() -> Self {
         let hint =
             "send `Authorization: Bearer` with the value of AEGIS_CONTROL_TOKEN, or the one printed at the start";
         Self::new(StatusCode::UNAUTHORIZED, "no_token", "the control token is missing or wrong", hint)
+    }
+
+    /// Of a user who asks too often.
+    pub(super) fn turn(error: &ProxyError) -> Self {
+        let retry_after = match error {
+            ProxyError::TooManyRequests { wait, .. } => Some(error::seconds(*wait)),
+            _ => None,
+        };
+        let hint = "ask again after as many seconds as Retry-After says";
+        let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", error.to_string(), hint);
+        Self { retry_after, ..refusal }
     }
 
     pub(super) fn user() -> Self {
@@ -74,9 +90,13 @@ impl Refusal {
     }
 
     pub(super) fn response(self) -> Response<Full<Bytes>> {
-        let Self { status, code, message, hint } = self;
+        let Self { status, code, message, hint, retry_after } = self;
         let error = serde_json::json!({"error": {"code": code, "message": message, "hint": hint}});
-        made(status, JSON, error.to_string())
+        let mut response = made(status, JSON, error.to_string());
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
     }
 
     pub(super) fn recording(run: &RunId, error: &RecordingError) -> Self {
