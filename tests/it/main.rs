@@ -17,6 +17,7 @@ mod architecture;
 mod assembled;
 mod attacked;
 mod attribute;
+mod audit;
 mod background;
 mod bodies;
 mod boundaries;

@@ -66,8 +66,11 @@ impl DescriptorReserve {
 /// serves them again.
 pub(super) fn put_down_all(proxy: &Arc<Proxy>, global: &Global) -> Result<(), Failure> {
     // Each line, whatever became of the one before.
-    let put_down = proxy.lines().into_iter().map(|line| put_down_line(&line, global));
-    put_down.fold(Ok(()), |so_far, next| so_far.and(next))
+    let mut ended = Ok(());
+    for line in proxy.lines() {
+        ended = ended.and(put_down_line(&line, global));
+    }
+    ended
 }
 
 fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {

@@ -188,7 +188,7 @@ impl TokensText<'_> {
             Some("token") => {
                 "a token never stands in this file: `aegis token NAME` makes an entry of its hash".to_owned()
             }
-            Some(unknown) => match nearest(unknown, KEYS.into_iter()) {
+            Some(unknown) => match nearest(unknown, KEYS) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "an entry is [[token]] with name and sha256".to_owned(),
             },

@@ -1,6 +1,7 @@
 //! The control listener: its own port, its own token. A harness asks here for runs, ends them, and says what they achieved and
 //! what becomes known of them. `docs/reference/http.md` lists what it answers.
 
+mod audit;
 mod caller;
 mod refusal;
 mod report;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use self::{caller::Caller, refusal::Refusal};
+use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal};
 use super::gate::Token;
 use crate::{
     proxy::{arrival, exchange::Proxy, headers, limits::Limits, memory::HeldMemory},
@@ -69,14 +70,15 @@ const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-
 async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) -> ControlResult {
     let caller = Caller::identify(server, token, headers::api_key(request.headers()).unwrap_or_default())?;
     let path = request.uri().path().to_owned();
+    let audit = &ChangeAudit::new(&server.runs.template().log_dir, caller.name(), &path);
     let (proxy, path) = caller.line(server, &path)?;
     let proxy = &*proxy;
     let mut segments = path.strip_prefix('/').unwrap_or_default().split('/');
     let place = [(); 6].map(|()| segments.next());
     match (request.method(), place) {
-        (&Method::POST, [Some("outcome"), None, ..]) => report::outcome(proxy, None, request).await,
-        (&Method::POST, [Some("roster"), None, ..]) => report::roster(proxy, None, request).await,
-        (&Method::POST, [Some("task"), None, ..]) => report::task(proxy, None, request).await,
+        (&Method::POST, [Some("outcome"), None, ..]) => report::outcome((proxy, audit), None, request).await,
+        (&Method::POST, [Some("roster"), None, ..]) => report::roster((proxy, audit), None, request).await,
+        (&Method::POST, [Some("task"), None, ..]) => report::task((proxy, audit), None, request).await,
         (&Method::GET, [Some("metrics"), None, ..]) => metrics(server, &caller),
         (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), None, ..]) => standing::list(proxy).await,
         (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), Some(run), None, ..]) => {
@@ -89,10 +91,10 @@ async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) 
         ) => {
             let run = named(run)?;
             match what {
-                "end" => standing::end(proxy, &run).await,
-                "outcome" => report::outcome(proxy, Some(run), request).await,
-                "roster" => report::roster(proxy, Some(run), request).await,
-                "task" => report::task(proxy, Some(run), request).await,
+                "end" => standing::end(proxy, audit, &run).await,
+                "outcome" => report::outcome((proxy, audit), Some(run), request).await,
+                "roster" => report::roster((proxy, audit), Some(run), request).await,
+                "task" => report::task((proxy, audit), Some(run), request).await,
                 _ => Err(Refusal::place()),
             }
         }

@@ -6,6 +6,7 @@ pub(super) mod framing;
 pub(super) mod gate;
 mod health;
 pub(super) mod socket;
+mod token;
 
 use std::{
     future::Future,

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::Refusal;
-use crate::proxy::{exchange::Proxy, listen::gate::Token, users::User};
+use crate::proxy::{
+    exchange::Proxy,
+    listen::gate::Token,
+    users::{OPERATOR, User},
+};
 
 /// Below this, the operator names a user, and then what is asked of that user's runs.
 const USERS: &str = "/aegis/v1/users/";
@@ -30,6 +34,14 @@ impl Caller {
         let user = user.ok_or_else(Refusal::token)?;
         user.take_turn().map_err(|error| Refusal::turn(&error))?;
         Ok(Self::User(user))
+    }
+
+    /// The name under which changes are written down.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Operator => OPERATOR,
+            Self::User(user) => user.grant.name.as_str(),
+        }
     }
 
     /// The line whose runs are asked for, and the path as it reads there.

@@ -84,6 +84,19 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "run_open", format!("run `{run}` has not ended"), hint)
     }
 
+    /// Of a change that cannot be written down.
+    pub(super) fn audit(error: &std::io::Error) -> Self {
+        let message =
+            format!("the change cannot be written into audit.jsonl of the log directory, so it is not made: {error}");
+        let hint = "check the disk and what is at that place, and ask again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "audit_failed", message, hint)
+    }
+
+    /// The code for programs.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub(super) fn internal() -> Self {
         let hint = "a defect of Aegis: please report it";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request could not be answered", hint)
