@@ -58,6 +58,8 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// Environment variable with the token that clients must send.
     pub token_env: Option<String>,
+    /// Settings of `aegis serve`.
+    pub serve: ServeConfig,
     /// What is masked in recordings, besides what looks like a key.
     pub secrets: SecretsConfig,
     /// OpenTelemetry collector that gets a span per call.
@@ -75,6 +77,14 @@ pub struct Config {
 pub struct IdentityConfig {
     /// Built-in patterns of agent names to disable, by name.
     pub dialects_off: Vec<String>,
+}
+
+/// `[serve]`.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServeConfig {
+    /// Tokens file: users with a token each, who see nothing of each other (`aegis token`).
+    pub tokens: Option<PathBuf>,
 }
 
 /// `[test]`.
@@ -233,6 +243,7 @@ impl Config {
             ("[manipulator] templates", self.manipulator.templates.is_some()),
             ("[hints] key", self.hints.uses_keys()),
             ("token_env", self.token_env.is_some()),
+            ("[serve] tokens", self.serve.tokens.is_some()),
             ("[secrets] keep", !self.secrets.keep.is_empty()),
             ("[secrets] env", !self.secrets.env.is_empty()),
             ("allowed_hosts", !self.allowed_hosts.is_empty()),
@@ -322,6 +333,7 @@ impl Config {
         };
         Ok(Limits {
             max_body_bytes: given.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+            max_upload_bytes: defaults.max_upload_bytes,
             memory: given.memory.map_or(defaults.memory, BodyMemory::with_bytes),
             max_connections: given.max_connections.unwrap_or(defaults.max_connections),
             max_streams: given.max_streams.unwrap_or(defaults.max_streams),

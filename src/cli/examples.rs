@@ -12,6 +12,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "aegis serve --upstream simulator",
             "aegis serve --listen 127.0.0.1:8484 --run first",
+            "aegis serve --listen 0.0.0.0:8484 --tokens tokens.toml",
             "aegis serve -v --plan rate-limit --run faulty",
         ],
     ),
@@ -136,6 +137,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("repair", &["aegis repair logs/first", "aegis repair logs/first --seal", "aegis repair logs/first --salvage"]),
     ("doctor", &["aegis doctor", "aegis doctor --upstream http://127.0.0.1:8000/v1"]),
     ("init", &["aegis init", "aegis init mine --from logs/first"]),
+    ("token", &["aegis token alice --file tokens.toml", "aegis token bob --file tokens.toml --requests-per-minute 60"]),
     ("completions", &["aegis completions bash"]),
     ("man", &["aegis man man1"]),
     ("example", &["aegis example pipeline --task \"A box holds 6 eggs. How many eggs do 7 boxes hold?\""]),

@@ -12,7 +12,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Make data", &["tasks", "campaign", "shard", "prove", "import", "modes"]),
     ("Explain a failure", &["attribute", "trace", "fork", "retry", "learn", "annotations"]),
     ("Use data", &["export", "lint", "stats", "score", "certify", "reward"]),
-    ("Machine", &["repair", "completions", "man", "help"]),
+    ("Machine", &["token", "repair", "completions", "man", "help"]),
 ];
 
 /// Columns of the list: it fits the narrowest usual terminal.

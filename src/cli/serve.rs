@@ -4,10 +4,12 @@ pub(super) mod monitoring;
 mod pruning;
 mod reloading;
 mod sealing;
+pub(super) mod tokens;
 
 use std::{
     io::Write,
     net::{IpAddr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -24,9 +26,12 @@ use self::{
     pruning::{KeepArgs, prune_hourly},
     reloading::Reload,
     sealing::{DescriptorReserve, put_down_all, release_idle},
+    tokens::TokensSource,
 };
 use super::{
-    Exit, Failure, Global, settings,
+    Exit, Failure, Global,
+    config::Config,
+    settings,
     settings::{PlannedArgs, ProxyArgs},
     signals::{Signals, number},
     watch::WatchArgs,
@@ -68,6 +73,10 @@ pub(super) struct ServeArgs {
     ask_logprobs: bool,
     #[command(flatten)]
     token: TokenArgs,
+    /// Tokens file: users with a token each (`aegis token`), who see nothing of each other. SIGHUP reads it again.
+    /// Default: `[serve] tokens` of aegis.toml.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["token", "no_token"])]
+    tokens: Option<PathBuf>,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -90,6 +99,11 @@ impl TokenArgs {
     /// The same for a listener whose clients know no token.
     pub(super) fn without_token(&self) -> Self {
         Self { token: None, ..self.clone() }
+    }
+
+    /// Whether a token is given here.
+    fn is_given(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| !token.is_empty())
     }
 
     /// Puts the token into the gate, and checks that there is one where others than this machine can ask.
@@ -123,6 +137,25 @@ impl TokenArgs {
     }
 }
 
+impl ServeArgs {
+    /// The tokens file, if there is one.
+    ///
+    /// # Errors
+    /// A single token is set, too.
+    fn tokens_source(&self, config: &Config) -> Result<Option<TokensSource>, Failure> {
+        let Some(path) = self.tokens.clone().or_else(|| config.serve.tokens.clone()) else { return Ok(None) };
+        let single =
+            self.token.is_given() || (self.tokens.is_none() && self.token.no_token) || config.token_env.is_some();
+        if single {
+            let error = format!("each user has a token in `{}`, and a single token is set, too", path.display());
+            return Err(Failure::new(Exit::Usage, error).hint(
+                "use one of both: --tokens FILE or [serve] tokens; or --token, AEGIS_TOKEN, token_env or --no-token",
+            ));
+        }
+        Ok(Some(TokensSource(path)))
+    }
+}
+
 pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
     settings::raise_file_limit();
     let named =
@@ -146,15 +179,23 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen =
         arguments.listen.clone().or_else(|| config.listen.clone()).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
-    arguments.token.guard(&mut proxy.gate, &listen, config.token_env.as_deref())?;
+    let tokens = arguments.tokens_source(&config)?;
+    let users = tokens.as_ref().map(TokensSource::read).transpose()?;
+    match &users {
+        Some(_) => proxy.gate.users = Some(Arc::default()),
+        None => arguments.token.guard(&mut proxy.gate, &listen, config.token_env.as_deref())?,
+    }
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }
     let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), arguments.control.is_some())?;
-    let reload = Reload::prepare(asked, &mut proxy, &config);
+    let reload = Reload::prepare(asked, &mut proxy, &config, tokens);
     let proxy = Arc::new(proxy);
     settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
+        if let (Some(admitted), Some(users)) = (&proxy.gate.users, users) {
+            admitted.admit(users, &proxy).await;
+        }
         let served =
             serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, reload, (arguments, global)).await;
         monitored.end().await;
@@ -181,7 +222,7 @@ async fn serve_until_stopped(
     if let Some(origin) = origins.iter().find(|origin| listening.iter().flatten().any(|own| is_own(origin, *own))) {
         return Err(Failure::new(Exit::Usage, format!("the upstream {origin} is this proxy itself")));
     }
-    if let Some(run) = &named {
+    if let Some(run) = named.as_ref().filter(|_| proxy.gate.users.is_none()) {
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
@@ -273,7 +314,7 @@ pub(super) fn announce(
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     if !global.quiet {
-        let token = if proxy.gate.token.is_some() { "/t/<token>" } else { "" };
+        let token = if proxy.gate.token.is_some() || proxy.gate.users.is_some() { "/t/<token>" } else { "" };
         let log_dir = proxy.runs.template().log_dir.display();
         eprintln!("listening on http://{address}  upstream {}  recordings {log_dir}/", proxy.upstream.name());
         if proxy.default_run.is_some() || proxy.identity.lineage.is_some() {

@@ -1,8 +1,9 @@
-//! Verbs about this machine: what is wrong with the set-up, first files, completions for shells, manual pages.
+//! Verbs about this machine: what is wrong with the set-up, first files, tokens, completions for shells, manual pages.
 
 mod doctor;
 mod init;
 mod reference;
+mod token;
 
 use std::{
     io::Write,
@@ -24,6 +25,8 @@ pub(super) enum SetupVerb {
     Doctor(doctor::DoctorArgs),
     /// Write a first aegis.toml, plan and campaign, from a recorded run or with comments.
     Init(init::InitArgs),
+    /// Make a token for a user of `serve --tokens`, and the entry that knows it by its hash.
+    Token(token::TokenEntryArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
     /// Write the manual pages.
@@ -70,6 +73,7 @@ pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
             Ok(Finished { exit, summary, data: serde_json::Value::Null }.say(global))
         }
         SetupVerb::Init(arguments) => Ok(init::run(arguments, global.format, &mut out)?.say(global)),
+        SetupVerb::Token(arguments) => Ok(token::run(arguments, global.format, &mut out)?.say(global)),
         SetupVerb::Reference(arguments) => {
             write_pages(&arguments.dir, &reference::pages())?;
             Ok(Exit::Ok)

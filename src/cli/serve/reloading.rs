@@ -1,9 +1,9 @@
-//! A server that is told to read its files again: the plan of new runs, and the certificates that it trusts.
+//! A server that is told to read its files again: the plan of new runs, the certificates that it trusts, the tokens of its users.
 
 use std::{io::IsTerminal, sync::Arc};
 
 use crate::{
-    cli::{Exit, Failure, config::Config, settings::ProxyArgs},
+    cli::{Exit, Failure, config::Config, counted, serve::tokens::TokensSource, settings::ProxyArgs},
     proxy::{Proxy, upstream::ReplaceableUpstream},
 };
 
@@ -14,16 +14,17 @@ pub(super) struct Reload {
     /// Where calls go, as the first reading said.
     destinations: Vec<String>,
     upstream: Arc<ReplaceableUpstream>,
+    tokens: Option<TokensSource>,
     had_terminal: bool,
 }
 
 impl Reload {
     /// Of a server that was just made from these options: makes its upstream one that can be replaced.
-    pub(super) fn prepare(asked: ProxyArgs, proxy: &mut Proxy, config: &Config) -> Self {
+    pub(super) fn prepare(asked: ProxyArgs, proxy: &mut Proxy, config: &Config, tokens: Option<TokensSource>) -> Self {
         let upstream = Arc::new(ReplaceableUpstream::new(Arc::clone(&proxy.upstream)));
         proxy.upstream = Arc::<ReplaceableUpstream>::clone(&upstream);
         let destinations = destinations(&asked, config);
-        Self { asked, destinations, upstream, had_terminal: std::io::stdin().is_terminal() }
+        Self { asked, destinations, upstream, tokens, had_terminal: std::io::stdin().is_terminal() }
     }
 
     /// Whether a hang-up says that the terminal is gone, and not that files are to be read again.
@@ -31,12 +32,15 @@ impl Reload {
         self.had_terminal && !std::io::stdin().is_terminal()
     }
 
-    /// Reads configuration, plan and certificates again. Where anything in them cannot be used, everything stays as it was.
+    /// Reads configuration, plan, certificates and tokens again. Where anything in them cannot be used, everything stays as it was.
+    ///
+    /// Gives how many tokens there are.
     ///
     /// # Errors
     /// What cannot be used.
-    pub(super) fn run(&self, proxy: &Proxy) -> Result<(), Failure> {
+    pub(super) fn run(&self, proxy: &Arc<Proxy>) -> Result<Option<usize>, Failure> {
         let (fresh, config) = self.asked.proxy(None)?;
+        let users = self.tokens.as_ref().map(TokensSource::read).transpose()?;
         if destinations(&self.asked, &config) != self.destinations {
             let error = "where calls go has changed ([upstream], [[route]], OPENAI_BASE_URL), which takes a restart";
             return Err(Failure::new(Exit::Usage, error));
@@ -46,18 +50,28 @@ impl Reload {
                 let error = "the plan asks a model, and this server was started with none, which takes a restart";
                 return Err(Failure::new(Exit::Usage, error));
             }
-            proxy.runs.replan(Arc::clone(plan));
+            for line in proxy.lines() {
+                line.runs.replan(Arc::clone(plan));
+            }
         }
         if fresh.upstream.name() != "simulator" {
             self.upstream.replace(fresh.upstream);
         }
-        Ok(())
+        let count = users.as_ref().map(Vec::len);
+        if let (Some(admitted), Some(users)) = (&proxy.gate.users, users) {
+            tokio::runtime::Handle::current().block_on(admitted.admit(users, proxy));
+        }
+        Ok(count)
     }
 
     /// Reads again, and says how that went.
-    pub(super) fn run_and_say(&self, proxy: &Proxy) {
+    pub(super) fn run_and_say(&self, proxy: &Arc<Proxy>) {
         match self.run(proxy) {
-            Ok(()) => eprintln!("reloaded  plan and certificates; runs that have begun keep their plan"),
+            Ok(Some(tokens)) => eprintln!(
+                "reloaded  plan, certificates and {}; runs that have begun keep their plan",
+                counted(tokens, "token")
+            ),
+            Ok(None) => eprintln!("reloaded  plan and certificates; runs that have begun keep their plan"),
             Err(failure) => eprintln!("not reloaded, all stays as it was: {failure}"),
         }
     }

@@ -28,24 +28,27 @@ pub(super) async fn release_idle(proxy: Arc<Proxy>, idle: Duration) {
     loop {
         tick.tick().await;
         let proxy = Arc::clone(&proxy);
-        let sealing = tokio::task::spawn_blocking(move || {
-            let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
-            // At once: sealing takes a while, and a request placed in one of them would be refused.
-            proxy.identity.leave(&retired.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
-            for run in retired {
-                if let Err(error) = proxy.runs.seal(&run) {
-                    tracing::error!(run = %run.id, %error, "cannot seal");
-                }
-            }
-            conclude(&proxy);
-            for closing in proxy.runs.close_idle(idle, proxy.default_run.as_ref()) {
-                if let Err(error) = proxy.runs.put_down(closing) {
-                    tracing::error!(%error, "cannot put a run down");
-                }
-            }
-        });
+        let sealing =
+            tokio::task::spawn_blocking(move || proxy.lines().iter().for_each(|line| release_idle_of(line, idle)));
         // A panic in it was reported where it happened; the runs of the next look are others.
         let _ = sealing.await;
+    }
+}
+
+fn release_idle_of(proxy: &Proxy, idle: Duration) {
+    let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
+    // At once: sealing takes a while, and a request placed in one of them would be refused.
+    proxy.identity.leave(&retired.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
+    for run in retired {
+        if let Err(error) = proxy.runs.seal(&run) {
+            tracing::error!(run = %run.id, %error, "cannot seal");
+        }
+    }
+    conclude(proxy);
+    for closing in proxy.runs.close_idle(idle, proxy.default_run.as_ref()) {
+        if let Err(error) = proxy.runs.put_down(closing) {
+            tracing::error!(%error, "cannot put a run down");
+        }
     }
 }
 
@@ -61,7 +64,16 @@ impl DescriptorReserve {
 
 /// Puts all runs down and says where they are: nothing that was recorded is lost, and programs go on with them once somebody
 /// serves them again.
-pub(super) fn put_down_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
+pub(super) fn put_down_all(proxy: &Arc<Proxy>, global: &Global) -> Result<(), Failure> {
+    // Each line, whatever became of the one before.
+    let mut ended = Ok(());
+    for line in proxy.lines() {
+        ended = ended.and(put_down_line(&line, global));
+    }
+    ended
+}
+
+fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     let failed = Mutex::new(None);
     let fail = |error| {
         failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

@@ -47,7 +47,7 @@ struct DialectFile {
 }
 
 /// One way, as it is written.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DialectEntry {
     name: String,
@@ -71,7 +71,7 @@ struct DialectEntry {
 }
 
 /// One way, ready to match.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Dialect {
     entry: DialectEntry,
     system: Option<OnceLock<Regex>>,
@@ -80,7 +80,7 @@ struct Dialect {
 }
 
 /// The ways that are switched on, in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dialects(Vec<Dialect>);
 
 /// What a dialect told.

@@ -132,7 +132,7 @@ pub struct Envelope<'a> {
 }
 
 /// The rules of a server.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Identity {
     /// Names of headers and fields that carry hints.
     pub hints: Hints,

@@ -88,10 +88,10 @@ pub(super) struct DeclaredOrder {
 }
 
 /// Checked rules, in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Roster(Vec<WrittenRule>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct WrittenRule {
     number: usize,
     conditions: RosterRule,

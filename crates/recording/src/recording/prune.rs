@@ -177,6 +177,9 @@ fn keep_named(runs: &mut [SurveyedRun], log_dir: &Path, naming: &[PathBuf]) -> R
     Ok(())
 }
 
+/// Who has changed what of a run: it names runs, and needs none.
+const AUDIT: &str = "audit.jsonl";
+
 /// The files of JSON of a directory, not below it; a file itself.
 fn json_files(place: &Path) -> Result<Vec<PathBuf>, RecordingError> {
     if place.is_file() {
@@ -187,7 +190,8 @@ fn json_files(place: &Path) -> Result<Vec<PathBuf>, RecordingError> {
     }
     let is_json =
         |path: &PathBuf| path.extension().is_some_and(|ext| ext == "json" || ext == "jsonl") && path.is_file();
-    Ok(entries(place)?.into_iter().filter(is_json).collect())
+    let needs_runs = |path: &PathBuf| is_json(path) && path.file_name().is_none_or(|name| name != AUDIT);
+    Ok(entries(place)?.into_iter().filter(needs_runs).collect())
 }
 
 /// Which of these names stand in a file between quotes. A long text is never held whole.

@@ -69,6 +69,36 @@ pub enum ProxyError {
         "this proxy asks for a token: set the base URL to http://HOST:PORT/t/<token>/v1, or send the header `x-aegis-token`"
     )]
     Token,
+    /// What the upstream keeps under this id was not given to the user's runs.
+    #[error(
+        "nothing of the id `{0}` was given to a run of yours that this server knows: name the run that it was given to, by /r/<run>/ in the base \
+         URL or the header `x-aegis-run`"
+    )]
+    NotStored(String),
+    /// All that the upstream keeps is asked for, of whichever user.
+    #[error("what the upstream keeps of all users is listed for none of them: ask for it by its id")]
+    StoredList,
+    /// Whose replies a WebSocket goes on from cannot be seen.
+    #[error(
+        "each user has a token here, and a WebSocket of this API could go on from another user's replies unseen: use HTTP"
+    )]
+    UncheckedSocket,
+    /// A user has made as many requests as its token allows.
+    #[error("your token allows {most} requests in a minute (`requests_per_minute` in the tokens file): ask again in {} s", seconds(*wait))]
+    TooManyRequests {
+        /// How many it allows.
+        most: u32,
+        /// How long to wait for the next.
+        wait: Duration,
+    },
+    /// A body is larger than the user's token allows.
+    #[error(
+        "the request body is larger than the {limit} bytes that your token allows (`max_body_bytes` in the tokens file)"
+    )]
+    UserBodyTooLarge {
+        /// How many it allows.
+        limit: usize,
+    },
     /// The target is no path below the upstream's base path.
     #[error("the request's path is refused: {0}")]
     Target(String),
@@ -151,6 +181,11 @@ pub enum ProxyError {
     Internal,
 }
 
+/// The whole seconds after which a wait is over.
+pub(super) fn seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
 /// The innermost reason, which says what really went wrong.
 fn cause(error: &UpstreamError) -> String {
     let mut inner: &dyn std::error::Error = error;
@@ -173,7 +208,10 @@ impl ProxyError {
             }
             ProxyError::Framing(FramingError::TargetTooLong) => (StatusCode::URI_TOO_LONG, "target_too_long"),
             ProxyError::Framing(_) => (StatusCode::BAD_REQUEST, "refused_framing"),
-            ProxyError::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
+            ProxyError::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_requests"),
+            ProxyError::BodyTooLarge { .. } | ProxyError::UserBodyTooLarge { .. } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
+            }
             ProxyError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, "body_timeout"),
             ProxyError::BodyBroken => (StatusCode::BAD_REQUEST, "body_broken"),
             ProxyError::Id(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
@@ -182,6 +220,9 @@ impl ProxyError {
             ProxyError::SecretName => (StatusCode::BAD_REQUEST, "secret_name"),
             ProxyError::Page(_) => (StatusCode::FORBIDDEN, "web_page"),
             ProxyError::Token => (StatusCode::UNAUTHORIZED, "no_token"),
+            ProxyError::NotStored(_) => (StatusCode::NOT_FOUND, "no_such_reply"),
+            ProxyError::StoredList => (StatusCode::FORBIDDEN, "shared_list"),
+            ProxyError::UncheckedSocket => (StatusCode::FORBIDDEN, "unchecked_socket"),
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
@@ -239,6 +280,9 @@ impl ProxyError {
         match self {
             ProxyError::Busy { .. } | ProxyError::Memory { .. } => {
                 drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1")));
+            }
+            ProxyError::TooManyRequests { wait, .. } => {
+                drop(headers.insert(header::RETRY_AFTER, seconds(*wait).into()));
             }
             // Whoever starts it again goes on with its runs, and a server that stops lets go of those that the next one has.
             ProxyError::Stopping | ProxyError::Recording(RecordingError::Locked { .. }) => {

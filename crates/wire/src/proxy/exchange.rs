@@ -56,6 +56,7 @@ impl Proxy {
         arrived: Arrived,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
+        self.check_stored_path(&arrived).await?;
         match arrived.kind {
             Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
@@ -85,6 +86,7 @@ impl Proxy {
         call: ModelCall,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, conversation } = due;
+        self.check_goes_on(&call)?;
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision, &call.unpacked.plain)).await?
         {
@@ -233,10 +235,10 @@ impl Proxy {
         }
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
-        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let (upload, end) = Upload::new(body, &self.limits);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
         let mut received = match sent {
-            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
             sent => sent?,
         };
         headers::strip_hop_by_hop(received.headers_mut());

@@ -9,6 +9,8 @@ use super::memory::BodyMemory;
 pub struct Limits {
     /// Largest body that is read, in bytes.
     pub max_body_bytes: usize,
+    /// Largest body that passes as it comes, in bytes.
+    pub max_upload_bytes: usize,
     /// What the bodies of requests may take together.
     pub memory: BodyMemory,
     /// Connections at once.
@@ -35,6 +37,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_body_bytes: 32 << 20,
+            max_upload_bytes: usize::MAX,
             memory: BodyMemory::default(),
             max_connections: 8192,
             max_streams: 4096,

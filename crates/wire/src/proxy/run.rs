@@ -1,5 +1,6 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
+mod idle;
 mod resumed;
 
 use std::{
@@ -19,7 +20,7 @@ use super::{
     remembered::{AnotherTry, Numbers, Remembered},
     setup::{RunSetup, RunTemplate},
     spoken_steps::SpokenSteps,
-    stored::RetoldRun,
+    stored::{RetoldRun, ids::StoredIds},
     upstream::Upstream,
     watched::{WatchedExchange, WatchedRun},
 };
@@ -66,6 +67,7 @@ pub struct Run {
     is_named: AtomicBool,
     uninspected: AtomicU32,
     fetches: AtomicU32,
+    pub(super) stored_ids: Option<Arc<StoredIds>>,
     /// Who is told of its calls.
     pub(super) monitor: Option<Arc<Monitor>>,
 }
@@ -121,7 +123,12 @@ pub struct ArrivedCall {
 }
 
 impl Run {
-    pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
+    pub(super) fn create(
+        id: RunId,
+        setup: RunSetup,
+        template: &RunTemplate,
+        stored_ids: Option<Arc<StoredIds>>,
+    ) -> Result<Self, RecordingError> {
         let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference } = setup;
         let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
@@ -132,8 +139,11 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let ResumedRun { state, told, mut speakers, task, stopped } =
-            if recorder.has_records() { ResumedRun::read(recorder.dir())? } else { ResumedRun::default() };
+        let ResumedRun { state, told, mut speakers, task, stopped } = if recorder.has_records() {
+            ResumedRun::read(recorder.dir(), stored_ids.as_deref())?
+        } else {
+            ResumedRun::default()
+        };
         if let Some(reference) = reference {
             speakers.beside(reference);
         }
@@ -155,6 +165,7 @@ impl Run {
             is_named: AtomicBool::new(false),
             uninspected: AtomicU32::new(0),
             fetches: AtomicU32::new(0),
+            stored_ids,
             monitor: None,
         })
     }
@@ -379,19 +390,5 @@ impl Run {
     /// How many steps were opened.
     pub fn steps(&self) -> u32 {
         locked(&self.state).next_step
-    }
-
-    pub(super) fn idle_for(&self) -> Duration {
-        Duration::from_micros(self.elapsed_us().saturating_sub(self.last_seen_us.load(Ordering::Relaxed)))
-    }
-
-    /// Whether no exchange is under way.
-    pub fn is_quiet(&self) -> bool {
-        self.in_flight() == 0
-    }
-
-    /// Exchanges under way.
-    pub(super) fn in_flight(&self) -> usize {
-        locked(&self.state).agents.values().map(|agent| agent.in_flight as usize).sum()
     }
 }

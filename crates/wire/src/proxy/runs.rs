@@ -7,6 +7,7 @@ mod go_on;
 mod place;
 mod plans;
 mod put_down;
+mod user_runs;
 
 use std::{
     collections::HashMap,
@@ -41,7 +42,7 @@ use super::{
     logprobs::LogprobRequests,
     run::Run,
     setup::{RunSetup, RunTemplate},
-    stored::background::Background,
+    stored::{background::Background, ids::StoredIds},
     watched::LiveWatch,
 };
 use crate::{
@@ -87,6 +88,8 @@ pub struct Runs {
     pub(super) disk: DiskCheck,
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
+    /// What a user's runs were given of what the upstream keeps; `None` where they are no user's.
+    stored_ids: Option<Arc<StoredIds>>,
 }
 
 impl Runs {
@@ -106,6 +109,7 @@ impl Runs {
             opened: AtomicU64::new(0),
             disk: DiskCheck::default(),
             background: Background::default(),
+            stored_ids: None,
         }
     }
 
@@ -224,7 +228,7 @@ impl Runs {
         if self.template.recording.redactor.holds_secret(id.as_str()) {
             return Err(ProxyError::SecretName);
         }
-        let created = Run::create(id.clone(), setup, &self.template);
+        let created = Run::create(id.clone(), setup, &self.template, self.stored_ids.clone());
         created.map(|run| Arc::new(run.monitored(self.monitor().cloned()))).map_err(|error| match error {
             RecordingError::Sealed { .. } => ProxyError::Sealed(id),
             other => ProxyError::Recording(other),

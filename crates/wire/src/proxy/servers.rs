@@ -29,7 +29,7 @@ use crate::{
 /// Before the name of an argument in that of the header that repeats it (MCP 2026-07-28).
 const MIRROR: &str = "mcp-param-";
 /// How long a server may say nothing by itself: its clients hold the stream open all the time.
-const SILENT_SESSION: Duration = Duration::from_secs(24 * 3600);
+const SILENT_SESSION: Duration = Duration::from_hours(24);
 
 /// The servers of tools and the peers that requests may select: where the path of each begins, `/mcp/calc`, and its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,10 +161,10 @@ impl Proxy {
         }
         let card = card::requested(&parts, &own_path, &self.servers);
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
-        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let (upload, end) = Upload::new(body, &self.limits);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
         let mut received = match sent {
-            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
             sent => sent?,
         };
         headers::strip_hop_by_hop(received.headers_mut());

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What every run of a server starts from.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunTemplate {
     /// Where run directories are made.
     pub log_dir: PathBuf,

@@ -23,7 +23,7 @@ use super::{
     listen::socket::Link,
     pending_reply::PendingReply,
     read_whole::joined,
-    upstream::{ReceivedBody, SentBody, Stall, Upload, UploadPrefix},
+    upstream::{ReceivedBody, SentBody, Upload, UploadEnd, UploadPrefix},
 };
 use crate::surface::{UnreadCall, door::UnpackedBody};
 
@@ -83,13 +83,17 @@ impl Proxy {
         let BegunBody { frames, is_whole } = BegunBody::read(&mut body, most, wait).await?;
         if is_whole {
             let body = joined(frames.into_iter().filter_map(|frame| frame.into_data().ok()).collect());
+            let limit = self.limits.max_upload_bytes;
+            if body.len() > limit {
+                return Err(ProxyError::BodyTooLarge { limit }.into());
+            }
             let unpacked = UnpackedBody::unread(&body);
             let call =
                 ModelCall { kind, parts, body, memory: Arc::default(), unpacked, streams: false, hinted, received };
             return self.call(call, link).await;
         }
         let kept = UploadPrefix::new(HELD);
-        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let (upload, end) = Upload::new(body, &self.limits);
         let upload = upload.begun(frames, Arc::clone(&kept));
         let unpacked = UnpackedBody::default();
         let call = ModelCall {
@@ -102,14 +106,14 @@ impl Proxy {
             hinted,
             received,
         };
-        self.stream(call, (upload, stall), kept, link).await
+        self.stream(call, (upload, end), kept, link).await
     }
 
     /// One whose body streams through.
     async fn stream(
         &self,
         call: ModelCall,
-        upload: (Upload, Stall),
+        upload: (Upload, UploadEnd),
         kept: Arc<UploadPrefix>,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
@@ -127,7 +131,7 @@ impl Proxy {
         &self,
         due: &mut PendingReply,
         call: ModelCall,
-        (upload, stall): (Upload, Stall),
+        (upload, end): (Upload, UploadEnd),
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, .. } = due;
         if !decision.faults.is_empty()
@@ -141,7 +145,7 @@ impl Proxy {
         let request: Request<SentBody> = Request::from_parts(parts, Either::Right(upload));
         let own = step.run.upstream.clone();
         let mut received = match own.as_ref().unwrap_or(&self.upstream).send(request).await {
-            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
             sent => sent?,
         };
         headers::strip_hop_by_hop(received.headers_mut());

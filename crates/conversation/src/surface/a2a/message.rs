@@ -83,18 +83,15 @@ pub(super) fn read_request(body: &[u8]) -> Result<Conversation, SurfaceError> {
     if member(&members, "jsonrpc").is_none() {
         return Err(unreadable(EXPECTED, "`jsonrpc` is missing"));
     }
-    let message = match sent_message(&root) {
-        Some(message) => {
-            let mut found = FoundParts::default();
-            found.look(&message, DEPTH_MAX);
-            Message { parts: found.parts, origin: Some(0), ..Message::text_of(Role::User, "") }
-        }
-        None => {
-            let about = member(&members, "params").and_then(|params| string(&params.members(), "id"));
-            let about = about.map(|id| format!(" {id}")).unwrap_or_default();
-            let part = Part::Opaque(format!("{}{about}", text(&members, "method")));
-            Message { parts: vec![part], origin: Some(0), ..Message::text_of(Role::Other, "") }
-        }
+    let message = if let Some(message) = sent_message(&root) {
+        let mut found = FoundParts::default();
+        found.look(&message, DEPTH_MAX);
+        Message { parts: found.parts, origin: Some(0), ..Message::text_of(Role::User, "") }
+    } else {
+        let about = member(&members, "params").and_then(|params| string(&params.members(), "id"));
+        let about = about.map(|id| format!(" {id}")).unwrap_or_default();
+        let part = Part::Opaque(format!("{}{about}", text(&members, "method")));
+        Message { parts: vec![part], origin: Some(0), ..Message::text_of(Role::Other, "") }
     };
     Ok(Conversation { messages: vec![message], choices: 1, ..Conversation::default() })
 }

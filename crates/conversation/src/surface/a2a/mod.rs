@@ -1,4 +1,4 @@
-//! The Agent2Agent protocol over JSON-RPC, versions 1.0 and 0.3 (<https://a2a-protocol.org/latest/specification/>): another system
+//! The `Agent2Agent` protocol over JSON-RPC, versions 1.0 and 0.3 (<https://a2a-protocol.org/latest/specification/>): another system
 //! that is asked as one.
 //!
 //! A message to the peer is read as a message of a user, and what it answers, in a message, in the status of a task or in artifacts, as

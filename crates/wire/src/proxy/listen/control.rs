@@ -1,6 +1,8 @@
 //! The control listener: its own port, its own token. A harness asks here for runs, ends them, and says what they achieved and
 //! what becomes known of them. `docs/reference/http.md` lists what it answers.
 
+mod audit;
+mod caller;
 mod refusal;
 mod report;
 mod standing;
@@ -15,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use self::refusal::Refusal;
+use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal};
 use super::gate::Token;
 use crate::{
     proxy::{arrival, exchange::Proxy, headers, limits::Limits, memory::HeldMemory},
@@ -27,7 +29,8 @@ const BODY_MAX: usize = 64 << 10;
 /// Longest wait for a control request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves until `stop` resolves. Every request must carry `Authorization: Bearer <token>`.
+/// Serves until `stop` resolves. Every request must carry `Authorization: Bearer <token>`: the control token, or that of a user,
+/// who is shown only runs of its own.
 pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str, stop: impl Future<Output = ()>) {
     let token = Token::new(token);
     let mut stop = pin!(stop);
@@ -64,19 +67,19 @@ const JSON: &str = "application/json";
 /// What Prometheus asks for (`OpenMetrics` 1.0).
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> ControlResult {
-    let given = headers::api_key(request.headers()).unwrap_or_default();
-    if !token.is(given) {
-        return Err(Refusal::token());
-    }
+async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) -> ControlResult {
+    let caller = Caller::identify(server, token, headers::api_key(request.headers()).unwrap_or_default())?;
     let path = request.uri().path().to_owned();
+    let audit = &ChangeAudit::new(&server.runs.template().log_dir, caller.name(), &path);
+    let (proxy, path) = caller.line(server, &path)?;
+    let proxy = &*proxy;
     let mut segments = path.strip_prefix('/').unwrap_or_default().split('/');
     let place = [(); 6].map(|()| segments.next());
     match (request.method(), place) {
-        (&Method::POST, [Some("outcome"), None, ..]) => report::outcome(proxy, None, request).await,
-        (&Method::POST, [Some("roster"), None, ..]) => report::roster(proxy, None, request).await,
-        (&Method::POST, [Some("task"), None, ..]) => report::task(proxy, None, request).await,
-        (&Method::GET, [Some("metrics"), None, ..]) => metrics(proxy),
+        (&Method::POST, [Some("outcome"), None, ..]) => report::outcome((proxy, audit), None, request).await,
+        (&Method::POST, [Some("roster"), None, ..]) => report::roster((proxy, audit), None, request).await,
+        (&Method::POST, [Some("task"), None, ..]) => report::task((proxy, audit), None, request).await,
+        (&Method::GET, [Some("metrics"), None, ..]) => metrics(server, &caller),
         (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), None, ..]) => standing::list(proxy).await,
         (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), Some(run), None, ..]) => {
             standing::read(proxy, &named(run)?).await
@@ -88,10 +91,10 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
         ) => {
             let run = named(run)?;
             match what {
-                "end" => standing::end(proxy, &run).await,
-                "outcome" => report::outcome(proxy, Some(run), request).await,
-                "roster" => report::roster(proxy, Some(run), request).await,
-                "task" => report::task(proxy, Some(run), request).await,
+                "end" => standing::end(proxy, audit, &run).await,
+                "outcome" => report::outcome((proxy, audit), Some(run), request).await,
+                "roster" => report::roster((proxy, audit), Some(run), request).await,
+                "task" => report::task((proxy, audit), Some(run), request).await,
                 _ => Err(Refusal::place()),
             }
         }
@@ -104,9 +107,11 @@ fn named(run: &str) -> Result<RunId, Refusal> {
     RunId::parse(run).map_err(|error| Refusal::request("invalid_id", error.to_string()))
 }
 
-fn metrics(proxy: &Proxy) -> ControlResult {
+fn metrics(proxy: &Arc<Proxy>, caller: &Caller) -> ControlResult {
+    caller.check_operator()?;
     let signs: Vec<_> = proxy.runs.watch().map(|watch| watch.counts().collect()).unwrap_or_default();
-    let counted = proxy.runs.monitor().and_then(|monitor| monitor.counts().text(proxy.runs.open_runs(), &signs).ok());
+    let open_runs = || proxy.lines().iter().map(|line| line.runs.open_runs()).sum();
+    let counted = proxy.runs.monitor().and_then(|monitor| monitor.counts().text(open_runs(), &signs).ok());
     let text = counted.ok_or_else(Refusal::no_counts)?;
     Ok(made(StatusCode::OK, METRICS, text))
 }

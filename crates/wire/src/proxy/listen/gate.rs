@@ -1,5 +1,7 @@
 //! Who may ask, and for what: the one rule of every listener, before anything is read, opened or sent.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Response, Uri, Version,
@@ -7,8 +9,9 @@ use hyper::{
     http::request::Parts,
 };
 
+pub use super::token::Token;
 use crate::{
-    proxy::{error::ProxyError, headers},
+    proxy::{error::ProxyError, headers, users::Users},
     surface::OpenaiChat,
 };
 
@@ -30,6 +33,9 @@ pub struct Gate {
     pub origins: Vec<String>,
     /// What clients must show.
     pub token: Option<Token>,
+    /// Whose tokens let in, where each user has its own: whoever shows one is led to the line of its user before this gate, which
+    /// then refuses everybody else.
+    pub users: Option<Arc<Users>>,
     /// Whether the listener serves a page of its own, which may ask it.
     pub own_page: bool,
     /// How many proxies stand behind one address, if more than this one: then a request must name its run, for others of the
@@ -39,21 +45,15 @@ pub struct Gate {
     pub answers_health: bool,
 }
 
-/// A secret that clients must show. It is compared by its hash, so that the time tells nothing of it.
-#[derive(Debug, Clone)]
-pub struct Token(blake3::Hash);
+/// The token that a request shows: in a header or, where it has none, at the beginning of its path.
+pub(in crate::proxy) fn shown_token<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+    headers.get(&TOKEN).and_then(|value| value.to_str().ok()).or_else(|| split_token(uri).map(|(token, _)| token))
+}
 
-impl Token {
-    /// From its text.
-    pub fn new(text: &str) -> Self {
-        Self(blake3::hash(text.as_bytes()))
-    }
-
-    /// Whether this text is it.
-    pub fn is(&self, given: &str) -> bool {
-        // Equality of hashes takes the same time wherever they differ.
-        self.0 == blake3::hash(given.as_bytes())
-    }
+/// The token at the beginning of a target, and the rest.
+fn split_token(uri: &Uri) -> Option<(&str, &str)> {
+    let target = uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+    target.strip_prefix(TOKEN_PREFIX).and_then(|rest| Some(rest.split_at(rest.find('/')?)))
 }
 
 impl Gate {
@@ -67,16 +67,17 @@ impl Gate {
             self.is_our_host(&parts.headers)?;
         }
         self.admit_page(&parts.headers)?;
-        let in_header = parts.headers.remove(&TOKEN);
-        let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let in_path = target.strip_prefix(TOKEN_PREFIX).and_then(|rest| Some(rest.split_at(rest.find('/')?)));
-        let shown = in_header.as_ref().and_then(|value| value.to_str().ok()).or(in_path.map(|(token, _)| token));
-        if let Some(token) = &self.token
-            && !shown.is_some_and(|shown| token.is(shown))
-        {
+        let is_shown = match (&self.token, &self.users) {
+            // Whoever shows the token of a user does not come here.
+            (_, Some(_)) => false,
+            (Some(token), None) => shown_token(&parts.headers, &parts.uri).is_some_and(|shown| token.is(shown)),
+            (None, None) => true,
+        };
+        parts.headers.remove(&TOKEN);
+        if !is_shown {
             return Err(ProxyError::Token);
         }
-        if let Some((_, rest)) = in_path {
+        if let Some((_, rest)) = split_token(&parts.uri) {
             parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::Target(String::from("it is no path")))?;
         }
         Ok(())
@@ -194,6 +195,7 @@ mod tests {
             hosts: vec!["aegis.lab".to_owned()],
             origins: vec!["http://localhost:3000".to_owned()],
             token: Some(Token::new("open-sesame")),
+            users: None,
             own_page: false,
             instances: 1,
             answers_health: false,

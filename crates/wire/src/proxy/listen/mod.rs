@@ -6,6 +6,7 @@ pub(super) mod framing;
 pub(super) mod gate;
 mod health;
 pub(super) mod socket;
+mod token;
 
 use std::{
     future::Future,
@@ -21,7 +22,12 @@ use std::{
 
 use bytes::Bytes;
 pub use control::serve_control;
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::TcpListener,
@@ -39,6 +45,7 @@ use super::{
     exchange::Proxy,
     lock::locked,
     tunnel::Tunnel,
+    users::Users,
 };
 use crate::surface::Surface;
 
@@ -237,11 +244,18 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
         return turned_away(&ProxyError::Busy { limit });
     };
+    // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
+    let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
+    let user = proxy.gate.users.as_deref().and_then(shown);
+    let proxy = user.as_ref().map_or(proxy, |user| &user.line);
     let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints, &proxy.servers) {
         Ok(arrived) => arrived,
         Err((error, surface)) => return Ok(refuse(&error, surface)),
     };
     let surface = arrived.kind.spoken();
+    if let Some(Err(error)) = user.as_ref().map(|user| user.take_request(arrived.body.size_hint().lower())) {
+        return Ok(refuse(&error, surface));
+    }
     let limit = proxy.limits.max_tunnels;
     let place = match arrived.kind {
         Kind::Tunnel => match Arc::clone(tunnels).try_acquire_owned() {
@@ -260,7 +274,13 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
                 delivery
             }
         })),
-        Ok(Err(Interrupted::Error(error))) => Ok(refuse(&error, surface)),
+        Ok(Err(Interrupted::Error(error))) => {
+            let error = match &user {
+                Some(user) => user.limited(error),
+                None => error,
+            };
+            Ok(refuse(&error, surface))
+        }
         Ok(Err(Interrupted::Hushed)) => Err(Hushed),
         Err(Panicked) => Ok(refuse(&ProxyError::Internal, surface)),
     }

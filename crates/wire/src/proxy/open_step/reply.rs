@@ -59,6 +59,11 @@ impl OpenStep {
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
             self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
+        match (&self.run.stored_ids, &reply) {
+            (Some(ids), Some(reply)) => ids.learn(reply),
+            (Some(ids), None) if self.surface.is_none() => ids.learn_unread(body),
+            _ => {}
+        }
         // What a tool gives comes back in the words of the agent that called it: it names nobody.
         let is_of_tools = self.surface.is_some_and(|surface| surface::is_of_server(surface.name()));
         let heard = reply.as_ref().filter(|_| !is_of_tools);

@@ -6,7 +6,7 @@ use std::{borrow::Cow, path::Path};
 use super::RunState;
 use crate::{
     identity::Speakers,
-    proxy::stored::RetoldRun,
+    proxy::stored::{RetoldRun, ids::StoredIds},
     recording::{self, RecordingError},
     surface::{self, door},
     trajectory::{Attribution, InjectedError, Step, WatchSign},
@@ -26,15 +26,15 @@ pub(super) struct ResumedRun {
 
 impl ResumedRun {
     /// Reads it from the run's directory.
-    pub(super) fn read(dir: &Path) -> Result<Self, RecordingError> {
+    pub(super) fn read(dir: &Path, ids: Option<&StoredIds>) -> Result<Self, RecordingError> {
         let recording = recording::read_recorded(dir)?;
         let stopped = recording.watched.iter().find(|sign| sign.stops).cloned();
         let mut resumed = Self { stopped, ..Self::default() };
-        resumed.recall(recording.trajectory.steps);
+        resumed.recall(recording.trajectory.steps, ids);
         Ok(resumed)
     }
 
-    fn recall(&mut self, steps: Vec<Step>) {
+    fn recall(&mut self, steps: Vec<Step>, ids: Option<&StoredIds>) {
         let Self { state, told, speakers, task, .. } = self;
         for step in steps {
             let Attribution { agent, instance, .. } = &step.attribution;
@@ -51,12 +51,20 @@ impl ResumedRun {
             }
             state.next_step = state.next_step.max(step.step + 1);
             let path = step.path.split('?').next().unwrap_or_default();
-            let Some(surface) = surface::for_path(&step.method, path) else { continue };
+            let Some(surface) = surface::for_path(&step.method, path) else {
+                if let Some((ids, attempt)) = ids.zip(step.last_attempt()) {
+                    ids.learn_unread(attempt.delivered());
+                }
+                continue;
+            };
             let reply = step.last_attempt().and_then(|attempt| {
                 let body = attempt.delivered();
                 door::reply(surface, body, attempt.streamed).ok()
             });
             if let Some(reply) = &reply {
+                if let Some(ids) = ids {
+                    ids.learn(reply);
+                }
                 state.served.learn(reply);
                 for answer in &reply.answers {
                     state.remember_answer(agent, answer.message.text());

@@ -27,6 +27,12 @@ impl RunPlans {
     }
 }
 
+impl Clone for RunPlans {
+    fn clone(&self) -> Self {
+        Self(RwLock::new(self.all()))
+    }
+}
+
 impl Runs {
     /// Gives new runs another plan; those that were opened before keep theirs.
     pub fn replan(&self, plan: Arc<Plan>) {

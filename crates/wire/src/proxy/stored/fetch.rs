@@ -40,7 +40,7 @@ impl Proxy {
         run.seen();
         let in_part = parts.uri.query().is_some_and(|query| query.contains("starting_after="));
         headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
-        let (upload, _) = Upload::new(body, self.limits.body_timeout);
+        let (upload, _) = Upload::new(body, &self.limits);
         let mut received = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         if received.status().is_success() {

@@ -5,6 +5,7 @@
 
 pub(super) mod background;
 mod fetch;
+pub(super) mod ids;
 mod postpone;
 pub(super) mod retell;
 

@@ -57,7 +57,11 @@ impl Proxy {
         let mut step = due.step;
         let number = step.numbers.step;
         step.run.recorder.note(&format!("step {number} is made in the background, as `{id}`"));
-        step.storage.name(&step.run.retold, &Reply { id: id.clone(), ..Reply::default() });
+        let named = Reply { id: id.clone(), ..Reply::default() };
+        step.storage.name(&step.run.retold, &named);
+        if let Some(ids) = &step.run.stored_ids {
+            ids.learn(&named);
+        }
         step.wait_on();
         self.runs.background.wait_for(id, surface, step, head, raw);
         Ok(received.map(|body| Delivery::pass(body, limits.silence_timeout)))

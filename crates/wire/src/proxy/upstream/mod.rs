@@ -23,4 +23,4 @@ pub use paced::Paced;
 pub use pool::Live;
 pub use replaceable::ReplaceableUpstream;
 pub use upload::{SentBody, Upload, UploadError};
-pub(in crate::proxy) use upload::{Stall, UploadPrefix};
+pub(in crate::proxy) use upload::{UploadEnd, UploadPrefix};

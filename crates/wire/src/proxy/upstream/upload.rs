@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -16,7 +16,7 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::{
-    proxy::{lock::locked, waiting::Patience},
+    proxy::{error::ProxyError, limits::Limits, lock::locked, waiting::Patience},
     recording::StreamedRequest,
 };
 
@@ -30,7 +30,9 @@ pub struct Upload {
     begun: VecDeque<Frame<Bytes>>,
     body: Incoming,
     patience: Patience,
-    stalled: Arc<AtomicBool>,
+    ended: Arc<AtomicU8>,
+    /// How many bytes more may pass.
+    room: usize,
     /// What is kept of it for the record.
     prefix: Option<Arc<UploadPrefix>>,
 }
@@ -71,29 +73,53 @@ pub enum UploadError {
     /// The client sent nothing for so long.
     #[error("the client sent nothing of its body for {0:?}")]
     Stalled(Duration),
+    /// It is longer than the client may send.
+    #[error("the client sent more than it may")]
+    TooLarge,
 }
 
-/// Tells whether an upload stalled, once it is somebody else's.
+/// The upload stalled.
+const STALLED: u8 = 1;
+/// The upload was too large.
+const TOO_LARGE: u8 = 2;
+
+/// Tells why an upload was given up here, once it is somebody else's.
 #[derive(Debug)]
-pub(in crate::proxy) struct Stall(Arc<AtomicBool>);
+pub(in crate::proxy) struct UploadEnd(Arc<AtomicU8>);
 
 impl Upload {
-    /// A body that may be silent for so long.
-    pub(in crate::proxy) fn new(body: Incoming, limit: Duration) -> (Self, Stall) {
-        let stalled = Arc::new(AtomicBool::new(false));
+    /// A body within these limits of silence and length.
+    pub(in crate::proxy) fn new(body: Incoming, limits: &Limits) -> (Self, UploadEnd) {
+        Self::bounded(body, limits.body_timeout, limits.max_upload_bytes)
+    }
+
+    fn bounded(body: Incoming, silence: Duration, room: usize) -> (Self, UploadEnd) {
+        let ended = Arc::new(AtomicU8::new(0));
         let upload = Self {
             begun: VecDeque::new(),
             body,
-            patience: Patience::new(limit),
-            stalled: Arc::clone(&stalled),
+            patience: Patience::new(silence),
+            ended: Arc::clone(&ended),
+            room,
             prefix: None,
         };
-        (upload, Stall(stalled))
+        (upload, UploadEnd(ended))
     }
 
     /// The same, with what was taken in of it already, kept as it passes.
     pub(in crate::proxy) fn begun(self, begun: VecDeque<Frame<Bytes>>, kept: Arc<UploadPrefix>) -> Self {
         Self { begun, prefix: Some(kept), ..self }
+    }
+
+    /// Gives the frame back where the client may send it.
+    fn within(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, UploadError> {
+        let Some(room) = self.room.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else {
+            self.ended.store(TOO_LARGE, Ordering::Release);
+            return Err(UploadError::TooLarge);
+        };
+        self.room = room;
+        self.keep(&frame);
+        Ok(frame)
     }
 
     fn keep(&self, frame: &Frame<Bytes>) {
@@ -106,13 +132,18 @@ impl Upload {
 impl From<Incoming> for Upload {
     /// A body that is waited for, however long.
     fn from(body: Incoming) -> Self {
-        Self::new(body, Duration::MAX).0
+        Self::bounded(body, Duration::MAX, usize::MAX).0
     }
 }
 
-impl Stall {
-    pub(in crate::proxy) fn has_come(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+impl UploadEnd {
+    /// Why the upload was given up here, if it was.
+    pub(in crate::proxy) fn error(&self, limits: &Limits) -> Option<ProxyError> {
+        match self.0.load(Ordering::Acquire) {
+            STALLED => Some(ProxyError::BodyTimeout(limits.body_timeout)),
+            TOO_LARGE => Some(ProxyError::BodyTooLarge { limit: limits.max_upload_bytes }),
+            _ => None,
+        }
     }
 }
 
@@ -125,18 +156,14 @@ impl Body for Upload {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         if let Some(frame) = self.begun.pop_front() {
-            self.keep(&frame);
-            return Poll::Ready(Some(Ok(frame)));
+            return Poll::Ready(Some(self.within(frame)));
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.patience.reset();
-            if let Some(Ok(frame)) = &frame {
-                self.keep(frame);
-            }
-            return Poll::Ready(frame.map(|frame| Ok(frame?)));
+            return Poll::Ready(frame.map(|frame| self.within(frame?)));
         }
         let limit = ready!(self.patience.poll(context));
-        self.stalled.store(true, Ordering::Release);
+        self.ended.store(STALLED, Ordering::Release);
         Poll::Ready(Some(Err(UploadError::Stalled(limit))))
     }
 

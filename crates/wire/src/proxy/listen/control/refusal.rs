@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, header};
 
 use super::{JSON, made};
 use crate::{
-    proxy::{EndError, error::ProxyError},
+    proxy::{
+        EndError,
+        error::{self, ProxyError},
+    },
     recording::RecordingError,
     trajectory::RunId,
 };
@@ -18,17 +21,40 @@ pub(super) struct Refusal {
     code: &'static str,
     message: String,
     hint: String,
+    /// Seconds after which to ask again.
+    retry_after: Option<u64>,
 }
 
 impl Refusal {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: hint.into() }
+        Self { status, code, message: message.into(), hint: hint.into(), retry_after: None }
     }
 
     pub(super) fn token() -> Self {
         let hint =
             "send `Authorization: Bearer` with the value of AEGIS_CONTROL_TOKEN, or the one printed at the start";
         Self::new(StatusCode::UNAUTHORIZED, "no_token", "the control token is missing or wrong", hint)
+    }
+
+    /// Of a user who asks too often.
+    pub(super) fn turn(error: &ProxyError) -> Self {
+        let retry_after = match error {
+            ProxyError::TooManyRequests { wait, .. } => Some(error::seconds(*wait)),
+            _ => None,
+        };
+        let hint = "ask again after as many seconds as Retry-After says";
+        let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", error.to_string(), hint);
+        Self { retry_after, ..refusal }
+    }
+
+    pub(super) fn user() -> Self {
+        let hint = "the tokens file names the users";
+        Self::new(StatusCode::NOT_FOUND, "no_such_user", "no user of this name is let in", hint)
+    }
+
+    pub(super) fn operator() -> Self {
+        let hint = "a user is shown its own runs: GET /aegis/v1/runs";
+        Self::new(StatusCode::FORBIDDEN, "operator_only", "this concerns all users: it takes the control token", hint)
     }
 
     pub(super) fn place() -> Self {
@@ -58,15 +84,32 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "run_open", format!("run `{run}` has not ended"), hint)
     }
 
+    /// Of a change that cannot be written down.
+    pub(super) fn audit(error: &std::io::Error) -> Self {
+        let message =
+            format!("the change cannot be written into audit.jsonl of the log directory, so it is not made: {error}");
+        let hint = "check the disk and what is at that place, and ask again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "audit_failed", message, hint)
+    }
+
+    /// The code for programs.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub(super) fn internal() -> Self {
         let hint = "a defect of Aegis: please report it";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request could not be answered", hint)
     }
 
     pub(super) fn response(self) -> Response<Full<Bytes>> {
-        let Self { status, code, message, hint } = self;
+        let Self { status, code, message, hint, retry_after } = self;
         let error = serde_json::json!({"error": {"code": code, "message": message, "hint": hint}});
-        made(status, JSON, error.to_string())
+        let mut response = made(status, JSON, error.to_string());
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
     }
 
     pub(super) fn recording(run: &RunId, error: &RecordingError) -> Self {

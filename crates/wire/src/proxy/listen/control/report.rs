@@ -4,7 +4,7 @@ use hyper::{Request, body::Incoming};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ControlResult, Refusal, json as answered, read};
+use super::{ChangeAudit, ControlResult, Refusal, json as answered, read};
 use crate::{
     identity::RosterRule,
     proxy::{RunStanding, error::ProxyError, exchange::Proxy},
@@ -40,10 +40,21 @@ struct TaskReport {
 }
 
 /// Takes the outcome of a run: into the recording of one that goes on, beside the recording of one that has ended.
-pub(super) async fn outcome(proxy: &Proxy, named: Option<RunId>, request: Request<Incoming>) -> ControlResult {
+pub(super) async fn outcome(
+    (proxy, audit): (&Proxy, &ChangeAudit),
+    named: Option<RunId>,
+    request: Request<Incoming>,
+) -> ControlResult {
     let OutcomeReport { run, verdict, evidence, by } = read(request).await?;
     let id = of_run(named, run)?;
+    if proxy.runs.standing(&id).is_none() {
+        return Err(Refusal::unknown(&id));
+    }
     let outcome = Outcome { verdict, reason: Some(Reason::Reported), evidence };
+    audit.change(&id, "outcome", set_outcome(proxy, id.clone(), outcome, by)).await
+}
+
+async fn set_outcome(proxy: &Proxy, id: RunId, outcome: Outcome, by: Option<String>) -> ControlResult {
     let later = Amendment { outcome: Some(outcome.clone()), ..Amendment::default() };
     match proxy.runs.standing(&id) {
         None => return Err(Refusal::unknown(&id)),
@@ -64,16 +75,26 @@ pub(super) async fn outcome(proxy: &Proxy, named: Option<RunId>, request: Reques
 }
 
 /// Takes the names of the agents of a run that has ended.
-pub(super) async fn roster(proxy: &Proxy, named: Option<RunId>, request: Request<Incoming>) -> ControlResult {
+pub(super) async fn roster(
+    (proxy, audit): (&Proxy, &ChangeAudit),
+    named: Option<RunId>,
+    request: Request<Incoming>,
+) -> ControlResult {
     let RosterReport { run, agent, by } = read(request).await?;
     let roster = Some(GivenRoster { file: "POST /roster".to_owned(), rules: agent });
-    amend(proxy, of_run(named, run)?, Amendment { roster, ..Amendment::default() }, by).await
+    let amendment = Amendment { roster, ..Amendment::default() };
+    amend_ended((proxy, audit), of_run(named, run)?, "roster", amendment, by).await
 }
 
 /// Takes the task of a run that has ended.
-pub(super) async fn task(proxy: &Proxy, named: Option<RunId>, request: Request<Incoming>) -> ControlResult {
+pub(super) async fn task(
+    (proxy, audit): (&Proxy, &ChangeAudit),
+    named: Option<RunId>,
+    request: Request<Incoming>,
+) -> ControlResult {
     let TaskReport { run, task, by } = read(request).await?;
-    amend(proxy, of_run(named, run)?, Amendment { task: Some(task), ..Amendment::default() }, by).await
+    let amendment = Amendment { task: Some(task), ..Amendment::default() };
+    amend_ended((proxy, audit), of_run(named, run)?, "task", amendment, by).await
 }
 
 /// The run that a report is of: the path or the body names it.
@@ -87,14 +108,27 @@ fn of_run(named: Option<RunId>, told: Option<RunId>) -> Result<RunId, Refusal> {
     }
 }
 
-/// Adds to what is known of a run of this server that has ended.
+/// Adds to what is known of a run that has ended.
+async fn amend_ended(
+    (proxy, audit): (&Proxy, &ChangeAudit),
+    run: RunId,
+    what: &'static str,
+    amendment: Amendment,
+    by: Option<String>,
+) -> ControlResult {
+    match proxy.runs.standing(&run) {
+        None => return Err(Refusal::unknown(&run)),
+        Some(RunStanding::Open | RunStanding::Idle) => return Err(Refusal::open(&run)),
+        Some(RunStanding::Ended) => {}
+    }
+    audit.change(&run.clone(), what, amend(proxy, run, amendment, by)).await
+}
+
+/// Adds to what is known of a run that nobody records.
 async fn amend(proxy: &Proxy, run: RunId, amendment: Amendment, by: Option<String>) -> ControlResult {
-    // An outcome is taken of any run that nobody records.
-    let needs_end = amendment.outcome.is_none();
     match proxy.runs.standing(&run) {
         None => return Err(Refusal::unknown(&run)),
         Some(RunStanding::Open) => return Err(Refusal::open(&run)),
-        Some(RunStanding::Idle) if needs_end => return Err(Refusal::open(&run)),
         Some(RunStanding::Idle | RunStanding::Ended) => {}
     }
     let template = proxy.runs.template();

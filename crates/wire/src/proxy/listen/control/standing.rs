@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{ControlResult, Refusal, json as answered};
+use super::{ChangeAudit, ControlResult, Refusal, json as answered};
 use crate::{
     proxy::{RunStanding, Runs, exchange::Proxy},
     recording::{self, RecordingError},
@@ -45,7 +45,14 @@ pub(super) async fn read(proxy: &Proxy, run: &RunId) -> ControlResult {
 }
 
 /// Ends a run. One that has ended is told as it is.
-pub(super) async fn end(proxy: &Proxy, run: &RunId) -> ControlResult {
+pub(super) async fn end(proxy: &Proxy, audit: &ChangeAudit, run: &RunId) -> ControlResult {
+    match proxy.runs.standing(run) {
+        Some(RunStanding::Open | RunStanding::Idle) => audit.change(run, "end", end_run(proxy, run)).await,
+        Some(RunStanding::Ended) | None => end_run(proxy, run).await,
+    }
+}
+
+async fn end_run(proxy: &Proxy, run: &RunId) -> ControlResult {
     let ended = proxy.runs.end(run).await.map_err(|error| Refusal::end(run, &error))?;
     let late = proxy.identity.late(std::slice::from_ref(run)).remove(run);
     let concluded = tokio::task::spawn_blocking(move || {

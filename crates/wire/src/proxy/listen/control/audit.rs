@@ -1,0 +1,112 @@
+//! `audit.jsonl`: who has changed what of a run over HTTP, a line a change. It is written before the change is made: one that cannot
+//! be written down is refused. One that fails afterwards has a second line.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+};
+
+use nix::fcntl::OFlag;
+use serde::Serialize;
+
+use super::{ControlResult, Refusal};
+use crate::trajectory::RunId;
+
+/// The file, in the log directory of the server.
+const FILE: &str = "audit.jsonl";
+
+/// Where the changes of one request are written down, and what is the same in all of them.
+#[derive(Debug, Clone)]
+pub(super) struct ChangeAudit {
+    file: PathBuf,
+    user: String,
+    path: String,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize)]
+struct AuditLine<'a> {
+    time: String,
+    user: &'a str,
+    run: &'a RunId,
+    what: &'static str,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'static str>,
+}
+
+impl ChangeAudit {
+    /// Of a request that this user makes with this path.
+    pub(super) fn new(log_dir: &std::path::Path, user: &str, path: &str) -> Self {
+        Self { file: log_dir.join(FILE), user: user.to_owned(), path: path.to_owned() }
+    }
+
+    /// Writes down that something of a run is changed, and then changes it.
+    ///
+    /// # Errors
+    /// It cannot be written down, and is not done; or it fails.
+    pub(super) async fn change(
+        &self,
+        run: &RunId,
+        what: &'static str,
+        change: impl Future<Output = ControlResult>,
+    ) -> ControlResult {
+        self.write(run, what, None).await.map_err(|error| Refusal::audit(&error))?;
+        let changed = change.await;
+        if let Err(refusal) = &changed
+            && let Err(error) = self.write(run, what, Some(refusal.code())).await
+        {
+            tracing::error!(%run, %error, "cannot write into audit.jsonl that the change failed");
+        }
+        changed
+    }
+
+    async fn write(&self, run: &RunId, what: &'static str, refused: Option<&'static str>) -> io::Result<()> {
+        let Self { user, path, .. } = self;
+        let time = jiff::Timestamp::now().to_string();
+        let line = serde_json::to_string(&AuditLine { time, user, run, what, path, refused })?;
+        let file = self.file.clone();
+        tokio::task::spawn_blocking(move || append(&file, &line)).await.map_err(io::Error::other)?
+    }
+}
+
+/// Adds a line and waits until it is on the disk. A line that was torn before is left as it is.
+fn append(path: &PathBuf, line: &str) -> io::Result<()> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let mut options = File::options();
+    options.read(true).append(true).create(true).mode(0o600).custom_flags(flags.bits());
+    let mut file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut last = [b'\n'];
+    if file.seek(SeekFrom::End(0))? > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    let torn = if last == [b'\n'] { "" } else { "\n" };
+    // At once, so that lines of several requests do not mix.
+    file.write_all(format!("{torn}{line}\n").as_bytes())?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_line_stays_one_line() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(FILE);
+        append(&path, "{}").expect("written");
+        std::fs::write(&path, "{}\n{\"ti").expect("written");
+        append(&path, "{}").expect("written");
+        append(&path, "{}").expect("written");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "{}\n{\"ti\n{}\n{}\n");
+        std::fs::rename(&path, dir.path().join("real")).expect("moved");
+        std::os::unix::fs::symlink(dir.path().join("real"), &path).expect("linked");
+        assert!(append(&path, "{}").is_err(), "no link is followed");
+    }
+}

@@ -1,0 +1,32 @@
+//! The runs of one user of a server: as those of the server, in a directory of the user's own, so that names of runs of different
+//! users never meet.
+
+use std::sync::{Arc, OnceLock};
+
+use super::{RunPlans, Runs};
+use crate::proxy::{logprobs::LogprobRequests, setup::RunTemplate, stored::ids::StoredIds, users::UserName};
+
+/// What stands before a user's name in the name of its directory. No run's name holds it, so no run can lie there.
+const USER_MARK: &str = "@";
+
+impl Runs {
+    /// No run yet, of a user of the server whose runs these are: they lie in `@NAME` below its log directory.
+    pub(in crate::proxy) fn for_user(&self, name: &UserName) -> Self {
+        let template = self.template();
+        let log_dir = template.log_dir.join(format!("{USER_MARK}{name}"));
+        Self {
+            plans: RunPlans::clone(&self.plans),
+            asking: self.asking.clone(),
+            monitor: self.monitor().cloned().map_or_else(OnceLock::new, OnceLock::from),
+            logprobs: self.logprobs.as_ref().map(|_| LogprobRequests::default()),
+            watch: self.watch.clone(),
+            stored_ids: Some(Arc::default()),
+            ..Self::new(RunTemplate { log_dir, ..template.clone() })
+        }
+    }
+
+    /// What the upstream has given to these runs, where they are a user's.
+    pub(in crate::proxy) fn stored_ids(&self) -> Option<&StoredIds> {
+        self.stored_ids.as_deref()
+    }
+}

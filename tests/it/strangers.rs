@@ -1,0 +1,239 @@
+//! A server with a token for each user, as a stranger and as another user would attack it.
+
+use std::{fs, path::Path};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    lab::{Client, Reply, chat, request},
+    program::Served,
+    run_ends,
+    tokens::{ask, send, serve, token},
+};
+
+const CHAT: &str = "/v1/chat/completions";
+const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// All files below a directory, as paths in it.
+fn files(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(next) = dirs.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            if entry.path().is_dir() {
+                dirs.push(entry.path());
+            } else {
+                found.push(entry.path().strip_prefix(dir).expect("below").to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// One request with the headers of a WebSocket.
+async fn upgrade(served: &Served, path: &str, headers: &str) -> Reply {
+    let mut client = Client::connect(served.address).await;
+    let head = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{UPGRADE}{headers}\r\n");
+    client.send(head.as_bytes()).await;
+    assert!(client.read_until(b"\r\n\r\n").await);
+    // An error of our own says how long it is.
+    client.read_until(b"}").await;
+    Reply::parse(&client.seen)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_counts_where_it_belongs_and_nowhere_else() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (served, [alice, bob]) = serve(dir.path(), ["alice", "bob"], &["--upstream", "simulator"]).await;
+    for (path, headers) in [
+        (format!("{CHAT}?token={alice}"), String::new()),
+        (format!("{CHAT}?x-aegis-token={alice}"), String::new()),
+        (format!("{CHAT}?/t/{alice}/"), String::new()),
+        (CHAT.to_owned(), format!("Authorization: Bearer {alice}\r\n")),
+        (CHAT.to_owned(), format!("Authorization: bEaReR {alice}\r\n")),
+        (CHAT.to_owned(), format!("Cookie: x-aegis-token={alice}\r\n")),
+        (CHAT.to_owned(), format!("x-api-key: {alice}\r\n")),
+        (CHAT.to_owned(), format!("x-aegis-token: Bearer {alice}\r\n")),
+        (CHAT.to_owned(), format!("x-aegis-token: {alice}, {bob}\r\n")),
+        (CHAT.to_owned(), "x-aegis-token: alice\r\n".to_owned()),
+        (format!("/r/mine/t/{alice}{CHAT}"), String::new()),
+        (format!("//t/{alice}{CHAT}"), String::new()),
+        (format!("/%74/{alice}{CHAT}"), String::new()),
+        (format!("/T/{alice}{CHAT}"), String::new()),
+        (format!("/t/%{:02x}{}{CHAT}", alice.as_bytes()[0], &alice[1..]), String::new()),
+        ("/t/alice/v1/chat/completions".to_owned(), String::new()),
+    ] {
+        send(&served, "POST", &path, &headers, &chat("Hi?")).await.assert_own_error(401, "no_token");
+        let refused = upgrade(&served, &path.replace(CHAT, "/v1/realtime"), &headers).await;
+        assert_eq!(refused.status, 401, "{path} {headers}");
+    }
+    assert!(files(&dir.path().join("logs")).is_empty(), "nothing was opened for any of them");
+    // Of two tokens the header's counts, and a right one in the path does not help a wrong one.
+    let two = format!("x-aegis-token: {bob}\r\n");
+    assert_eq!(send(&served, "POST", &format!("/t/{alice}/r/mine{CHAT}"), &two, &chat("Hi?")).await.status, 200);
+    let wrong = "x-aegis-token: wrong\r\n";
+    let path = format!("/t/{alice}/r/mine{CHAT}");
+    send(&served, "POST", &path, wrong, &chat("Hi?")).await.assert_own_error(401, "no_token");
+    assert!(files(&dir.path().join("logs")).iter().all(|file| file.starts_with("@bob/mine/")));
+    // What stands before a token is looked at first, and tells nothing of it.
+    for token in [alice.as_str(), "wrong"] {
+        let headers = format!("x-aegis-token: {token}\r\nOrigin: http://evil.example\r\n");
+        send(&served, "POST", CHAT, &headers, &chat("Hi?")).await.assert_own_error(403, "web_page");
+    }
+    assert_eq!(served.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_name_of_a_run_leads_into_anothers() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (served, [alice, bob]) = serve(dir.path(), ["alice", "bob"], &["--upstream", "simulator"]).await;
+    assert_eq!(ask(&served, &alice, "/r/mine/a/solver", "Alice's?").await.status, 200);
+    let alices = || {
+        let logs = dir.path().join("logs/@alice");
+        files(&logs).into_iter().map(|file| (fs::read(logs.join(&file)).expect("read"), file)).collect::<Vec<_>>()
+    };
+    let before = alices();
+    let own = ["@alice", "alice", "../@alice/mine", "@alice/mine", "..", ".", "mine/../../@alice", "a\\b", "@bob"];
+    let encoded = ["%40alice", "..%2f@alice%2fmine", "%2e%2e", "%2e%2e%2f%40alice", "%252e%252e", "mine%00", "%6dine"];
+    for name in own.into_iter().chain(encoded) {
+        for (path, headers) in [
+            (format!("/t/{bob}/r/{name}/a/solver{CHAT}"), String::new()),
+            (format!("/t/{bob}{CHAT}"), format!("x-aegis-run: {name}\r\n")),
+        ] {
+            let reply = send(&served, "POST", &path, &headers, &chat("Bob's?")).await;
+            // `alice` is a name like any other, in the namespace of whoever uses it.
+            let expected = if name == "alice" { 200..=200 } else { 400..=499 };
+            assert!(expected.contains(&reply.status), "{path} {headers}: {}", reply.text());
+        }
+    }
+    // The path counts before the header, and both are names of Bob's.
+    let both = send(&served, "POST", &format!("/t/{bob}/r/one{CHAT}"), "x-aegis-run: mine\r\n", &chat("Bob's?")).await;
+    assert_eq!(both.status, 200);
+    assert_eq!(
+        send(&served, "POST", &format!("/t/{bob}{CHAT}"), "x-aegis-run: mine\r\n", &chat("Bob's?")).await.status,
+        200
+    );
+    // A WebSocket of Bob's in a run of Alice's name, too.
+    let path = format!("/t/{bob}/r/mine/v1/realtime");
+    assert_ne!(upgrade(&served, &path, "").await.status, 101);
+    assert_eq!(before, alices());
+    let runs: std::collections::BTreeSet<String> = files(&dir.path().join("logs"))
+        .iter()
+        .map(|file| file.split('/').take(2).collect::<Vec<_>>().join("/"))
+        .collect();
+    assert!(runs.iter().eq(["@alice/mine", "@bob/alice", "@bob/mine", "@bob/one"]), "{runs:?}");
+    assert_eq!(served.stop().await, Some(0));
+}
+
+/// A request of the Responses API.
+async fn respond(served: &Served, token: &str, below: &str, body: Value) -> Reply {
+    send(served, "POST", &format!("/t/{token}{below}/v1/responses"), "", body.to_string().as_bytes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_upstream_keeps_for_one_is_given_to_no_other() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut served, [alice, bob]) = serve(dir.path(), ["alice", "bob"], &["--upstream", "simulator"]).await;
+    let first = respond(&served, &alice, "/r/mine", json!({"model": "m", "input": "What is 12 + 30?"})).await.json();
+    let id = first["id"].as_str().expect("an id").to_owned();
+    let more = json!({"model": "m", "input": "And 1 more?", "previous_response_id": id});
+    let item = json!({"model": "m", "input": [{"type": "item_reference", "id": first["output"][0]["id"]}]});
+    let thread = json!({"model": "m", "input": "Hi", "conversation": "conv_1"});
+    for body in [&more, &item, &thread] {
+        respond(&served, &bob, "/r/mine", body.clone()).await.assert_own_error(404, "no_such_reply");
+        respond(&served, &bob, "", body.clone()).await.assert_own_error(404, "no_such_reply");
+    }
+    let fetch = async |served: &Served, token: &str, method: &str, path: &str| {
+        send(served, method, &format!("/t/{token}{path}"), "", b"").await
+    };
+    for below in ["", "/r/mine", "/r/none"] {
+        for (method, path) in [
+            ("GET", format!("{below}/v1/responses/{id}")),
+            ("GET", format!("{below}/v1/responses/{id}/input_items")),
+            ("GET", format!("{below}/v1/%72esponses/{id}")),
+            ("GET", format!("{below}/v1//responses//{id}")),
+            ("POST", format!("{below}/v1/responses/{id}/cancel")),
+            ("DELETE", format!("{below}/v1/responses/{id}")),
+            ("GET", format!("{below}/v1/conversations/{id}/items")),
+            ("POST", format!("{below}/v1/chat/completions/{id}")),
+        ] {
+            fetch(&served, &bob, method, &path).await.assert_own_error(404, "no_such_reply");
+        }
+        let list = format!("{below}{CHAT}");
+        fetch(&served, &bob, "GET", &list).await.assert_own_error(403, "shared_list");
+    }
+    let socket = upgrade(&served, &format!("/t/{bob}/v1/responses"), "").await;
+    assert_eq!((socket.status, socket.header("x-aegis-error").as_deref()), (403, Some("unchecked_socket")));
+    let path = format!("/v1/responses/{id}");
+    assert_eq!(fetch(&served, &alice, "GET", &path).await.status, 200);
+    assert_eq!(respond(&served, &alice, "/r/mine", more.clone()).await.status, 200);
+    // What a model or a client writes is no id of the upstream's.
+    let bait = json!({"model": "m", "input": format!("Say {{\"id\": \"{id}\"}}"), "metadata": {"id": id}});
+    assert_eq!(respond(&served, &bob, "/r/mine", bait).await.status, 200);
+    fetch(&served, &bob, "GET", &path).await.assert_own_error(404, "no_such_reply");
+    // After a restart the run that was given the id says so. The simulator has forgotten what it kept, in its own words.
+    served.signal(Signal::SIGTERM);
+    assert_eq!(served.ended().await.code(), Some(0));
+    let arguments = ["--log-dir", "logs", "--tokens", "tokens.toml", "--upstream", "simulator"];
+    let served = Served::start(dir.path(), &arguments).await;
+    fetch(&served, &bob, "GET", &format!("/r/mine{path}")).await.assert_own_error(404, "no_such_reply");
+    fetch(&served, &alice, "GET", &path).await.assert_own_error(404, "no_such_reply");
+    let kept = fetch(&served, &alice, "GET", &format!("/r/mine{path}")).await;
+    assert_eq!(kept.header("x-aegis-error"), None, "{}", kept.text());
+    let goes_on = respond(&served, &alice, "/r/mine", more).await;
+    assert_eq!(goes_on.header("x-aegis-error"), None, "{}", goes_on.text());
+    assert_eq!(served.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_needs_no_token_and_the_control_listener_needs_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let alice = token(dir.path(), "alice").await;
+    let served = run_ends::serve(dir.path(), &["--upstream", "simulator", "--tokens", "tokens.toml"]).await;
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(send(&served, "GET", path, "", b"").await.json(), json!({"status": "ok"}));
+    }
+    // Nothing of the control listener is on the other one, and no page is on either.
+    for path in ["/metrics", "/aegis/v1/runs", "/api/tree", "/"] {
+        send(&served, "GET", path, "", b"").await.assert_own_error(401, "no_token");
+        assert_ne!(send(&served, "GET", path, &format!("x-aegis-token: {alice}\r\n"), b"").await.status, 200, "{path}");
+    }
+    let control = async |path: &str, headers: &str| {
+        let mut client = Client::connect(served.control.expect("a control listener")).await;
+        client.send(&request("GET", path, b"", &format!("connection: close\r\n{headers}"))).await;
+        client.reply().await.status
+    };
+    for path in ["/metrics", "/aegis/v1/runs", "/aegis/v1/runs/mine", "/aegis/v1/users/alice/runs"] {
+        for headers in [
+            String::new(),
+            "authorization: Bearer\r\n".to_owned(),
+            "authorization: Bearer \r\n".to_owned(),
+            format!("authorization: bEaReR {alice}\r\n"),
+            format!("authorization: Basic {alice}\r\n"),
+            format!("authorization: {alice}\r\n"),
+            format!("x-aegis-token: {alice}\r\n"),
+        ] {
+            assert_eq!(control(path, &headers).await, 401, "{path} {headers}");
+        }
+        assert_eq!(control(&format!("{path}?token={alice}"), "").await, 401);
+    }
+    let own = format!("authorization: Bearer {alice}\r\n");
+    assert_eq!(control("/aegis/v1/runs", &own).await, 200);
+    for (path, status) in [
+        ("/metrics", 403),
+        ("/aegis/v1/runs/..", 400),
+        ("/aegis/v1/runs/%2e%2e", 400),
+        ("/aegis/v1/runs/@bob", 400),
+        ("/aegis/v1/runs/..%2f@bob%2fmine", 400),
+        ("/aegis/v1/runs/../@bob/mine", 404),
+        ("/aegis/v1/users/bob/runs", 404),
+    ] {
+        assert_eq!(control(path, &own).await, status, "{path}");
+    }
+    let page = format!("{own}Origin: http://evil.example\r\n");
+    assert_eq!(control("/aegis/v1/runs", &page).await, 403);
+    assert_eq!(served.stop().await, Some(0));
+}
