@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     dataset::{Splits, Task},
-    plan::{self, AgentPattern, Plan},
+    plan::{self, AgentPattern, Agents, Plan},
     proof::Terms,
     trajectory::{FailureMode, Side},
     verify::{Check, Verify},
@@ -159,10 +159,12 @@ pub struct SampleSpace {
 pub struct Planting {
     /// The template file's name without ending.
     pub name: String,
-    /// The injection as written, less agent and condition.
+    /// The injection as written, less whom it aims at and condition.
     pub injection: toml::Table,
-    /// What it plants.
-    pub mode: FailureMode,
+    /// What it plants; `None` for what is planted in tools and peers.
+    pub mode: Option<FailureMode>,
+    /// The tools or peers that it aims at, by its own words; `None` where it aims at agents.
+    pub servers: Option<Agents>,
     /// The side that it edits.
     pub side: Side,
     /// The manipulator, by name.

@@ -51,7 +51,7 @@ pub(super) fn check(
     }
     let wanted = |planting: &Planting| {
         let side = entry.sides.as_ref().is_none_or(|sides| sides.contains(&planting.side));
-        side && modes.as_ref().is_none_or(|modes| modes.contains(&planting.mode))
+        side && modes.as_ref().is_none_or(|modes| planting.mode.is_some_and(|mode| modes.contains(&mode)))
     };
     templates.retain(wanted);
     if templates.is_empty() && problems.is_empty() {
@@ -140,17 +140,18 @@ fn plantings(
     // A plan of faults alone, or of none, has no such list.
     let entries = written.get("injection").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     for (injection, entry) in plan.injections.iter().zip(entries) {
-        let (Some(mode), Operator::Manipulator { side, .. }) = (injection.failure_mode, &injection.operator) else {
-            continue;
-        };
+        let Operator::Manipulator { side, .. } = &injection.operator else { continue };
+        let mode = injection.failure_mode;
+        let servers = (!injection.agents.are_agents()).then(|| injection.agents.clone());
         let toml::Value::Table(mut written) = entry else { continue };
-        written.remove("agent");
-        written.remove("when");
+        for key in ["agent", "tool", "peer", "when"] {
+            written.remove(key);
+        }
         // Said even where it is implied, so that a plan made of it can be read alone.
         let word = if *side == Side::Request { "request" } else { "response" };
         written.insert("side".to_owned(), word.into());
         let manipulator = injection.name.clone();
         let (name, questions) = (stem(file), injection.questions());
-        into.push(Planting { name, injection: written, mode, side: *side, manipulator, questions });
+        into.push(Planting { name, injection: written, mode, servers, side: *side, manipulator, questions });
     }
 }

@@ -86,7 +86,7 @@ fn ready_made_plans_are_taken_by_name() {
     };
     assert_eq!(sampled("\"fm-1.1-request\"")[0].name, "fm-1.1-request");
     let modes: std::collections::BTreeSet<_> =
-        sampled("\"mast\"").into_iter().map(|planting| planting.mode.code()).collect();
+        sampled("\"mast\"").into_iter().map(|planting| planting.mode.expect("a mode").code()).collect();
     assert_eq!(modes.len(), 14, "{modes:?}");
     let error = parse(&GOOD.replace("p/end.toml", "no-such"), "c.toml", &beside).expect_err("no such plan");
     assert!(error.to_string().contains("cannot read `no-such`"), "{error}");

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     mode::{self, CallFacts},
     plan::{self, RecordedCall, Unresolvable},
-    trajectory::{Call, Step, StepIndex},
+    trajectory::{Call, PEERS, Step, StepIndex, TOOLS},
 };
 
 /// How sure an agent's name must be for it to be hit.
@@ -63,9 +63,11 @@ impl SampledRun {
         }
     }
 
-    /// The calls of an agent at which an error can be of the template's mode.
+    /// The calls of an agent at which an error can be of the template's mode, if it has one.
     fn possible(&self, planting: &Planting, agent: &Candidate) -> Vec<CandidateCall> {
-        let can_be = |call: &&CandidateCall| self.facts.unmet(call.step, planting.mode, planting.side).is_none();
+        let can_be = |call: &&CandidateCall| {
+            planting.mode.is_none_or(|mode| self.facts.unmet(call.step, mode, planting.side).is_none())
+        };
         agent.calls.iter().filter(can_be).copied().collect()
     }
 }
@@ -98,9 +100,13 @@ pub(super) fn called(reference: &[Step]) -> Vec<RecordedCall> {
 }
 
 impl SampleSpace {
-    /// Whether a template may be planted in the agent of this name. A helper is hit only where it is named.
+    /// Whether a template may be planted in the agent of this name. A helper is hit only where it is named; a tool or a peer by the
+    /// template's own words.
     fn hits(&self, planting: &Planting, agent: &str) -> bool {
-        let named = self.mode_agents.get(&planting.mode).unwrap_or(&self.agents);
+        if let Some(servers) = &planting.servers {
+            return servers.matches(agent);
+        }
+        let named = planting.mode.and_then(|mode| self.mode_agents.get(&mode)).unwrap_or(&self.agents);
         (named.is_empty() && !agent.contains('/')) || named.iter().any(|pattern| pattern.matches(agent))
     }
 }
@@ -198,6 +204,12 @@ fn aim(sample: &SampleSpace, seed: u64, place: usize, run: &SampledRun) -> Resul
     Ok(Aimed { name, plan, position: Some(lead.position) })
 }
 
+/// The key that aims at a name, and how a plan writes it.
+fn aimed_at(name: &str) -> (&'static str, &str) {
+    let of_server = [("tool", TOOLS), ("peer", PEERS)].into_iter();
+    of_server.filter_map(|(key, before)| Some((key, name.strip_prefix(before)?))).next().unwrap_or(("agent", name))
+}
+
 /// An injection of a template, aimed at a call at which its mode can be.
 fn injection(
     planting: &Planting,
@@ -220,7 +232,8 @@ fn injection(
         Some(chosen) => when.insert("step".to_owned(), i64::from(chosen.step).into()),
     };
     let mut injection = toml::Table::new();
-    injection.insert("agent".to_owned(), agent.name.clone().into());
+    let (key, name) = aimed_at(&agent.name);
+    injection.insert(key.to_owned(), name.into());
     injection.insert("when".to_owned(), when.into());
     injection.extend(planting.injection.clone());
     // An edit of every call must find its source at the first.

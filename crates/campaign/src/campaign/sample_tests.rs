@@ -205,6 +205,21 @@ fn nobody_to_hit_is_said() {
 }
 
 #[test]
+fn a_template_of_tools_is_aimed_at_the_tools_of_the_run_and_at_nobody_else() {
+    let text = "[[injection]]\ntool = \"*\"\nwhen.always = true\nmanipulator.empty = {}\n";
+    let plan = crate::plan::parse(text, "p").expect("a plan");
+    let mut planting = sample("").templates[0].clone();
+    (planting.mode, planting.servers) = (None, Some(plan.injections[0].agents.clone()));
+    let mut space = sample("");
+    space.templates = vec![planting.clone()];
+    let hit: Vec<bool> = ["solver", "mcp/calc/add", "mcp/calc"].map(|name| space.hits(&planting, name)).into();
+    assert_eq!(hit, [false, true, false]);
+    assert_eq!(aimed_at("mcp/calc/add"), ("tool", "calc/add"));
+    assert_eq!(aimed_at("a2a/weather"), ("peer", "weather"));
+    assert_eq!(aimed_at("planner/selector"), ("agent", "planner/selector"));
+}
+
+#[test]
 fn words_are_taken_from_who_spoke_last_before_the_hit() {
     let sample = sample("").templates;
     let from = |plan: &str, agent: &str, position| {
