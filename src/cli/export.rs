@@ -61,6 +61,9 @@ pub(super) struct ExportArgs {
     /// Include planted errors that reveal themselves by words, formatting or context.
     #[arg(long)]
     obvious: bool,
+    /// Include failures whose culprit is a tool or a peer; they stand where others name an agent.
+    #[arg(long)]
+    tools: bool,
     /// Include failure modes that only the plan supports (`declared`, `refuted`).
     #[arg(long)]
     declared_modes: bool,
@@ -287,6 +290,7 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         former: arguments.former,
         unverified: arguments.unverified,
         obvious: arguments.obvious,
+        servers: arguments.tools,
         declared_modes: arguments.declared_modes,
         definitions: match arguments.kind.as_slice() {
             [] => DefinitionChoice::One,

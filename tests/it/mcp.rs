@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aegis::{
     proxy::{RunSetup, upstream::Upstream},
     recording::{Recording, tool_callers},
-    replay::{Cassette, Replayed},
+    replay::{AtFork, Cassette, ForkPoint, Prefixed, Replayed},
     surface::{Part, door, named},
     trajectory::{AgentName, CloseCause, RunId},
 };
@@ -231,4 +231,41 @@ async fn a_replay_holds_what_tools_gave() {
     let session = again.raw(&request("GET", "/r/r1/mcp/calc", b"", "connection: close\r\n")).await;
     assert!(String::from_utf8_lossy(&session).starts_with("HTTP/1.1 405"), "a record has no stream of its own");
     assert_eq!(server.count(), 1);
+}
+
+/// A run that leaves its record must find the world as it was there.
+#[tokio::test]
+async fn what_tools_did_before_a_fork_is_done_again_and_recorded_replies_are_given() {
+    let ask = br#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+    let with_session = |session: &str, body: &str| {
+        let headers = format!("content-type: application/json\r\nmcp-session-id: {session}\r\n");
+        vec![http_with("200 OK", &headers, body.as_bytes())]
+    };
+    let other = RESULT.replace("\"5\"", "\"999\"");
+    let server = Scripted::start(vec![with_session("s-one", RESULT), with_session("s-two", &other)]).await;
+    let model = Scripted::always(vec![http("200 OK", "application/json", &crate::scripted::chat_reply("Fine."))]).await;
+    let setup = || Setup { mcp: vec![("calc", server.address)], ..Setup::default() };
+    let mut lab = Lab::before(model.address, setup()).await;
+    lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await;
+    lab.post_with("/r/r0/mcp/calc", CALL.replace(":7}", ":8}").as_bytes(), "mcp-session-id: s-one\r\n").await;
+    lab.post("/r/r0/a/planner/v1/chat/completions", ask).await;
+    lab.sealed("r0").await;
+    assert_eq!(server.count(), 2);
+
+    let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a record"));
+    let again = Lab::before(model.address, setup()).await;
+    let live = Arc::clone(&again.proxy.upstream);
+    let fork = ForkPoint { step: 2, at: AtFork::Live };
+    let upstream: Arc<dyn Upstream> = Arc::new(Prefixed::new(cassette, fork, live).expect("a step"));
+    let run = RunId::parse("r1").expect("an id");
+    again.proxy.runs.open(&run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await.expect("a run");
+    let reply = again.post("/r/r1/mcp/calc", CALL.as_bytes()).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.header("mcp-session-id").as_deref()),
+        (RESULT, Some("s-two")),
+        "recorded, but for the session"
+    );
+    again.post_with("/r/r1/mcp/calc", CALL.replace(":7}", ":8}").as_bytes(), "mcp-session-id: s-two\r\n").await;
+    assert_eq!(server.count(), 4, "the live server has done it again");
+    assert!(server.heads()[3].to_ascii_lowercase().contains("mcp-session-id: s-two"), "{}", server.heads()[3]);
 }

@@ -206,8 +206,9 @@ fn aim(sample: &SampleSpace, seed: u64, place: usize, run: &SampledRun) -> Resul
 
 /// The key that aims at a name, and how a plan writes it.
 fn aimed_at(name: &str) -> (&'static str, &str) {
-    let of_server = [("tool", TOOLS), ("peer", PEERS)].into_iter();
-    of_server.filter_map(|(key, before)| Some((key, name.strip_prefix(before)?))).next().unwrap_or(("agent", name))
+    let of_server = [("tool", TOOLS), ("peer", PEERS)];
+    let aimed = of_server.into_iter().find_map(|(key, before)| Some((key, name.strip_prefix(before)?)));
+    aimed.unwrap_or(("agent", name))
 }
 
 /// An injection of a template, aimed at a call at which its mode can be.

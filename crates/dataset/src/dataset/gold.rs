@@ -8,6 +8,7 @@ use crate::{
         Culprit, Gold, RawLabel,
         shape::{self, StepText},
     },
+    trajectory::PrincipalKind,
 };
 
 /// What predictions about a sample are measured against: nobody for a clean run, and nothing for an injection that
@@ -16,10 +17,15 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
     if matches!(sample.kind, SampleKind::Benign | SampleKind::Decoy) {
         return None;
     }
-    let culprits = match &sample.label {
+    let erred = sample.label.iter().flat_map(|truth| &truth.errors);
+    let servers =
+        erred.filter(|error| error.culprit != PrincipalKind::Agent).map(|error| error.agent.as_str().to_owned());
+    let servers: Vec<String> = servers.collect();
+    let culprits: Vec<Culprit> = match &sample.label {
         Some(truth) => truth
             .errors
             .iter()
+            .filter(|error| error.culprit == PrincipalKind::Agent)
             .map(|error| Culprit {
                 agent: Some(error.agent.as_str().to_owned()),
                 step: error.step,
@@ -28,11 +34,12 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
             .collect(),
         None => annotated(sample),
     };
-    if sample.kind == SampleKind::Failure && culprits.is_empty() {
+    if sample.kind == SampleKind::Failure && culprits.is_empty() && servers.is_empty() {
         return None;
     }
     Some(Gold {
         id: sample.id.clone(),
+        servers: if culprits.is_empty() { servers } else { Vec::new() },
         culprits,
         speakers: sample.steps.iter().map(|step| step.agent.as_str().to_owned()).collect(),
         system: sample.system.clone(),

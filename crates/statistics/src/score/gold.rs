@@ -13,6 +13,9 @@ pub struct Gold {
     pub id: String,
     /// Who failed, where, how. Several entries are a set: each of them is true. Empty for a run without error.
     pub culprits: Vec<Culprit>,
+    /// Tools and peers that erred, where no agent did: whoever answers with one of them blames no agent, which is right.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// The speaker of each step, in step order; empty where the trace is not at hand.
     pub speakers: Vec<String>,
     /// The multi-agent system or framework, for the tables.

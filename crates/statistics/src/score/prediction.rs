@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::names::agent_key;
+
 /// One line or block of a prediction file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
@@ -44,6 +46,22 @@ impl Guess {
 }
 
 impl PredictedAnswer {
+    /// The answer as one about agents: what it says of these tools and peers is left out.
+    #[must_use]
+    pub fn of_agents(self, servers: &[String]) -> Self {
+        let keys: Vec<String> = servers.iter().map(|name| agent_key(name)).collect();
+        let kept = |guesses: Vec<Guess>| {
+            let is_agent =
+                |guess: &Guess| !guess.agent.as_deref().is_some_and(|agent| keys.contains(&agent_key(agent)));
+            guesses.into_iter().filter(is_agent).collect()
+        };
+        match self {
+            Self::Set(guesses) => Self::Set(kept(guesses)),
+            Self::Ranked(guesses) => Self::Ranked(kept(guesses)),
+            unparsed @ Self::Unparsed(_) => unparsed,
+        }
+    }
+
     /// The guesses, the first one first; none if the answer was not read.
     pub fn guesses(&self) -> &[Guess] {
         match self {

@@ -64,8 +64,21 @@ pub fn score(text: &str, golds: Option<&[Gold]>, profile: Profile, base: i64) ->
         Profile::Agentracer => Some(agentracer(text, needed?)?),
     };
     let strict =
-        golds.map(|golds| -> Result<_, ScoringError> { Ok(evaluate(golds, &read::predictions(text)?, base)?) });
+        golds.map(|golds| -> Result<_, ScoringError> { Ok(evaluate(golds, &about_agents(text, golds)?, base)?) });
     Ok(Scored { profile, public, strict: strict.transpose()? })
+}
+
+/// The predictions, without what they say of tools and peers that erred.
+fn about_agents(text: &str, golds: &[Gold]) -> Result<Vec<Prediction>, ScoringError> {
+    let known = index(golds)?;
+    let of_agents = |prediction: Prediction| {
+        let gold = known.get(prediction.id.as_str()).and_then(|row| golds.get(*row));
+        match gold.filter(|gold| !gold.servers.is_empty()) {
+            Some(gold) => Prediction { answer: prediction.answer.of_agents(&gold.servers), ..prediction },
+            None => prediction,
+        }
+    };
+    Ok(read::predictions(text)?.into_iter().map(of_agents).collect())
 }
 
 /// Rows as the Aegis scripts read them. A file that is one of theirs passes as it is; in others, prediction and truth

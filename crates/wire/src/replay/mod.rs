@@ -12,6 +12,7 @@ mod cassette;
 mod compared;
 mod comparison;
 mod difference;
+mod effects;
 mod finishing;
 mod fitting;
 mod fork;

@@ -7,13 +7,14 @@ use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, header::CONTENT_LENGTH};
 
 use super::{
-    AtFork, Cassette, ForkPoint, ReplayReport, Timing,
+    AtFork, Cassette, ForkPoint, ReplayReport, Timing, effects,
     play::{Play, PlayState, Taken},
     question::CassetteQuestion,
     reply::Given,
 };
 use crate::{
     proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
+    surface,
     trajectory::{AgentName, Attribution, Call, Step, StepIndex},
 };
 
@@ -205,6 +206,10 @@ impl Upstream for Prefixed {
             };
             let edited = is_edited(&request, &question.asker).await;
             match self.course(&question, edited) {
+                Course::Recorded(taken, given) if surface::is_of_server(&question.surface) => {
+                    let session = effects::execute(self.live.as_ref(), request).await?;
+                    self.play.give(&question, *taken, given).await.map(|recorded| session.named_in(recorded))
+                }
                 Course::Recorded(taken, given) => self.play.give(&question, *taken, given).await,
                 Course::Live => self.live.send(request).await,
                 Course::LiveRequest(body) => self.live.send(asking(request, body)).await,

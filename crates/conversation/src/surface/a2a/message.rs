@@ -1,11 +1,14 @@
 //! Messages to a peer, and what it answers: the parts of both, wherever they stand.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use serde_json::json;
 
 use crate::surface::{
     Answer, Conversation, Message, Part, Reply, Role, SurfaceError,
     fields::{self, string, text, unreadable},
+    pieces::{Piece, joined, piece, spread},
     rpc,
     splice::{Node, Splices, encode_string, member},
     sse,
@@ -13,23 +16,34 @@ use crate::surface::{
 
 const EXPECTED: &str = "a message of A2A";
 const EXPECTED_REPLY: &str = "a reply of A2A";
-/// What a task holds of the messages before.
+/// What a task repeats of the messages before.
 const ECHO: &str = "history";
 /// Deepest nesting in which parts are looked for.
 const DEPTH_MAX: usize = 16;
 
-/// The parts of a message or a reply, in order, each with its text's place where it has one.
+/// The parts of a message or a reply, in order, and where their texts stand.
 #[derive(Debug, Default)]
-struct FoundParts<'a> {
+struct FoundParts {
     parts: Vec<Part>,
-    places: Vec<Option<Node<'a>>>,
+    /// For each part, the pieces that its text is said in; none where it is no text.
+    pieces: Vec<Vec<Piece>>,
+    /// What a task repeats of what its agent said.
+    echoes: Vec<Piece>,
+    /// The part that the next piece of an artifact goes on with.
+    artifacts: HashMap<String, usize>,
 }
 
-impl<'a> FoundParts<'a> {
-    fn look(&mut self, node: &Node<'a>, depth: usize) {
+impl FoundParts {
+    fn look(&mut self, node: &Node<'_>, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return };
-        for member in node.members().iter().filter(|member| member.key != ECHO) {
-            if member.key == "parts" && member.value.is_array() {
+        let members = node.members();
+        if let Some(artifact) = member(&members, "artifact").filter(Node::is_object) {
+            return self.take_artifact(&artifact, fields::is_true(&members, "append"));
+        }
+        for member in members {
+            if member.key == ECHO {
+                member.value.elements().iter().for_each(|earlier| self.take_echo(earlier));
+            } else if member.key == "parts" && member.value.is_array() {
                 member.value.elements().iter().for_each(|part| self.take(part));
             } else if member.value.is_object() {
                 self.look(&member.value, depth);
@@ -39,13 +53,48 @@ impl<'a> FoundParts<'a> {
         }
     }
 
-    fn take(&mut self, part: &Node<'a>) {
-        let place = text_place(part);
-        self.parts.push(match place.and_then(|place| place.string()) {
-            Some(text) => Part::Text(text.into_owned()),
+    fn take(&mut self, part: &Node<'_>) {
+        let piece = text_place(part).and_then(|place| piece(&place));
+        self.parts.push(match &piece {
+            Some(piece) => Part::Text(piece.text.clone()),
             None => Part::Opaque(opaque_kind(part)),
         });
-        self.places.push(place);
+        self.pieces.push(piece.into_iter().collect());
+    }
+
+    /// A piece of an artifact: clients put the pieces of one together, and so does whoever edits it.
+    fn take_artifact(&mut self, artifact: &Node<'_>, goes_on: bool) {
+        let members = artifact.members();
+        let id = text(&members, "artifactId");
+        let mut rest = member(&members, "parts").map(|parts| parts.elements()).unwrap_or_default().into_iter();
+        if let Some(open) = self.artifacts.get(&id).copied().filter(|_| goes_on)
+            && let Some(first) = rest.next()
+        {
+            self.go_on(open, &first);
+        }
+        rest.for_each(|part| self.take(&part));
+        let is_text = self.pieces.last().is_some_and(|pieces| !pieces.is_empty());
+        if let Some(last) = self.parts.len().checked_sub(1).filter(|_| is_text) {
+            self.artifacts.insert(id, last);
+        }
+    }
+
+    /// The next piece of the text of a part.
+    fn go_on(&mut self, open: usize, more: &Node<'_>) {
+        let Some(more_text) = text_place(more).and_then(|place| piece(&place)) else { return self.take(more) };
+        let Some((pieces, Part::Text(text))) = self.pieces.get_mut(open).zip(self.parts.get_mut(open)) else { return };
+        text.push_str(&more_text.text);
+        pieces.push(more_text);
+    }
+
+    /// An earlier message, as far as it is the agent's own.
+    fn take_echo(&mut self, message: &Node<'_>) {
+        let members = message.members();
+        if !matches!(text(&members, "role").as_str(), "agent" | "ROLE_AGENT") {
+            return;
+        }
+        let parts = member(&members, "parts").map(|parts| parts.elements()).unwrap_or_default();
+        self.echoes.extend(parts.iter().filter_map(text_place).filter_map(|place| piece(&place)));
     }
 
     fn write(&self, before: &[Part], after: &[Part]) -> Result<Splices, SurfaceError> {
@@ -57,9 +106,12 @@ impl<'a> FoundParts<'a> {
         if edited.iter().all(Option::is_none) {
             return Err(no_place("there is no text in it"));
         }
-        for (place, text) in self.places.iter().zip(edited) {
-            if let (Some(place), Some(text)) = (place, text) {
-                splices.replace(place.span(), encode_string(&text));
+        for (pieces, new) in self.pieces.iter().zip(edited) {
+            let Some(new) = new.filter(|_| !pieces.is_empty()) else { continue };
+            spread(pieces, &new, &mut splices);
+            let old = joined(pieces);
+            for echo in self.echoes.iter().filter(|echo| echo.text == old) {
+                splices.replace(echo.span.clone(), encode_string(&new));
             }
         }
         Ok(splices)
@@ -118,7 +170,7 @@ pub(super) fn write_request(body: &[u8], before: &Conversation, after: &Conversa
 }
 
 /// The parts of all results of a reply.
-fn answered(source: &str, streamed: bool) -> Result<FoundParts<'_>, SurfaceError> {
+fn answered(source: &str, streamed: bool) -> Result<FoundParts, SurfaceError> {
     let (mut found, mut is_answered) = (FoundParts::default(), false);
     for message in rpc::messages(source, streamed) {
         let Some(result) = message.get("result") else { continue };

@@ -11,7 +11,7 @@ use crate::{
         Dataset, Ground, LabelledError, Sample, SampleKind, Truth,
         lint::{self, Rule},
     },
-    trajectory::{LabelStatus, StepIndex},
+    trajectory::{LabelStatus, PrincipalKind, StepIndex},
 };
 
 /// Asks lint. What was imported is as its source has it. A label that says itself that it is not proven is left out, and
@@ -92,6 +92,10 @@ pub(super) fn taken(
         && !wanted.contains(&truth.definition)
     {
         return Err(Unfit("another kind of claim"));
+    }
+    let of_server = |error: &LabelledError| error.culprit != PrincipalKind::Agent;
+    if !options.servers && sample.label.as_ref().is_some_and(|truth| truth.errors.iter().any(of_server)) {
+        return Err(Unfit("an error of a tool or a peer, and of no agent (`--tools` takes it)"));
     }
     if sample.label.as_ref().is_some_and(Truth::names_nobody) {
         // Nobody named would say that nobody erred.

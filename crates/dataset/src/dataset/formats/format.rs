@@ -187,6 +187,8 @@ pub struct ExportOptions {
     pub unverified: bool,
     /// Also planted errors that give themselves away.
     pub obvious: bool,
+    /// Also failures whose culprit is a tool or a peer.
+    pub servers: bool,
     /// Also errors whose failure mode is only declared, in formats that name modes.
     pub declared_modes: bool,
     /// The kinds of claims that failures may make (`definition` of their label).
