@@ -58,11 +58,9 @@ except ImportError:
 class Calls:
     """What the program asks for, by name; each gives what is printed."""
 
-    def __init__(self, card: Any, http: httpx.AsyncClient) -> None:
+    def __init__(self, card: Any, factories: list[ClientFactory]) -> None:
         self.card = card
-        self.whole, self.streamed = (
-            ClientFactory(ClientConfig(streaming=streaming, httpx_client=http)).create(card) for streaming in (False, True)
-        )
+        self.whole, self.streamed = (factory.create(card) for factory in factories)
 
     async def said(self, *contents: Any, **ids: str) -> Any:
         """The reply to one message, not streamed."""
@@ -194,7 +192,9 @@ def failed(error: Exception) -> dict[str, Any]:
 
 async def main() -> None:
     async with httpx.AsyncClient(timeout=30) as http:
-        calls = Calls(await A2ACardResolver(http, URL).get_agent_card(), http)
+        # A factory first: it makes each request say which version is spoken, that for the card too.
+        factories = [ClientFactory(ClientConfig(streaming=streaming, httpx_client=http)) for streaming in (False, True)]
+        calls = Calls(await A2ACardResolver(http, URL).get_agent_card(), factories)
         acts = calls.all()
         if NAMES and NAMES[0].startswith("many="):
             acts, names = {"many": lambda: calls.many(int(NAMES[0][5:]))}, ["many"]
