@@ -71,6 +71,7 @@ const calls = {
   stream_fail: () => stream(["fail"]),
   cancelled,
   left,
+  subscribed,
   parallel: () => Promise.all(Array.from({ length: 8 }, (_, number) => say([`add ${number} 100`]))),
 };
 
@@ -94,13 +95,28 @@ async function cancelled() {
 
 // A stream is left at its first word; the task goes on until it is cancelled.
 async function left() {
+  const first = await begun();
+  return [first, await get(task(first)), await cancel(task(first))];
+}
+
+// A stream that was left is read again, by another call, until the task is cancelled.
+async function subscribed() {
+  const id = task(await begun());
+  const answer = sleep(300).then(() => cancel(id));
+  const heard = [];
+  for await (const told of client.resubscribeTask({ tenant: "", id })) heard.push(told);
+  return [heard, await answer];
+}
+
+// The first word of a stream that is left then; its task has begun.
+async function begun() {
   let first;
   for await (const told of streamed(["slow"])) {
     first = told;
     break;
   }
   await sleep(300);
-  return [first, await get(task(first)), await cancel(task(first))];
+  return first;
 }
 
 async function many(number) {

@@ -23,7 +23,7 @@ from a2a.types import Message, Part, Role
 URL, NAMES = sys.argv[1].rstrip("/"), sys.argv[2:]
 
 try:
-    from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, SendMessageRequest
+    from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, SendMessageRequest, SubscribeToTaskRequest
     from google.protobuf.json_format import MessageToDict, ParseDict
 
     def part(content: Any) -> Part:
@@ -34,6 +34,9 @@ try:
 
     def plain(told: Any) -> Any:
         return MessageToDict(told)
+
+    def followed(client: Any, task: str) -> AsyncIterator[Any]:
+        return client.subscribe(SubscribeToTaskRequest(id=task))
 
     USER, Get, Cancel = Role.ROLE_USER, GetTaskRequest, CancelTaskRequest
 
@@ -51,6 +54,9 @@ except ImportError:
         if isinstance(told, tuple):
             return plain(told[1] or told[0])
         return told.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def followed(client: Any, task: str) -> AsyncIterator[Any]:
+        return client.resubscribe(TaskIdParams(id=task))
 
     USER, Get, Cancel = Role.user, TaskQueryParams, TaskIdParams
 
@@ -103,19 +109,31 @@ class Calls:
                 answer = asyncio.create_task(self.cancel_soon(ids(heard[0])))
         return [heard, plain(await answer)]
 
-    async def cancel_soon(self, task: str) -> Any:
-        await asyncio.sleep(0.05)
+    async def cancel_soon(self, task: str, seconds: float = 0.05) -> Any:
+        await asyncio.sleep(seconds)
         return await self.whole.cancel_task(Cancel(id=task))
 
     async def left(self) -> Any:
         """A stream is left at its first word; the task goes on until it is cancelled."""
+        first = await self.first()
+        task = await self.whole.get_task(Get(id=ids(first)))
+        return [first, plain(task), plain(await self.whole.cancel_task(Cancel(id=ids(first))))]
+
+    async def subscribed(self) -> Any:
+        """A stream that was left is read again, by another call, until the task is cancelled."""
+        task = ids(await self.first())
+        answer = asyncio.create_task(self.cancel_soon(task, 0.3))
+        heard = [plain(told) async for told in followed(self.streamed, task)]
+        return [heard, plain(await answer)]
+
+    async def first(self) -> Any:
+        """The first word of a stream that is left then; its task has begun."""
         async with aclosing(self.told(self.streamed, "slow")) as stream:
             async for told in stream:
                 first = plain(told)
                 break
         await asyncio.sleep(0.3)
-        task = await self.whole.get_task(Get(id=ids(first)))
-        return [first, plain(task), plain(await self.whole.cancel_task(Cancel(id=ids(first))))]
+        return first
 
     async def parallel(self) -> Any:
         return await asyncio.gather(*(self.said(f"add {number} 100") for number in range(8)))
@@ -149,6 +167,7 @@ class Calls:
             "stream_fail": lambda: self.stream("fail"),
             "cancelled": self.cancelled,
             "left": self.left,
+            "subscribed": self.subscribed,
             "parallel": self.parallel,
         }
 

@@ -7,6 +7,7 @@ client that leaves the proxy would be seen there. The programs in `a2a/` print w
 import base64
 import json
 import select
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from . import environments
-from .aegis import Aegis
+from .aegis import Aegis, run_directories
 from .mcp import PACKAGE, kept, passed, posts
 from .report import Report
 from .wire import Exchange, Tap
@@ -97,12 +98,31 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
             results = list(pool.map(pairs.called, SDKS))
         many = list(map(pairs.many, SDKS))
         planned, plans = stack.enter_context(aegis.serve(plan=root / NAME / "plans" / "edits.toml", name="a2a-edits", more=options))
+        started = [check_started(programs, sdk, behind["python-1"], aegis) for sdk in ("python-1", "typescript-03")]
+        stated = programs.client("typescript-1", f"{address}/r/stated/a/planner/a2a/python-1", "say", "stream")
         edited = {(client, server): pairs.edited(client, server, planned) for server in SDKS for client in SDKS}
     for result in [*(one for of in results for one in of), *many]:
         result.check(report, programs, logs, aegis)
+    for name, seen in started:
+        report.equal(f"{NAME}: {name} finds the peer at AEGIS_A2A_WEATHER of `aegis run`", seen, ([], {("a2a", "a2a/weather")}))
+    report.equal(f"{NAME}: an address that states the caller is followed by the card", wrong(stated), [])
+    callers = [step.get("called_by") for step in aegis.show(logs / "stated")["steps"]]
+    report.check(f"{NAME}: it is called by whom the address states", len(callers) == 2 and all("planner" in json.dumps(one) for one in callers), callers)
     report.heading(f"{NAME}: edits")
     for (client, server), (lines, exchanges) in edited.items():
         check_edits(client, server, lines, exchanges, plans / run_name(client, server), report)
+
+
+def check_started(programs: Programs, sdk: str, peer: Tap, aegis: Aegis) -> tuple[str, tuple[list[str], set[tuple[str, str]]]]:
+    """What is wrong with what a client prints that `aegis run` has started, and whose its steps are."""
+    command = shlex.join(programs.command("client", sdk, "PEER", "say", "task", "stream")).replace("PEER", '"$AEGIS_A2A_WEATHER"')
+    logs = aegis.logs("a2a-run")
+    arguments = ["--upstream", "simulator", "--log-dir", logs, "--a2a", f"weather=http://127.0.0.1:{peer.port}"]
+    done = aegis.call("run", *arguments, "--", "sh", "-c", f"exec {command}")
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"call"')]
+    attempts = [attempt for run in run_directories(logs) for attempt in programs.recorded(run)]
+    bad = wrong(lines) if len(lines) == len(attempts) == 3 else [done.stdout[-500:], done.stderr[-1500:]]
+    return sdk, (bad, {(attempt["surface"], attempt["agent"]) for attempt in attempts})
 
 
 def run_name(client: str, server: str, *more: str) -> str:
@@ -241,6 +261,8 @@ TRUTH: dict[str, Callable[[dict], bool]] = {
     "stream_fail": lambda line: said(line) == ["Looking at the sky.", "The sky fell down."] and states(line)[-1] == "failed",
     "cancelled": lambda line: states(line) == ["submitted", "working", "canceled", "canceled"],
     "left": lambda line: states(line) == ["submitted", "working", "canceled"],
+    # Some agents tell first how the task stands.
+    "subscribed": lambda line: states(line) in (["canceled"] * 2, ["working", "canceled", "canceled"]),
     "parallel": lambda line: said(line) == [str(number) for number in range(100, 108)],
     "many": lambda line: line["result"] == {"asked": MANY, "wrong": 0},
 }
