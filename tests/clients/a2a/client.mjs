@@ -1,7 +1,7 @@
 // A client of the tests in TypeScript's official SDKs: the same calls in the same order as `client.py`, which says what is printed.
 //
 //     node client.mjs URL SDK [CALL …]      SDK: 1 (speaks 1.0, and 0.3 to those that know no other) or 03; no CALL: all
-//     node client.mjs URL SDK many=N        N calls, eight at a time
+//     node client.mjs URL SDK many=N        N calls, eight at a time, streams and cancellations among them
 
 import { randomUUID } from "node:crypto";
 
@@ -58,6 +58,7 @@ const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseco
 const calls = {
   card: async () => card,
   say: () => say(["say Straße ☃"]),
+  long: () => say(["long"]),
   data: () => say(["data", { city: "Köln", degrees: 7 }]),
   task: () => say(["task Berlin"]),
   fail: () => say(["fail"]),
@@ -119,14 +120,24 @@ async function begun() {
   return first;
 }
 
+// One call of many, and whether its reply is right: each third is streamed, each thirtieth is cancelled.
+async function one(number) {
+  if (number % 30 === 2) {
+    const [heard, answer] = await cancelled();
+    return [heard.at(-1), answer].every((told) => (told.payload?.value ?? told).status.state === (NEW ? 5 : "canceled"));
+  }
+  const words = [`add ${number} 7`];
+  const told = number % 3 === 1 ? (await stream(words))[0] : await say(words);
+  const [said] = (told.payload?.value ?? told).parts;
+  return (said.content?.value ?? said.text) === String(number + 7);
+}
+
 async function many(number) {
   let next = 0;
   let wrong = 0;
   const worker = async () => {
     while (next < number) {
-      const one = next++;
-      const [said] = (await say([`add ${one} 7`])).parts;
-      if ((said.content?.value ?? said.text) !== String(one + 7)) wrong += 1;
+      if (!(await one(next++))) wrong += 1;
     }
   };
   await Promise.all(Array.from({ length: 8 }, worker));

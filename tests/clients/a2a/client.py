@@ -1,7 +1,7 @@
 """A client of the tests in Python's official SDK, whichever is installed: the same calls in the same order as `client.mjs`.
 
     client.py URL [CALL …]      URL: where the agent's card lies below; no CALL: all
-    client.py URL many=N        N calls, eight at a time
+    client.py URL many=N        N calls, eight at a time, streams and cancellations among them
 
 Prints one JSON line per call, with its keys sorted: what the SDK gave to the program. Only what differs from run to run has other
 words: identifiers by the order in which they come, times, and the address.
@@ -138,14 +138,21 @@ class Calls:
     async def parallel(self) -> Any:
         return await asyncio.gather(*(self.said(f"add {number} 100") for number in range(8)))
 
+    async def one(self, number: int) -> bool:
+        """One call of many, and whether its reply is right: each third is streamed, each thirtieth is cancelled."""
+        if number % 30 == 2:
+            heard, answer = await self.cancelled()
+            return all("canceled" in json.dumps(told).lower() for told in (heard[-1], answer))
+        send = self.stream if number % 3 == 1 else self.said
+        return texts(await send(f"add {number} 7")) == [str(number + 7)]
+
     async def many(self, number: int) -> Any:
         left, wrong = iter(range(number)), 0
 
         async def work() -> None:
             nonlocal wrong
             for one in left:
-                text = texts(await self.said(f"add {one} 7"))
-                wrong += text != [str(one + 7)]
+                wrong += not await self.one(one)
 
         await asyncio.gather(*(work() for _ in range(8)))
         return {"asked": number, "wrong": wrong}
@@ -154,6 +161,7 @@ class Calls:
         return {
             "card": self.get_card,
             "say": lambda: self.said("say Straße ☃"),
+            "long": lambda: self.said("long"),
             "data": lambda: self.said("data", {"city": "Köln", "degrees": 7}),
             "task": lambda: self.said("task Berlin"),
             "fail": lambda: self.said("fail"),

@@ -8,6 +8,7 @@ export function* events(text, data, goesOn) {
   const rest = words.join(" ");
   if (word === "say") yield ["message", [`You said ${rest}.`]];
   else if (word === "add") yield ["message", [String(Number(words[0]) + Number(words[1]))]];
+  else if (word === "long") yield ["message", ["0123456789".repeat(20_000)]];
   else if (word === "data") yield ["message", ["The data came back:", { given: data }]];
   else if (word === "error") yield ["error", "the agent broke"];
   else if (goesOn) {

@@ -19,6 +19,8 @@ def events(text: str, data: Any, goes_on: bool) -> Iterator[tuple[Any, ...]]:
     elif word == "add":
         first, second = map(int, rest.split())
         yield "message", [str(first + second)]
+    elif word == "long":
+        yield "message", ["0123456789" * 20_000]
     elif word == "data":
         yield "message", ["The data came back:", {"given": data}]
     elif word == "error":

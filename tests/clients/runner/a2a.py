@@ -103,6 +103,8 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         edited = {(client, server): pairs.edited(client, server, planned) for server in SDKS for client in SDKS}
     for result in [*(one for of in results for one in of), *many]:
         result.check(report, programs, logs, aegis)
+    # Each thirtieth call is two: the stream of a task, and its cancellation.
+    report.equal(f"{NAME}: {MANY} calls of each SDK are as many POSTs", [len(posts(one.behind)) for one in many], [MANY + MANY // 30] * len(SDKS))
     for name, seen in started:
         report.equal(f"{NAME}: {name} finds the peer at AEGIS_A2A_WEATHER of `aegis run`", seen, ([], {("a2a", "a2a/weather")}))
     report.equal(f"{NAME}: an address that states the caller is followed by the card", wrong(stated), [])
@@ -247,6 +249,7 @@ FORECAST = ["Rain in Berlin.", "The forecast for Berlin is there."]
 TRUTH: dict[str, Callable[[dict], bool]] = {
     "card": lambda line: line["result"]["name"] == "weather" and '"URL/' in json.dumps(line) and "127.0.0.1" not in json.dumps(line),
     "say": lambda line: said(line) == ["You said Straße ☃."],
+    "long": lambda line: said(line) == ["0123456789" * 20_000],
     "data": lambda line: said(line) == ["The data came back:"] and '"city": "Köln"' in json.dumps(line, ensure_ascii=False),
     "task": lambda line: said(line) == FORECAST and states(line) == ["completed"],
     "fail": lambda line: said(line) == ["The sky fell down."] and states(line) == ["failed"],
