@@ -32,6 +32,8 @@ async fn the_card_leads_through_the_proxy_and_messages_are_steps() {
         Some("planner")
     );
     assert!(step.last_attempt().is_some_and(aegis::trajectory::Attempt::is_answered));
+    let callers = aegis::recording::tool_callers(&recording.trajectory.steps, &recording.exchanges);
+    assert_eq!(callers[&0].agent().map(aegis::trajectory::AgentName::as_str), Some("planner"));
 }
 
 #[tokio::test]

@@ -101,7 +101,12 @@ pub fn tool_callers(steps: &[Step], exchanges: &[ExchangeDetail]) -> BTreeMap<St
             (false, CallMoment::Opened(_)) => show_results(&mut open, step),
             (false, CallMoment::Closed) => open.extend(asked_for(step)),
             (true, CallMoment::Opened(stated)) => {
-                let Some(served) = ServedCall::read(step) else { continue };
+                let Some(served) = ServedCall::read(step) else {
+                    // A message to a peer, or one that calls no tool: nothing tells whose it is but its own word.
+                    let stated = stated.map(|agent| ToolCaller::Stated { agent: agent.clone(), step: None });
+                    callers.extend(stated.map(|caller| (step.step, caller)));
+                    continue;
+                };
                 let again = joined.iter().rev().find(|(earlier, _)| served.goes_on && earlier.is_same(&served));
                 let caller = match again {
                     Some((_, caller)) => caller.clone(),
