@@ -322,6 +322,8 @@ def reply(messages: list[dict[str, Any]]) -> str | list[Call]:
         if len(said) < len(calls):
             return [calls[len(said)]]
         answer = steps.answer(task) if steps.answer else "It is done."
+        if not answer:
+            raise Missing("an answer")
         return f"{answer}\nThe tools said:\n{told}" if told else answer
     except (Missing, ValueError) as error:
         return f"The tools do not say it ({error})."
