@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import a2a, author, campaigns, ci, desk, environments, foreign, formats, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
+from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -34,6 +34,7 @@ def suites():
     suites[mcp.NAME] = (mcp.test, ROOT)
     suites[a2a.NAME] = (a2a.test, ROOT)
     suites[mcp_agents.NAME] = (mcp_agents.test, ROOT)
+    suites[dojo.NAME] = (dojo.test, ROOT)
     suites[monitor.NAME] = (monitor.test,)
     suites[warm.NAME] = (warm.test, ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}

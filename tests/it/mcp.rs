@@ -19,6 +19,8 @@ const CALL: &str =
     r#"{"method":"tools/call","params":{"name":"add","arguments":{"a": 2,"b":3.50}},"jsonrpc":"2.0","id":7}"#;
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5},"isError":false}}"#;
 
+const LONG: &str = r#"{"jsonrpc":"2.0","id":9,"result":{"content":[{"type":"text","text":"twelve eggs"}]}}"#;
+
 /// A proxy before a tool server `calc` that follows this script, and before a model that nobody asks.
 async fn lab(script: Vec<Vec<Act>>, setup: Setup) -> (Lab, Scripted) {
     let server = Scripted::start(script).await;
@@ -148,6 +150,11 @@ async fn plans_edit_results_and_arguments_of_tools() {
 
         [[injection]]
         tool = "add"
+        when.call = 2
+        manipulator.truncate_output = { keep = 0.5 }
+
+        [[injection]]
+        tool = "add"
         side = "request"
         when.call = 1
         manipulator.edit_tool_call = { set = { "/b" = 31 } }
@@ -156,20 +163,22 @@ async fn plans_edit_results_and_arguments_of_tools() {
     let headers = "mcp-param-second: 3.50\r\nmcp-param-first: 2\r\n";
     let result = RESULT.replace("\"id\":7", "\"id\":8");
     let script =
-        vec![vec![http("200 OK", "application/json", RESULT)], vec![http("200 OK", "application/json", &result)]];
+        [RESULT, &result, LONG].map(|body| vec![http("200 OK", "application/json", body)]).to_vec();
     let (mut lab, server) = lab(script, Setup::planned(plan)).await;
     let edited = lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await.text();
     assert_eq!(edited, RESULT.replace("\"text\":\"5\"", "\"text\":\"6\"").replace("\"result\":5}", "\"result\":6}"));
     assert_eq!(lab.post_with("/r/r0/mcp/calc", again.as_bytes(), headers).await.text(), result);
     let head = server.heads()[1].to_ascii_lowercase();
     assert!(head.contains("mcp-param-second: 31\r\n") && head.contains("mcp-param-first: 2\r\n"), "{head}");
+    let cut = lab.post("/r/r0/mcp/calc", CALL.replace(":7}", ":9}").as_bytes()).await.text();
+    assert_eq!(cut, LONG.replace("twelve eggs", "twelve"), "a tool stops for no reason of a model's");
     let bodies = server.bodies();
     assert_eq!(bodies[0], CALL.as_bytes());
     assert_eq!(String::from_utf8_lossy(&bodies[1]), again.replace("3.50", "31"));
     let recording = lab.sealed("r0").await;
     let injected = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
     let planted: Vec<_> = injected.map(|error| (error.agent.as_str(), error.is_of_agent(), error.delivered)).collect();
-    assert_eq!(planted, [("mcp/calc/add", false, true); 2]);
+    assert_eq!(planted, [("mcp/calc/add", false, true); 3]);
 }
 
 #[tokio::test]

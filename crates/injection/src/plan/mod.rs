@@ -182,7 +182,8 @@ impl Injection {
     pub fn edit_reply(&self, reply: &Reply, context: &Context<'_>) -> Result<Reply, ManipulatorError> {
         match &self.operator {
             Operator::Manipulator { side: Side::Response, manipulator } => {
-                manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, &self.seen_in(context))
+                let edited = manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, &self.seen_in(context))?;
+                Ok(if self.agents.are_agents() { edited } else { ended_as(edited, reply) })
             }
             _ => Err(ManipulatorError::WrongSide),
         }
@@ -206,6 +207,14 @@ impl Injection {
         let adaptive = Adaptive { failure_mode: self.failure_mode, ..context.adaptive };
         Context { adaptive, ..*context }
     }
+}
+
+/// The edited reply of a tool or a peer: no model stopped there, so nothing says why it did.
+fn ended_as(mut edited: Reply, before: &Reply) -> Reply {
+    for (answer, before) in edited.answers.iter_mut().zip(&before.answers) {
+        answer.finish_reason.clone_from(&before.finish_reason);
+    }
+    edited
 }
 
 impl Plan {

@@ -33,6 +33,9 @@ use super::{
 
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// The same without TLS: servers in Python and Node, which stand near and speak so, close what was idle for five seconds, and a
+/// request that meets the close is lost. A new connection costs little there.
+const PLAIN_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Most idle connections; further ones are closed.
 const IDLE_MAX: usize = 1024;
 
@@ -125,7 +128,7 @@ impl Pool {
     fn take(&self) -> Option<Wire> {
         loop {
             let (mut wire, since) = self.idle().pop_back()?;
-            if since.elapsed() < IDLE_TIMEOUT && wire.is_still_open() {
+            if since.elapsed() < self.idle_timeout() && wire.is_still_open() {
                 return Some(wire);
             }
         }
@@ -136,12 +139,18 @@ impl Pool {
         if !wire.is_idle() {
             return;
         }
+        let timeout = self.idle_timeout();
         let mut idle = self.idle();
         let now = Instant::now();
         idle.push_back((wire, now));
-        while idle.len() > IDLE_MAX || idle.front().is_some_and(|(_, since)| now - *since >= IDLE_TIMEOUT) {
+        while idle.len() > IDLE_MAX || idle.front().is_some_and(|(_, since)| now - *since >= timeout) {
             idle.pop_front();
         }
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        let is_plain = self.origin.scheme_str() == Some("http");
+        if is_plain { PLAIN_IDLE_TIMEOUT } else { IDLE_TIMEOUT }
     }
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<(Wire, Instant)>> {
