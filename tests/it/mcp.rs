@@ -162,8 +162,7 @@ async fn plans_edit_results_and_arguments_of_tools() {
     let again = CALL.replace("\"id\":7", "\"id\":8");
     let headers = "mcp-param-second: 3.50\r\nmcp-param-first: 2\r\n";
     let result = RESULT.replace("\"id\":7", "\"id\":8");
-    let script =
-        [RESULT, &result, LONG].map(|body| vec![http("200 OK", "application/json", body)]).to_vec();
+    let script = [RESULT, &result, LONG].map(|body| vec![http("200 OK", "application/json", body)]).to_vec();
     let (mut lab, server) = lab(script, Setup::planned(plan)).await;
     let edited = lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await.text();
     assert_eq!(edited, RESULT.replace("\"text\":\"5\"", "\"text\":\"6\"").replace("\"result\":5}", "\"result\":6}"));

@@ -182,7 +182,8 @@ impl Injection {
     pub fn edit_reply(&self, reply: &Reply, context: &Context<'_>) -> Result<Reply, ManipulatorError> {
         match &self.operator {
             Operator::Manipulator { side: Side::Response, manipulator } => {
-                let edited = manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, &self.seen_in(context))?;
+                let edited =
+                    manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, &self.seen_in(context))?;
                 Ok(if self.agents.are_agents() { edited } else { ended_as(edited, reply) })
             }
             _ => Err(ManipulatorError::WrongSide),
