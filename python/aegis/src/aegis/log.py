@@ -108,6 +108,10 @@ def _unsealed(directory: Path) -> bytes:
     plain, packed = directory / "log.jsonl", directory / "head.jsonl.zst"
     log = plain.read_bytes() if plain.is_file() else None
     if not packed.is_file():
+        first = LINE.match(log or b"")
+        if first and int(first[2]):
+            # The run was sealed between the two looks: the next reading finds it so.
+            raise Corrupt(f"`{plain}` begins at line {int(first[2])}, and `{packed.name}` is missing")
         return log or b""
     head = unpacked(packed.read_bytes(), str(packed), may_be_cut=True)
     if log is None:
