@@ -17,11 +17,12 @@ use super::{
     difference,
     other_value::other_value,
     question::CassetteQuestion,
-    reply::{self, Given},
+    reply::{self, Given, GivenHow},
 };
 use crate::{
     proxy::upstream::{ReceivedBody, UpstreamError},
-    trajectory::{AgentName, Attempt, Attribution, CallEnding, StepIndex, Usage},
+    surface,
+    trajectory::{AgentName, Attempt, Attribution, CallEnding, CloseCause, StepIndex, Usage},
 };
 
 /// How many records are compared in full to find the nearest.
@@ -243,7 +244,12 @@ impl Play {
             self.wait_for_turn(position).await;
         }
         let attempt = question.answered_by(attempt);
-        let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));
+        let left = attempt.streamed && attempt.cause == Some(CloseCause::ClientGone);
+        let how = GivenHow {
+            timing: self.timing,
+            cut_clean: self.cassette.is_cut_clean(step, &attempt),
+            stays_open: left && surface::is_of_server(&question.surface),
+        };
         let reply = reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await;
         if is_last {
             self.state().given.insert(position, Instant::now());

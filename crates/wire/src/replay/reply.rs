@@ -44,13 +44,22 @@ pub(super) enum Given {
     Instead(Bytes),
 }
 
-/// Gives a recorded attempt. Its errors are those that the exchange met then. `cut_clean`: a fault cut it short, but
-/// its framing says that it is whole.
+/// How a recorded attempt is given.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GivenHow {
+    pub(super) timing: Timing,
+    /// A fault cut it short, but its framing says that it is whole.
+    pub(super) cut_clean: bool,
+    /// Its client left a stream that its server would have gone on with: the stream stays open.
+    pub(super) stays_open: bool,
+}
+
+/// Gives a recorded attempt. Its errors are those that the exchange met then.
 pub(super) async fn give(
     attempt: &Attempt,
     detail: Option<&ExchangeDetail>,
     given: &Given,
-    (timing, cut_clean): (Timing, bool),
+    GivenHow { timing, cut_clean, stays_open }: GivenHow,
 ) -> Result<Response<ReceivedBody>, UpstreamError> {
     let asked = Instant::now();
     let at = |us: Option<u64>| asked + Duration::from_micros(us.unwrap_or_default());
@@ -74,7 +83,7 @@ pub(super) async fn give(
         let due = |(us, frame)| (if timing == Timing::Recorded { at(Some(us)) } else { asked }, frame);
         let frames = frames.into_iter().map(due).collect();
         let timer = Box::pin(sleep_until(asked));
-        ReceivedBody::Streamed(Playback { frames, timer, whole, sized: !attempt.streamed }.boxed_unsync())
+        ReceivedBody::Streamed(Playback { frames, timer, whole, sized: !attempt.streamed, stays_open }.boxed_unsync())
     };
     let mut response = Response::new(body);
     response.extensions_mut().insert(origin(attempt, given));
@@ -150,6 +159,7 @@ struct Playback {
     timer: Pin<Box<Sleep>>,
     whole: bool,
     sized: bool,
+    stays_open: bool,
 }
 
 impl Body for Playback {
@@ -161,6 +171,9 @@ impl Body for Playback {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let Some((due, _)) = self.frames.front() else {
+            if self.stays_open {
+                return Poll::Pending;
+            }
             return Poll::Ready((!self.whole).then_some(Err(BodyError::AsRecorded)));
         };
         if *due > Instant::now() {
