@@ -1,5 +1,7 @@
 //! `aegis.toml`: who is who, where requests go, bounds. Flags and `AEGIS_*` variables win over it.
 
+mod server;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -8,7 +10,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Exit, Failure, asking::ManipulatorConfig, ending::absent_config, servers::ServerConfig};
+use super::{Exit, Failure, asking::ManipulatorConfig, ending::absent_config};
 use crate::{
     identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
@@ -16,6 +18,8 @@ use crate::{
     recording::{Durability, MachineKey, Redactor, Secrets, Settings, keys_of_environment},
     trajectory::nearest,
 };
+
+pub(super) use server::ServerConfig;
 
 /// Version of the file's format that this build reads.
 const FORMAT: u32 = 1;
