@@ -2,6 +2,7 @@
 ended by it, and each call that was answered is in the log once, with its bytes."""
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from .balancers import FILES, PACKAGES
 from .environments import call
 from .monitor import until
 from .service_files import SECRETS, SERVICE, settings_of
-from .slow_upstream import EVENTS, SlowUpstream, said
+from .slow_upstream import EVENTS, REFUSE, REFUSED_RETRY_AFTER, SlowUpstream, said
 from .slurm import free_ports
 
 BALANCERS = ("nginx", "haproxy")
@@ -30,7 +31,8 @@ USERS = ("alice", "bob")
 SCALE = 10
 # `RestartSec` of the unit; and the gap of an upgrade, in which nothing listens.
 AT_ONCE_S, GAP_S = 0.1, 2.0
-BETWEEN_S = 5.0
+BETWEEN_S = 4.0
+ERRORS = (429, 502, 503, 504)
 # What the upstream has given away may still be on its way through the proxy.
 JUST_PASSED_S = 0.5
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +50,10 @@ class Seen:
     events: list[tuple[str, float]] = field(default_factory=list)
     stops: list[tuple[int, float, int]] = field(default_factory=list)
     reload: dict = field(default_factory=dict)
+    # What came of the upstream's own errors: status, `Retry-After`, and whether the body was its own.
+    refused: list[tuple] = field(default_factory=list)
+    # Seconds from a stream's first bytes to its last.
+    lasted: float = 0
     answered: dict[str, list[dict]] = field(default_factory=dict)
     arrivals: list = field(default_factory=list)
     recorded: list[dict] = field(default_factory=list)
@@ -81,6 +87,7 @@ class Leg:
         try:
             if not until(lambda: answers(self.front) and answers(self.listen), 20):
                 raise RuntimeError(f"nothing answers within 20 s: {self.log()}")
+            self.pass_through(shown["alice"])
             crowd = self.crowd(shown)
             if not until(lambda: len({one.asked for one in self.upstream.arrivals}) >= 2 * PROGRAMS, 30):
                 raise RuntimeError("the programs do not come up within 30 s")
@@ -94,6 +101,18 @@ class Leg:
                 process.wait(timeout=30)
             self.upstream.close()
         return self.read()
+
+    def pass_through(self, token):
+        """Errors of the upstream pass as they are, streams as they come."""
+        for code in ERRORS:
+            with contextlib.closing(ask(self.front, token, f"{REFUSE}{code}")) as response:
+                own = response.read() == self.upstream.arrivals[-1].reply
+                self.seen.refused.append((response.status, response.headers["retry-after"], own))
+        with contextlib.closing(ask(self.front, token, "first", stream=True)) as response:
+            response.read(1)
+            first = time.monotonic()
+            response.read()
+            self.seen.lasted = time.monotonic() - first
 
     def scene(self, shown):
         """What is done to the server while the programs work."""
@@ -165,7 +184,7 @@ class Leg:
         else:
             paths = "".join(f"{kind}_temp_path {self.folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
             head = f"daemon off; pid {self.folder}/pid; error_log {self.folder}/error.log; events {{ worker_connections 1024; }}\n"
-            file.write_text(f"{head}http {{ log_format short '$msec $request_time $status $upstream_status $upstream_http_x_aegis_error $request $http_x_aegis_run $http_x_stainless_retry_count'; access_log {self.folder}/access.log short;\n{paths}{text}\n}}\n")
+            file.write_text(f"{head}http {{ access_log off;\n{paths}{text}\n}}\n")
             command = [debian.program(root, "nginx"), "-p", self.folder, "-c", file]
         with (self.folder / "balancer.txt").open("w") as out:
             return subprocess.Popen([str(word) for word in command], env=debian.libraries(root) | {"PATH": "/usr/bin:/bin"}, stdout=out, stderr=out)
@@ -209,6 +228,8 @@ def judge(seen, report):
     report.check(f"{name}: no program is ended by it", seen.code == 0 and not ended, f"exit code {seen.code}\n{why}\n{seen.said}")
     report.equal(f"{name}: each stop is in order", [code for code, _, _ in seen.stops], [0] * len(seen.stops))
     report.check(f"{name}: each stop met streams under way", all(count >= PROGRAMS // 2 for _, _, count in seen.stops), seen.stops)
+    report.equal(f"{name}: the upstream's own errors pass as they are", seen.refused, [(code, REFUSED_RETRY_AFTER, True) for code in ERRORS])
+    report.check(f"{name}: streams pass as they come", seen.lasted > 1, seen.lasted)
     yes, no = 200, 401
     wanted = {"before": {"carol": no, "dave": yes, "alice": yes, "bob": yes}, "said": True, "after": {"carol": yes, "dave": no, "alice": yes, "bob": yes}}
     report.equal(f"{name}: a reload takes up one user and turns another away", seen.reload, wanted)
@@ -288,14 +309,19 @@ def log(seen, answered, report):
     report.check(f"{name}: nothing is there that the upstream was not asked", not strangers, strangers[:5])
 
 
-def status(port, token):
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "known?"}]}).encode()
+def ask(port, token, words, **more):
+    """The response to one call, an error's too."""
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": words}]} | more).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}/t/{token}/r/known/v1/chat/completions", body, {"content-type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status
+        return urllib.request.urlopen(request, timeout=20)
     except urllib.error.HTTPError as error:
-        return error.code
+        return error
+
+
+def status(port, token):
+    with contextlib.closing(ask(port, token, "known?")) as response:
+        return response.status
 
 
 def answers(port):

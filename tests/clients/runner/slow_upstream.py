@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 EVENTS, WHOLE_S = 10, 1.0
+# Questions that are answered with an error: `refuse 503`.
+REFUSE = "refuse "
+REFUSED_RETRY_AFTER = "7"
 # Between two events, by the program: no two of them stay in step.
 PAUSES_S = (0.15, 0.25, 0.32, 0.38, 0.43)
 
@@ -65,8 +68,9 @@ class SlowUpstream:
             self.arrivals.append(arrival)
             number = len(self.arrivals)
             self.under_way += 1
+        way = self.refuse if arrival.asked.startswith(REFUSE) else self.stream if call.get("stream") else self.at_once
         try:
-            (self.stream if call.get("stream") else self.at_once)(handler, arrival, f"c-{number}")
+            way(handler, arrival, f"c-{number}")
             arrival.whole = True
         except OSError:
             handler.close_connection = True
@@ -74,6 +78,14 @@ class SlowUpstream:
             arrival.ended = time.monotonic()
             with self.lock:
                 self.under_way -= 1
+
+    def refuse(self, handler, arrival, name):
+        arrival.reply = json.dumps({"error": {"message": f"refused: {name}"}}).encode()
+        handler.send_response(int(arrival.asked.removeprefix(REFUSE)))
+        handler.send_header("retry-after", REFUSED_RETRY_AFTER)
+        handler.send_header("content-length", str(len(arrival.reply)))
+        handler.end_headers()
+        handler.wfile.write(arrival.reply)
 
     def at_once(self, handler, arrival, name):
         time.sleep(WHOLE_S)
