@@ -14,7 +14,7 @@ use hyper::{
 
 use super::{
     arrival::Arrived,
-    card,
+    attached, card,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     exchange::Proxy,
@@ -93,6 +93,10 @@ impl Upstream for WithServers {
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+        let request = match attached::send_to_attachment(request) {
+            Ok(answering) => return answering,
+            Err(request) => request,
+        };
         let server = server_of(request.uri().path()).and_then(|server| self.servers.get(server.place));
         server.unwrap_or(&self.models).send(request)
     }

@@ -40,6 +40,7 @@ use self::{
 };
 use super::{
     arrival::{self, Arrived, Kind},
+    attached,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     exchange::Proxy,
@@ -90,6 +91,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
         });
     }
     drop(serving);
+    proxy.lines().iter().for_each(|line| line.runs.attachments.stop());
     let drained = async { while tasks.join_next().await.is_some() {} };
     let refused = refuse_all(&proxy, listener, &places);
     let _ = tokio::time::timeout(proxy.limits.drain, async {
@@ -237,12 +239,16 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     if let Some(answered) = health::answer(proxy, &request, *is_late).await {
         return Ok(answered);
     }
-    if *is_late {
+    // Whoever waits for such a reply has a place, and would keep it.
+    let brings_reply = attached::brings_reply(request.uri().path());
+    if *is_late && !brings_reply {
         return turned_away(&ProxyError::Stopping);
     }
     let limit = proxy.limits.max_streams;
-    let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
-        return turned_away(&ProxyError::Busy { limit });
+    let permit = match Arc::clone(streams).try_acquire_owned() {
+        Ok(permit) => Some(permit),
+        Err(_) if brings_reply => None,
+        Err(_) => return turned_away(&ProxyError::Busy { limit }),
     };
     // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
     let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
@@ -253,7 +259,11 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         Err((error, surface)) => return Ok(refuse(&error, surface)),
     };
     let surface = arrived.kind.spoken();
-    if let Some(Err(error)) = user.as_ref().map(|user| user.take_request(arrived.body.size_hint().lower())) {
+    if permit.is_none() && !matches!(arrived.kind, Kind::Attached) {
+        return Ok(refuse(&ProxyError::Busy { limit }, surface));
+    }
+    let asking = user.as_ref().filter(|_| !matches!(arrived.kind, Kind::Attached));
+    if let Some(Err(error)) = asking.map(|user| user.take_request(arrived.body.size_hint().lower())) {
         return Ok(refuse(&error, surface));
     }
     let limit = proxy.limits.max_tunnels;
@@ -267,9 +277,12 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     };
     match contained(pin!(proxy.exchange(arrived, link))).await {
         Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.tunnel.take() {
-            None => delivery.over(Arc::clone(link), permit),
+            None => match permit {
+                Some(permit) => delivery.over(Arc::clone(link), permit),
+                None => delivery,
+            },
             Some(mut opened) => {
-                opened.permits = (Some(permit), place);
+                opened.permits = (permit, place);
                 *locked(tunnel) = Some(opened);
                 delivery
             }
