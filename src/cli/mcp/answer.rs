@@ -29,12 +29,10 @@ pub(super) async fn write(response: Response<Incoming>, id: Option<&RpcId>, clie
     let body = Limited::new(response.into_body(), REPLY_MAX).collect().await.map(http_body_util::Collected::to_bytes);
     match body {
         Ok(body) if !status.is_success() => refuse(status, &body, id, client).await,
-        Ok(body) if body.trim_ascii().is_empty() => match id {
-            Some(_) => fail("the answer is empty", id, client).await,
-            None => {}
-        },
+        Ok(body) if body.trim_ascii().is_empty() && id.is_none() => {}
+        Ok(body) if body.trim_ascii().is_empty() => fail("the answer is empty", id, client).await,
         Ok(body) if serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok() => {
-            client.line(one_line(&body)).await
+            client.line(one_line(&body)).await;
         }
         Ok(body) => fail(&format!("the answer is no JSON: {}", shown(&body)), id, client).await,
         Err(_) => fail(BROKEN, id, client).await,
@@ -43,9 +41,10 @@ pub(super) async fn write(response: Response<Incoming>, id: Option<&RpcId>, clie
 
 /// Tells the client that a message has no answer, and why.
 pub(super) async fn fail(why: &str, id: Option<&RpcId>, client: &ClientOutput) {
-    match id {
-        Some(id) => client.line(id.error_line(why, None)).await,
-        None => tracing::warn!("a message of the client was not passed on: {why}"),
+    if let Some(id) = id {
+        client.line(id.error_line(why, None)).await;
+    } else {
+        tracing::warn!("a message of the client was not passed on: {why}");
     }
 }
 

@@ -51,10 +51,9 @@ fn whole_line(mut line: Vec<u8>) -> Option<Vec<u8>> {
         tracing::error!("a line is longer than {LINE_MAX} bytes: nothing more is read");
         return None;
     }
-    match line.last()? {
-        b'\n' => drop(line.pop()),
-        // The last one, which has no end.
-        _ => {}
+    // The last one may have no end.
+    if *line.last()? == b'\n' {
+        line.pop();
     }
     Some(line)
 }

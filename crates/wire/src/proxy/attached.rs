@@ -211,17 +211,9 @@ impl AttachedServer {
     }
 }
 
-/// Sends a request to the attachment that it carries, where it carries one.
-///
-/// # Errors
-/// The request itself, where it carries none.
-pub(super) fn send_to_attachment(
-    mut request: Request<SentBody>,
-) -> Result<BackendAnswering<'static>, Request<SentBody>> {
-    match request.extensions_mut().remove::<AttachedServer>() {
-        Some(server) => Ok(server.send(request)),
-        None => Err(request),
-    }
+/// The attachment that a request carries, where it carries one.
+pub(super) fn carried(request: &mut Request<SentBody>) -> Option<AttachedServer> {
+    request.extensions_mut().remove()
 }
 
 /// Sends a message to its attachment, or to the run's own upstream, which decides whether the attachment gets it.

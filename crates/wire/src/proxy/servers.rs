@@ -92,11 +92,10 @@ impl Upstream for WithServers {
         self.models.name()
     }
 
-    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
-        let request = match attached::send_to_attachment(request) {
-            Ok(answering) => return answering,
-            Err(request) => request,
-        };
+    fn send(&self, mut request: Request<SentBody>) -> BackendAnswering<'_> {
+        if let Some(server) = attached::carried(&mut request) {
+            return server.send(request);
+        }
         let server = server_of(request.uri().path()).and_then(|server| self.servers.get(server.place));
         server.unwrap_or(&self.models).send(request)
     }

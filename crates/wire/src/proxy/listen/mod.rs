@@ -31,7 +31,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
 use self::{
@@ -160,6 +160,24 @@ struct Client {
     is_late: bool,
 }
 
+impl Client {
+    /// A place among the exchanges under way; `None` where the reply to one of them comes, which has its place.
+    ///
+    /// # Errors
+    /// The server stops, or all places are taken.
+    fn permit(&self, path: &str) -> Result<Option<OwnedSemaphorePermit>, ProxyError> {
+        let brings_reply = attached::brings_reply(path);
+        if self.is_late && !brings_reply {
+            return Err(ProxyError::Stopping);
+        }
+        match Arc::clone(&self.streams).try_acquire_owned() {
+            Ok(permit) => Ok(Some(permit)),
+            Err(_) if brings_reply => Ok(None),
+            Err(_) => Err(ProxyError::Busy { limit: self.proxy.limits.max_streams }),
+        }
+    }
+}
+
 /// What ends a connection from our side.
 struct ConnectionEnds {
     /// The server stops.
@@ -234,21 +252,13 @@ async fn answer(
 }
 
 async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, streams, tunnels, link, tunnel, is_late } = client;
-    let turned_away = |error: &ProxyError| Ok(refuse(error, arrival::spoken_at(request.method(), request.uri())));
+    let Client { proxy, tunnels, link, tunnel, is_late, .. } = client;
     if let Some(answered) = health::answer(proxy, &request, *is_late).await {
         return Ok(answered);
     }
-    // Whoever waits for such a reply has a place, and would keep it.
-    let brings_reply = attached::brings_reply(request.uri().path());
-    if *is_late && !brings_reply {
-        return turned_away(&ProxyError::Stopping);
-    }
-    let limit = proxy.limits.max_streams;
-    let permit = match Arc::clone(streams).try_acquire_owned() {
-        Ok(permit) => Some(permit),
-        Err(_) if brings_reply => None,
-        Err(_) => return turned_away(&ProxyError::Busy { limit }),
+    let permit = match client.permit(request.uri().path()) {
+        Ok(permit) => permit,
+        Err(error) => return Ok(refuse(&error, arrival::spoken_at(request.method(), request.uri()))),
     };
     // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
     let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
@@ -260,7 +270,7 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     };
     let surface = arrived.kind.spoken();
     if permit.is_none() && !matches!(arrived.kind, Kind::Attached) {
-        return Ok(refuse(&ProxyError::Busy { limit }, surface));
+        return Ok(refuse(&ProxyError::Busy { limit: proxy.limits.max_streams }, surface));
     }
     let asking = user.as_ref().filter(|_| !matches!(arrived.kind, Kind::Attached));
     if let Some(Err(error)) = asking.map(|user| user.take_request(arrived.body.size_hint().lower())) {
