@@ -165,7 +165,7 @@ impl AmendArgs {
         });
         let roster = self.roster.as_deref().map(roster).transpose()?;
         let task = self.task.as_deref().map(task).transpose()?;
-        Ok(Amendment { outcome, task, roster, modes: Vec::new() })
+        Ok(Amendment { outcome, task, roster, modes: Vec::new(), missed_catch: Vec::new() })
     }
 }
 
@@ -221,7 +221,7 @@ fn fact_text(fact: &RunFact) -> String {
         FactContent::Task { task } => {
             format!("task {}{}", first_words(task, 60), if replaced { ", in place of another" } else { "" })
         }
-        FactContent::Mode { .. } => fact.words(),
+        FactContent::Mode { .. } | FactContent::MissedCatch { .. } => fact.words(),
         FactContent::Roster { roster } => {
             let named: usize = roster.named.iter().map(|group| group.steps.len()).sum();
             let all: u64 = roster.agents.values().sum();

@@ -78,6 +78,11 @@ fn write(counted: &Statistics, out: &mut dyn Write) -> io::Result<()> {
     }
     row(out, "manipulators", labels.manipulators.iter())?;
     row(out, "sides", labels.sides.iter())?;
+    for (name, counts) in [("culprits", &labels.culprits), ("missed catch", &labels.missed_catch)] {
+        if !counts.is_empty() {
+            row(out, name, counts.iter())?;
+        }
+    }
     for (name, summary) in [("steps", &counted.lengths.steps), ("characters", &counted.lengths.characters)] {
         let Summary { min, median, mean, max, .. } = summary;
         writeln!(out, "{name:14}min {min}  median {median}  mean {mean:.1}  max {max}")?;

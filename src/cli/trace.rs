@@ -6,6 +6,7 @@ mod dataset;
 mod dry;
 mod journal;
 mod label;
+mod missed_catch;
 mod next;
 mod prepared;
 mod prior;
@@ -20,13 +21,13 @@ use super::{
     trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed},
 };
 use crate::{
-    attribution::{Decisive, LabelRule, Trace, TraceFinding, label_of},
+    attribution::{Analyzer, Corrections, Decisive, LabelRule, Trace, TraceFinding, TraceJournal, label_of},
     capability::Capabilities,
     dataset::{Corpus, formats},
-    execution::{Console, Judge, Meter, Program},
+    execution::{Console, Judge, Meter, Program, SystemUnderTest},
     proof::SearchEnding,
     replay::Cassette,
-    trajectory::Void,
+    trajectory::{Trajectory, Void},
 };
 
 pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Failure> {
@@ -45,7 +46,11 @@ pub(super) fn trace_run(
 ) -> Result<Finished, Failure> {
     let limits = arguments.execute.budget.limits()?;
     let meter = shared.map_or_else(|| Meter::within(limits.budget, arguments.execute.budget.price), |all| all.part());
-    let PreparedTrace { cassette, executed, entry, search } = PreparedTrace::prepare(arguments, global)?;
+    let prepared = PreparedTrace::prepare(arguments, global)?;
+    if arguments.source.missed_catch {
+        return missed_catch::run(arguments, prepared, &meter, global);
+    }
+    let PreparedTrace { cassette, executed, entry, search } = prepared;
     let (program, judge) = match executed {
         ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return dry::tell(&cassette, &search, &executed, arguments, global),
@@ -90,21 +95,7 @@ async fn conduct(
     if let Some(asked) = &prior {
         meter.charge(asked.calls, asked.usage);
     }
-    let mut corrections = match analyzer {
-        None => known,
-        Some(analyzer) => {
-            let own = settings::fresh_run_id();
-            if !global.quiet {
-                eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
-            }
-            analyzer
-                .corrections(system.executor.listening(), run, &own, (&meter, &journal))
-                .await
-                .map_err(failed)?
-                .checked_by(known)
-        }
-    };
-    require_corrections(&corrections)?;
+    let mut corrections = completed(known, analyzer, (&system, run), (&meter, &journal), global).await?;
     let prior = prior.map(|asked| asked.prior);
     if let Some(prior) = &prior {
         prior.suspect(&mut corrections);
@@ -120,6 +111,29 @@ async fn conduct(
     let trace = Trace::new(system, cassette, corrections, settings, (meter, journal));
     let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
     Ok(TraceFinding { prior, ..finding })
+}
+
+/// The corrections that there are, and those that an analyzer proposes now.
+async fn completed(
+    given: Corrections,
+    analyzer: Option<Analyzer>,
+    (system, run): (&SystemUnderTest, &Trajectory),
+    paid: (&Arc<Meter>, &TraceJournal),
+    global: &Global,
+) -> Result<Corrections, Failure> {
+    let corrections = match analyzer {
+        None => given,
+        Some(analyzer) => {
+            let own = settings::fresh_run_id();
+            if !global.quiet {
+                eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
+            }
+            let proposed = analyzer.corrections(system.executor.listening(), run, &own, paid).await;
+            proposed.map_err(failed)?.checked_by(given)
+        }
+    };
+    require_corrections(&corrections)?;
+    Ok(corrections)
 }
 
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.

@@ -68,6 +68,7 @@ mod memory;
 mod mode_judge;
 mod modes;
 mod monitor;
+mod missed_catch;
 mod mistakes;
 mod natural;
 mod outputs;

@@ -110,6 +110,7 @@ mod tests {
                 not_shown: Vec::new(),
                 evidence,
                 names_later: None,
+                missed_catch: Vec::new(),
             })
         };
         let text: Vec<String> =

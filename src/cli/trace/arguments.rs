@@ -71,6 +71,10 @@ pub(super) struct SourceArgs {
     /// earliest one.
     #[arg(long, value_name = "URL")]
     pub(super) analyzer: Option<String>,
+    /// Test the agents that spoke after a proven error: could another reply of one have saved the run? Without another source,
+    /// the clean run of the label's proof corrects them. The result is a fact of the run; its label stays.
+    #[arg(long, conflicts_with_all = ["coupled", "agents", "first", "order", "dataset", "prior", "tracer"])]
+    pub(super) missed_catch: bool,
 }
 
 /// The analyzer model, and what it may know.

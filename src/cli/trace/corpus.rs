@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         return Err(Failure::new(Exit::Usage, error));
     }
     let corpus = Corpus::open(&arguments.dir)?;
-    let open: Vec<&Path> = corpus.runs().iter().map(AsRef::as_ref).filter(|dir| is_open(dir)).collect();
+    let open: Vec<&Path> = corpus.runs().iter().map(AsRef::as_ref).filter(|dir| is_open(dir, arguments)).collect();
     let mut work = CorpusWork::begin("traced", open.len(), arguments.execute.budget, global)?;
     let (mut labelled, mut traced, mut rows) = (0, 0, Vec::new());
     for dir in &open {
@@ -43,7 +43,8 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
             }
         }
     }
-    let mut parts = vec![format!("{labelled} of {} failures labelled", open.len())];
+    let done = if arguments.source.missed_catch { "searched for missed catches" } else { "labelled" };
+    let mut parts = vec![format!("{labelled} of {} failures {done}", open.len())];
     let CorpusWork { refused, is_spent, .. } = work;
     if refused > 0 {
         parts.push(format!("{refused} could not be executed"));
@@ -65,9 +66,13 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
 }
 
 /// Whether a run failed by itself, and nobody has said why: no plan, no label that is shown, no trace that is
-/// finished.
-fn is_open(dir: &Path) -> bool {
+/// finished. Or, where missed catches are sought, whether its label is shown and nothing is known of later agents.
+fn is_open(dir: &Path, arguments: &TraceArgs) -> bool {
     let Ok(manifest) = recording::read_manifest(dir) else { return false };
+    if arguments.source.missed_catch {
+        let label = recording::read_label(dir).ok().flatten();
+        return label.is_some_and(|label| label.status == LabelStatus::Verified && label.missed_catch.is_empty());
+    }
     let own = manifest.plan.is_none() && manifest.origin.is_none() && manifest.repeat_of.is_none();
     let shown = || {
         let label = recording::read_label(dir).ok().flatten();

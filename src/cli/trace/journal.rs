@@ -18,6 +18,19 @@ pub(super) fn open(
     (program, judge): &(Program, Judge),
     dir: &Path,
 ) -> Result<TraceJournal, Failure> {
+    let redactor = search.proxy.runs.template().recording.redactor.clone();
+    TraceJournal::open(dir, &subject(search, (program, judge)), search.settings.salt.clone(), redactor).map_err(
+        |error| {
+            Failure::new(
+                Exit::Recording,
+                format!("cannot open the journal of the trace in `{}`: {error}", dir.display()),
+            )
+        },
+    )
+}
+
+/// All that an execution depends on: where any of it is another, those of an earlier start are others, too.
+pub(super) fn subject(search: &PreparedSearch, (program, judge): (&Program, &Judge)) -> String {
     let PreparedSearch { given, settings, analyzer, proxy, .. } = search;
     let corrections: Vec<_> =
         given.by_step.iter().map(|(step, correction)| (step, &correction.at, correction.source)).collect();
@@ -29,17 +42,12 @@ pub(super) fn open(
     let analyzer = analyzer
         .as_ref()
         .map(|one| (one.upstream.name(), &one.model, &one.gold, &one.feedback, format!("{:?}", one.parameters)));
-    // All that an execution depends on: where any of it is another, those of an earlier start are others, too.
-    let subject = format!(
+    format!(
         "{:?}",
         (
             (&program.command, &program.directory, &program.environment, judge),
             (corrections, analyzer, settings.coupled, settings.any_tool_results),
             proxy.upstream.name(),
         )
-    );
-    let redactor = proxy.runs.template().recording.redactor.clone();
-    TraceJournal::open(dir, &subject, settings.salt.clone(), redactor).map_err(|error| {
-        Failure::new(Exit::Recording, format!("cannot open the journal of the trace in `{}`: {error}", dir.display()))
-    })
+    )
 }

@@ -1,9 +1,9 @@
 //! A trace up to its first execution: whatever it is refused for is said here, to a dry run as to the line itself.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    arguments::{AnalyzerArgs, TraceArgs},
+    arguments::{AnalyzerArgs, SourceArgs, TraceArgs},
     dataset::TracedDataset,
     prior::{self, PriorResult},
 };
@@ -87,7 +87,8 @@ fn given_corrections(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corre
         let read = Corrections::from_lines(&text, &file.display().to_string(), run);
         return read.map_err(|error| Failure::new(Exit::Usage, error));
     }
-    if let Some(twin) = &source.twin {
+    let of_proof = twin_of_proof(arguments, cassette);
+    if let Some(twin) = source.twin.as_ref().or(of_proof.as_ref()) {
         let twin = recording::read(twin)?.trajectory;
         if twin.outcome.verdict == Verdict::Failure {
             let error = format!("the twin `{}` failed: its replies correct nothing", twin.run);
@@ -97,6 +98,16 @@ fn given_corrections(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corre
         return Ok(if source.redraw { corrections.or_redrawn(run) } else { corrections });
     }
     Ok(if source.redraw { Corrections::redrawn(run) } else { Corrections::default() })
+}
+
+/// The clean run that the proof of a label left, beside the run: it corrects later agents where nothing else is to.
+fn twin_of_proof(arguments: &TraceArgs, cassette: &Cassette) -> Option<PathBuf> {
+    let SourceArgs { missed_catch, corrections, twin, redraw, analyzer } = &arguments.source;
+    let is_only = *missed_catch && corrections.is_none() && twin.is_none() && !redraw && analyzer.is_none();
+    let twin = cassette.recording().label.as_ref()?.evidence.as_ref()?.twin.as_ref().filter(|_| is_only)?;
+    // A path of the shell may have no parent in it.
+    let dir = arguments.dir.canonicalize().ok()?;
+    Some(dir.parent()?.join(twin.as_str())).filter(|twin| twin.is_dir())
 }
 
 /// The analyzer, where it is the source.

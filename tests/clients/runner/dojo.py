@@ -59,6 +59,8 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
         print(f"   export --to {to} --tools: {taken.code} {' '.join(taken.stderr.split())[-300:]}")
         report.check(f"{NAME}: export to {to} takes them with --tools", taken.code == 0 and "an error of a tool" not in taken.stdout + taken.stderr, taken)
     label = next(path for path in sorted(out.glob("logs/*/label.json")) if json.loads(path.read_text())["status"] == "verified")
+    found = [one for row in failures for one in row["label"].get("missed_catch", [])]
+    report.check(f"{NAME}: agents that could have saved a run are found, by executions", any(one["state"] == "missed" for one in found), found)
     culprit = json.loads(label.read_text())["errors"][0]
     shown = aegis.call("show", label.parent)
     told = culprit["agent"] in shown.stdout and culprit["operator"] in shown.stdout
@@ -85,6 +87,9 @@ def numbers(out: Path) -> None:
     errors = [error for row in rows(out) for error in row["label"]["errors"]]
     for (operator, tool), many in sorted(Counter((error["operator"], error["agent"]) for error in errors).items()):
         print(f"   verified: {many} {operator} {tool}")
+    found = Counter((one["agent"], one["state"]) for row in rows(out) for one in row["label"].get("missed_catch", []))
+    for (agent, state), many in sorted(found.items()):
+        print(f"   later agent {agent}: {state} {many}")
     print(f"   rows: {len(rows(out))}, culprit a tool: {sum(error.get('culprit') == 'tool' for error in errors)}", flush=True)
 
 
@@ -103,7 +108,16 @@ def campaign(folder: Path, aegis: Aegis, cache: Path, out: Path, only: tuple[str
         file.write_text(file.read_text().replace("../../../plans", str(folder.parents[2] / "plans")))
         chosen = [word for task in only for word in ("--only", task)]
         below = [interpreter, WARM, "program.py", "--"]
-        return inside.call("campaign", file, "--out", out, "--upstream", model, *chosen, folder=copied, seconds=seconds, below=below)
+        command = ["campaign", file, "--out", out, "--upstream", model, *chosen]
+        done = inside.call(*command, folder=copied, seconds=seconds, below=below)
+        if done.code != 0:
+            return done
+        # Whether the other agent could have saved the run is a fact of it; the rows say so once they are written anew.
+        search = ["trace", out, "--missed-catch", "--again", "--upstream", model, "--config", copied / "aegis.toml"]
+        searched = inside.call(*search, folder=copied, seconds=seconds)
+        print(f"   trace --missed-catch: {searched.code} {searched.stderr.strip().splitlines()[-1:]}", flush=True)
+        again = inside.call(*command, "--resume", folder=copied, seconds=seconds, below=below)
+        return again if searched.code == 0 else searched
 
 
 @contextmanager

@@ -21,6 +21,7 @@ mod label_tests;
 mod leak;
 mod line;
 pub mod methods;
+mod missed_catch;
 mod mode_judge;
 mod prior;
 mod prove;
@@ -44,6 +45,7 @@ pub use finding::{AgentFinding, CoupleFinding, Decisive, Doubt, LabelRule, StepF
 pub use foretold::{ForetoldTrace, at_most, foretell, order_name};
 pub use judging::{Draw, JudgeCall, JudgeSettings, LogJudge};
 pub use label::{is_contradicted, label_of};
+pub use missed_catch::LaterAgent;
 pub use mode_judge::{JudgedMode, ModeVoting, PlantedChange, judge_mode};
 pub use prior::{Prior, PriorRanking, RankedStep};
 pub use prove::{Proved, Proving, Unprovable};

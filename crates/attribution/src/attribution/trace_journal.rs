@@ -88,7 +88,19 @@ impl TraceJournal {
     /// # Errors
     /// The file cannot be read or written.
     pub fn open(dir: &Path, subject: &str, salt: String, redactor: Redactor) -> io::Result<Self> {
-        let (path, subject) = (dir.join(FILE), blake3::hash(subject.as_bytes()).to_hex().to_string());
+        Self::open_file(dir.join(FILE), subject, salt, redactor)
+    }
+
+    /// The journal of one of several searches of a run, each known by its number.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn open_part(dir: &Path, part: usize, subject: &str, salt: String, redactor: Redactor) -> io::Result<Self> {
+        Self::open_file(dir.join(format!("trace.journal.{part}.jsonl")), subject, salt, redactor)
+    }
+
+    fn open_file(path: PathBuf, subject: &str, salt: String, redactor: Redactor) -> io::Result<Self> {
+        let subject = blake3::hash(subject.as_bytes()).to_hex().to_string();
         let text = match RunFile::text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),

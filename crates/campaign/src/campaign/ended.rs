@@ -164,7 +164,7 @@ pub enum HowEnded {
     Diverged,
 }
 
-/// What an injected run is counted as: each in one class, never mixed (design §7).
+/// What an injected run is counted as: each in one class, never mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {

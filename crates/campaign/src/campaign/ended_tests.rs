@@ -21,6 +21,7 @@ pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Resu
         not_shown,
         evidence: None,
         names_later: None,
+        missed_catch: Vec::new(),
     });
     EndedCell {
         format: FORMAT,

@@ -120,7 +120,13 @@ fn yields(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     for ModeBalance { mode, name, funnel, share } in &report.modes {
         writeln!(page, "| {mode} | {name} | {} |", figures(funnel, share))?;
     }
-    for (title, rows) in [("system", &report.systems), ("agent", &report.agents), ("position", &report.positions)] {
+    let tables = [
+        ("system", &report.systems),
+        ("culprit", &report.culprits),
+        ("agent", &report.agents),
+        ("position", &report.positions),
+    ];
+    for (title, rows) in tables {
         if rows.is_empty() {
             continue;
         }

@@ -61,6 +61,9 @@ pub struct CampaignReport {
     pub systems: Vec<YieldRow>,
     /// Yield per agent of a system.
     pub agents: Vec<YieldRow>,
+    /// Planted errors by what erred: agent, tool, peer; empty where only agents did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub culprits: Vec<YieldRow>,
     /// Yield per position; empty where nothing was drawn.
     pub positions: Vec<YieldRow>,
     /// How often each combination was planted.

@@ -121,6 +121,7 @@ impl ReportSums {
             modes: self.yields.modes(),
             systems: self.yields.systems(),
             agents: self.yields.agents(),
+            culprits: self.yields.culprits(),
             positions: self.yields.positions(),
             design: self.yields.design(),
             strata: self.yields.strata(),

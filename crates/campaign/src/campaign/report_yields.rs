@@ -8,7 +8,7 @@ use super::{
     funnel::{Aim, InjectedRun},
     report::{ErrorFunnel, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},
 };
-use crate::trajectory::{FailureMode, Need, Side, Tally};
+use crate::trajectory::{AgentName, FailureMode, Need, PrincipalKind, Side, Tally};
 
 /// A combination of what can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +81,14 @@ impl YieldSums {
         rows(self.by(|place| Some(format!("{}: {}", place.system, place.aim.agent))))
     }
 
+    /// Per kind of what erred; none where that is always an agent.
+    pub(super) fn culprits(&self) -> Vec<YieldRow> {
+        let kind = |agent: &str| AgentName::parse(agent).map(|name| name.kind()).unwrap_or_default();
+        let kinds = self.by(|place| Some(kind(&place.aim.agent).name().to_owned()));
+        let is_agent_alone = kinds.keys().all(|name| name == PrincipalKind::Agent.name());
+        if is_agent_alone { Vec::new() } else { rows(kinds) }
+    }
+
     /// Per position of drawn plans.
     pub(super) fn positions(&self) -> Vec<YieldRow> {
         rows(self.by(|place| place.position.map(|position| position.name().to_owned())))
@@ -146,7 +154,7 @@ fn rows(sums: BTreeMap<String, ErrorFunnel>) -> Vec<YieldRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{AgentName, Executed, Necessity};
+    use crate::trajectory::{Executed, Necessity};
 
     /// A run with an error in each of these agents; of those of `needs`, by index, it is shown that the failure needs them.
     fn run(agents: &[&str], class: Class, needs: &[u32]) -> InjectedRun {

@@ -1,5 +1,5 @@
 //! What was done to a run, so that it can be done again: the bytes where it left its reference, delivered once and given
-//! again as they were, and the first run's draws for what the plan does later (design-2 §1).
+//! again as they were, and the first run's draws for what the plan does later.
 
 use std::sync::Arc;
 

@@ -76,7 +76,7 @@ impl Executions {
     }
 }
 
-/// What was executed for a claim, and what it amounts to (design-2 §1).
+/// What was executed for a claim, and what it amounts to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Executed {
     /// Without the treatment.
@@ -127,7 +127,7 @@ pub enum Standing {
     Void,
 }
 
-/// The runs that a label rests on (design-2 §1).
+/// The runs that a label rests on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {

@@ -91,6 +91,17 @@ pub enum PrincipalKind {
     Peer,
 }
 
+impl PrincipalKind {
+    /// Its name, as files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Tool => "tool",
+            Self::Peer => "peer",
+        }
+    }
+}
+
 /// Names an agent. Free text, because frameworks name agents `Senior Researcher`; never empty, never with
 /// characters that could steer a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentName, Attempt, Call, CallEnding, CloseCause, ErrorLists, Evidence, FailureMode, GivenModeVerdict, LabelEntry,
-    ModeClaim, PrincipalKind, Side, Standing, Step, StepIndex, Verdict,
+    MissedCatch, ModeClaim, PrincipalKind, Side, Standing, Step, StepIndex, Verdict,
 };
 
 /// What was really applied to one side of one step.
@@ -152,6 +152,13 @@ impl Label {
         self
     }
 
+    /// The same label, with what executions say of agents that spoke after its errors.
+    #[must_use]
+    pub fn with_missed_catch(mut self, found: Vec<MissedCatch>) -> Self {
+        self.0.missed_catch = found;
+        self
+    }
+
     /// The same label, each error under the name and the number of the call that its step has by now.
     #[must_use]
     pub fn under_names_of(mut self, steps: &[Step]) -> Self {
@@ -223,6 +230,9 @@ pub struct LabelContent {
     /// When, how and by whom the names of its agents were given, where that was after the run was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names_later: Option<LaterNames>,
+    /// The later agents of which executions say whether another reply of theirs would have saved the run. They are facts of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed_catch: Vec<MissedCatch>,
 }
 
 impl LabelContent {

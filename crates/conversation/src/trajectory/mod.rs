@@ -13,6 +13,7 @@ mod interval;
 mod label;
 mod label_entry;
 mod nearest;
+mod missed_catch;
 mod mode_claim;
 mod mode_verdict;
 mod necessity;
@@ -39,6 +40,7 @@ pub use label::{
     InjectedError, Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream, refused_as_edited,
 };
 pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
+pub use missed_catch::{CatchState, MissedCatch};
 pub use mode_claim::{ModeClaim, ModeState};
 pub use mode_verdict::{GivenModeVerdict, ModeJudge, ModeVerdict, ModeVotes};
 pub use nearest::nearest;

@@ -109,7 +109,7 @@ impl Attempt {
     }
 }
 
-/// Which rule named the agent of a step (design §4, in order of trust).
+/// Which rule named the agent of a step (in order of trust).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {

@@ -12,8 +12,8 @@ use crate::{
     ruling::Ruling,
     surface::{self, Conversation, Reply, account, door},
     trajectory::{
-        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, ModeClaim, Side, Step, StepIndex, TokenDoubt,
-        Verdict,
+        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, MissedCatch, ModeClaim, Side, Step,
+        StepIndex, TokenDoubt, Verdict,
     },
 };
 
@@ -229,7 +229,12 @@ fn truth(
         evidence.cleared.sort_unstable();
         evidence
     });
+    let missed_catch = label.missed_catch.iter().filter_map(|found| {
+        let step = numbers.get(&found.step)?.first;
+        Some(MissedCatch { step, ..found.clone() })
+    });
     Ok(Truth {
+        missed_catch: missed_catch.collect(),
         status: label.status,
         definition: label.definition.clone(),
         seed: Some(label.seed),

@@ -1,5 +1,5 @@
 //! What the labels of a data set rest on, and how sure they are all together: the share of wrong rows that it guarantees
-//! (e-BH, over every claim that was begun; design-2 §1).
+//! (e-BH, over every claim that was begun).
 
 use serde::{Deserialize, Serialize};
 

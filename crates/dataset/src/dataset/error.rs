@@ -78,7 +78,7 @@ pub enum DatasetError {
 }
 
 impl DatasetError {
-    /// The exit code of the error (design §11): 2 usage and version, 5 what cannot be read or written.
+    /// The exit code of the error: 2 usage and version, 5 what cannot be read or written.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NotADataset { .. } | Self::LogsOfDataset { .. } | Self::Future { .. } => 2,

@@ -262,6 +262,9 @@ impl Sample {
         for necessity in label.evidence.iter_mut().flat_map(|evidence| &mut evidence.necessity) {
             numbered(&mut necessity.agent, necessity.instance);
         }
+        for found in &mut label.missed_catch {
+            numbered(&mut found.agent, found.instance);
+        }
         self
     }
 

@@ -126,6 +126,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
         }],
         others: Vec::new(),
         not_shown: Vec::new(),
+        missed_catch: Vec::new(),
         changes: vec![change],
         evidence: Some(Evidence { clean: Tally::new(3, 3), executed: Some(shown()), ..Evidence::default() }),
     }

@@ -7,8 +7,8 @@ use super::SampleMessage;
 use crate::{
     proof,
     trajectory::{
-        AgentName, COUNTERFACTUAL, Call, ErrorLists, Evidence, FailureMode, Label, LabelEntry, LabelStatus, ModeClaim,
-        PrincipalKind, Side, StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
+        AgentName, COUNTERFACTUAL, Call, ErrorLists, Evidence, FailureMode, Label, LabelEntry, LabelStatus,
+        MissedCatch, ModeClaim, PrincipalKind, Side, StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
     },
 };
 
@@ -40,6 +40,9 @@ pub struct Truth {
     /// The runs that prove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// Agents that spoke after the errors, and whether another reply of theirs is shown to save the run. Steps are the sample's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed_catch: Vec<MissedCatch>,
 }
 
 /// One error of one agent. Foreign formats lack some of it.

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     identity::RosterRule,
-    trajectory::{GivenModeVerdict, Label, LabelStatus, LaterNames, ModeJudge, Outcome, Step, StepIndex, Verdict},
+    trajectory::{
+        GivenModeVerdict, Label, LabelStatus, LaterNames, MissedCatch, ModeJudge, Outcome, Step, StepIndex, Verdict,
+    },
 };
 
 /// Where the facts of a run stand.
@@ -78,6 +80,24 @@ impl FactsFile {
         roster_of(&self.all)
     }
 
+    /// What is shown of agents that spoke after the run's error, in the order of their steps, under the names that hold.
+    fn missed_catch(&self) -> Vec<MissedCatch> {
+        let shown = holding(&self.all).filter_map(|fact| match &fact.content {
+            FactContent::MissedCatch { found } => Some(found.clone()),
+            _ => None,
+        });
+        let mut shown: Vec<MissedCatch> = shown.collect();
+        for (found, group) in shown.iter_mut().filter_map(|found| {
+            let group = self.roster()?.1.named.iter().find(|group| group.steps.contains(&found.step))?;
+            Some((found, group))
+        }) {
+            found.agent.clone_from(&group.agent);
+            found.instance = group.instance;
+        }
+        shown.sort_by_key(|found| found.step);
+        shown
+    }
+
     /// A manifest as it reads with them.
     pub(super) fn amend_manifest(&self, manifest: &mut Manifest) {
         if let Some(outcome) = self.outcome() {
@@ -101,7 +121,7 @@ impl FactsFile {
                 Some((group.agent.clone(), group.instance))
             }),
         };
-        let label = label.with_mode_verdicts(&mode_verdicts(&self.all));
+        let label = label.with_mode_verdicts(&mode_verdicts(&self.all)).with_missed_catch(self.missed_catch());
         match self.outcome() {
             Some(outcome) if label.status == LabelStatus::Delivered => label.with_outcome(outcome.verdict),
             _ => label,
@@ -130,7 +150,7 @@ impl FactsFile {
                 is_said.then_some(FactContent::Outcome { outcome })
             }
             FactContent::Task { .. } => manifest.task.clone().map(|task| FactContent::Task { task }),
-            FactContent::Roster { .. } | FactContent::Mode { .. } => None,
+            FactContent::Roster { .. } | FactContent::Mode { .. } | FactContent::MissedCatch { .. } => None,
         })
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     identity::RosterRule,
-    trajectory::{ModeVerdict, Outcome},
+    trajectory::{MissedCatch, ModeVerdict, Outcome},
 };
 
 /// What is to be added to what is known of a run.
@@ -27,6 +27,8 @@ pub struct Amendment {
     pub roster: Option<GivenRoster>,
     /// What somebody says of the modes of planted changes.
     pub modes: Vec<ModeVerdict>,
+    /// What executions say of agents that spoke after the run's error.
+    pub missed_catch: Vec<MissedCatch>,
 }
 
 /// A roster as it is given.
@@ -118,7 +120,11 @@ fn refuse_open(run_dir: &Path, manifest: &Manifest) -> Result<(), RecordingError
 impl Amendment {
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.outcome.is_none() && self.task.is_none() && self.roster.is_none() && self.modes.is_empty()
+        self.outcome.is_none()
+            && self.task.is_none()
+            && self.roster.is_none()
+            && self.modes.is_empty()
+            && self.missed_catch.is_empty()
     }
 
     fn contents(&self, run_dir: &Path, settings: &Settings) -> Result<Vec<FactContent>, RecordingError> {
@@ -139,6 +145,7 @@ impl Amendment {
             let verdict = ModeVerdict { why: masked(&verdict.why), ..verdict.clone() };
             FactContent::Mode { verdict }
         });
-        Ok([outcome, roster.transpose()?, task].into_iter().flatten().chain(modes).collect())
+        let missed = self.missed_catch.iter().map(|found| FactContent::MissedCatch { found: found.clone() });
+        Ok([outcome, roster.transpose()?, task].into_iter().flatten().chain(modes).chain(missed).collect())
     }
 }

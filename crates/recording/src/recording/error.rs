@@ -135,7 +135,7 @@ impl RecordingError {
         *doing != "sync" && matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
     }
 
-    /// The exit code of the error (design §11): 2 usage and version, 5 recording and corruption.
+    /// The exit code of the error: 2 usage and version, 5 recording and corruption.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Sealed { .. }

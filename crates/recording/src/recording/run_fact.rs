@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     identity::RosterRule,
-    trajectory::{AgentName, FailureMode, ModeVerdict, Outcome, StepIndex},
+    trajectory::{AgentName, FailureMode, MissedCatch, ModeVerdict, Outcome, StepIndex},
 };
 
 /// One fact: a line of the file.
@@ -38,6 +38,7 @@ impl RunFact {
             FactSource::Import => "`aegis import`",
             FactSource::Page => "`aegis view`",
             FactSource::Judge => "`aegis modes`",
+            FactSource::Trace => "`aegis trace`",
             FactSource::Other => "a later version",
         })
     }
@@ -53,16 +54,22 @@ impl RunFact {
                 let shown = verdict.shown.map_or("none of those offered", FailureMode::code);
                 format!("mode of the change at step {} given by {by}: {shown}", verdict.step)
             }
+            FactContent::MissedCatch { found } => {
+                format!("by {by}: {} {}, at step {}", found.agent, found.state.words(), found.step)
+            }
         }
     }
 
     /// Whether both say the same kind of thing, so that the later one holds. What several people and judges say of the modes of one
-    /// change holds side by side.
+    /// change holds side by side, and so does what is shown of several agents.
     pub(super) fn is_of_kind(&self, content: &FactContent, by: Option<&str>) -> bool {
         let same_kind = std::mem::discriminant(&self.content) == std::mem::discriminant(content);
         match (&self.content, content) {
             (FactContent::Mode { verdict }, FactContent::Mode { verdict: other }) => {
                 (verdict.step, verdict.injection, self.by.as_deref()) == (other.step, other.injection, by)
+            }
+            (FactContent::MissedCatch { found }, FactContent::MissedCatch { found: other }) => {
+                (&found.agent, found.instance) == (&other.agent, other.instance)
             }
             _ => same_kind,
         }
@@ -83,6 +90,8 @@ pub enum FactSource {
     Page,
     /// By a model that `aegis modes` asked.
     Judge,
+    /// By executions that `aegis trace` made.
+    Trace,
     /// In a way that a later version knows.
     #[serde(other)]
     Other,
@@ -97,6 +106,7 @@ impl FactSource {
             Self::Import => "import",
             Self::Page => "page",
             Self::Judge => "judge",
+            Self::Trace => "trace",
             Self::Other => "other",
         }
     }
@@ -125,6 +135,11 @@ pub enum FactContent {
     Mode {
         /// What was said of it.
         verdict: ModeVerdict,
+    },
+    /// Whether a later agent could have saved the run from the error that its label names.
+    MissedCatch {
+        /// What was executed for it, and what that shows.
+        found: MissedCatch,
     },
 }
 

@@ -209,6 +209,7 @@ impl<'a> Ruling<'a> {
             others: Vec::new(),
             not_shown: Vec::new(),
             evidence: None,
+            missed_catch: Vec::new(),
             names_later: self.altered().find_map(|(step, _)| self.recording?.later_names(step.step)),
         }))
     }

@@ -53,6 +53,7 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
             not_shown: vec![],
             evidence: None,
             names_later: None,
+            missed_catch: Vec::new(),
         })
     );
     let unseeded = Trajectory { seed: None, ..trajectory.clone() };

@@ -20,6 +20,7 @@ pub fn natural(definition: &str, errors: Vec<LabelEntry>, evidence: Evidence) ->
         not_shown: Vec::new(),
         evidence: Some(evidence),
         names_later: None,
+        missed_catch: Vec::new(),
     })
 }
 

@@ -88,6 +88,7 @@ fn label(errors: Vec<LabelledError>) -> Truth {
         errors,
         others: Vec::new(),
         not_shown: Vec::new(),
+        missed_catch: Vec::new(),
         changes: Vec::new(),
         evidence: None,
     }

@@ -29,7 +29,7 @@ pub(super) struct HistoryFormat {
     pub(super) format: &'static str,
     /// Where the speaker stands.
     pub(super) speaker: SpeakerField,
-    /// What its labels mean (design §7).
+    /// What its labels mean.
     pub(super) definition: &'static str,
     /// The system that the traces are of, where there is only one.
     pub(super) system: &'static str,
@@ -91,6 +91,7 @@ pub(super) fn spoken(
         errors: vec![error],
         others: Vec::new(),
         not_shown: Vec::new(),
+        missed_catch: Vec::new(),
         changes: Vec::new(),
         evidence: None,
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{AgentFacts, LabelFacts, Lengths, Position, Probed, Statistics, Summary, TwinFacts};
 use crate::{
     dataset::{Grounds, Index, LabelledError, PlacedSample, Sample, SampleKind, SampleMessage, Truth},
-    trajectory::{FailureMode, Side},
+    trajectory::{CatchState, FailureMode, PrincipalKind, Side},
 };
 
 /// What has been counted.
@@ -78,8 +78,12 @@ impl SampleCounts {
         *facts.errors_per_sample.entry(label.errors.len() as u64).or_default() += 1;
         facts.others += label.others.len() as u64;
         facts.not_shown += label.not_shown.len() as u64;
+        for missed in label.missed_catch.iter().filter(|found| found.state == CatchState::Missed) {
+            count(&mut facts.missed_catch, missed.agent.to_string());
+        }
         for error in &label.errors {
             facts.errors += 1;
+            count(&mut facts.culprits, error.culprit.name().to_owned());
             for mode in error.modes() {
                 count(&mut facts.modes, format!("{} {}", mode.code, mode.name));
             }
@@ -104,7 +108,11 @@ impl SampleCounts {
         position.first_call += u64::from(error.call == Some(0));
     }
 
-    pub(super) fn finish(self, probe: Vec<Probed>) -> Statistics {
+    pub(super) fn finish(mut self, probe: Vec<Probed>) -> Statistics {
+        let culprits = &mut self.statistics.labels.culprits;
+        if culprits.keys().all(|name| name == PrincipalKind::Agent.name()) {
+            culprits.clear();
+        }
         let mut clean = self.clean;
         let mut unpaired = self.unpaired;
         for (twin, failures) in self.named {

@@ -78,6 +78,12 @@ pub struct LabelFacts {
     pub sides: BTreeMap<String, u64>,
     /// Errors by manipulator.
     pub manipulators: BTreeMap<String, u64>,
+    /// Errors by what erred: `agent`, `tool`, `peer`; empty where only agents did.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub culprits: BTreeMap<String, u64>,
+    /// Failures that another reply of a later agent is shown to save, by agent.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub missed_catch: BTreeMap<String, u64>,
     /// Labels by definition.
     pub definitions: BTreeMap<String, u64>,
     /// Failures by how many errors they have.

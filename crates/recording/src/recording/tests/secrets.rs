@@ -65,6 +65,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
         not_shown: Vec::new(),
         evidence: None,
         names_later: None,
+        missed_catch: Vec::new(),
     });
     write_beside(&logs.path().join("r/label.json"), &label).expect("writes");
     assert_clean(logs.path());

@@ -74,7 +74,7 @@ function Counts({ statistics }) {
   const tenths = position.tenth.map((number, tenth) => [`${tenth * 10}–${tenth * 10 + 10} %`, number]);
   const sections = [
     ['Samples', statistics.kinds], ['Parts', statistics.splits], ['Systems', statistics.systems], ['Backends', statistics.backends],
-    ['Failure modes', labels.modes], ['Manipulators', labels.manipulators], ['Sides', labels.sides], ['Erring agents', Object.fromEntries(erring)],
+    ['Failure modes', labels.modes], ['Manipulators', labels.manipulators], ['Sides', labels.sides], ['Culprits', labels.culprits ?? {}], ['Missed catch', labels.missed_catch ?? {}], ['Erring agents', Object.fromEntries(erring)],
     ['Error at step', position.step], ['Error at this part of the run', labels.errors ? Object.fromEntries(tenths) : {}],
   ];
   return html`<${Facts} facts=${[

@@ -34,6 +34,12 @@ function modeWords({ failure_mode: mode, mode: code, mode_claim: claim }) {
   return `mode ${mode.code} ${mode.name} ${claim?.state ?? 'declared'}${by}`;
 }
 
+/** Who erred: an agent by its name, a tool or a peer with what it is. */
+function culprit({ agent }) {
+  const kind = { 'mcp/': 'the tool', 'a2a/': 'the peer' }[agent.slice(0, 4)];
+  return kind ? `${kind} ${agent}` : agent;
+}
+
 /** What a label says, in a line. */
 export function labelWords(label) {
   if (!label) return null;
@@ -43,12 +49,15 @@ export function labelWords(label) {
     const natural = error.shown_by || error.operator === 'counterfactual';
     const found = error.found ?? (error.origin === 'inherited' ? 'inherited error' : natural && 'natural error');
     const mode = found ? `${found}, shown by a counterfactual` : modeWords(error);
-    modes.set(mode, [...(modes.get(mode) ?? []), error.step === undefined || error.step === null ? error.agent : `${error.agent} at step ${error.step}`]);
+    const who = culprit(error);
+    modes.set(mode, [...(modes.get(mode) ?? []), error.step === undefined || error.step === null ? who : `${who} at step ${error.step}`]);
   }
   const errors = [...modes].map(([mode, places]) => [places.join(', '), mode].filter(Boolean).join(' · '));
   const open = label.not_shown?.length ?? 0;
   const nobody = label.nobody ?? (open > 0 && `of ${open + (label.others?.length ?? 0)} planted errors none is shown to be needed`);
   if (errors.length === 0 && nobody) errors.push(nobody);
+  const missed = (label.missed_catch ?? []).filter((found) => found.state === 'missed');
+  if (missed.length) errors.push(`missed by ${missed.map((found) => `${found.agent} at step ${found.step}`).join(', ')}`);
   return html`<${Tag} kind=${label.status === 'verified' ? 'bad' : ''}>${plain(label.status)}<//> <${Line} text=${errors.join('; ')} />`;
 }
 

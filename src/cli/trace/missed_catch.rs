@@ -1,0 +1,172 @@
+//! `aegis trace RUN --missed-catch`: which agents that spoke after the labelled error could have saved the run.
+
+use std::{io::Write, sync::Arc};
+
+use serde_json::json;
+
+use super::{
+    TraceArgs, completed, journal,
+    prepared::{PreparedSearch, PreparedTrace},
+};
+use crate::{
+    attribution::{LaterAgent, SearchSpent, Trace, TraceJournal},
+    cli::{
+        Exit, Failure, Finished, Global, OutputFormat, escape, settings,
+        trial::{ExecutionSpec, ExecutionTalk, failed},
+    },
+    execution::{Console, Judge, Meter, Program},
+    recording::{self, Amendment, FactSource, Giver, Settings},
+    replay::Cassette,
+    trajectory::{CatchState, Executions, Label, LabelStatus, MissedCatch},
+};
+
+/// What was found of all later agents.
+struct Searched {
+    found: Vec<MissedCatch>,
+    spent: SearchSpent,
+    out_of_budget: bool,
+}
+
+/// Searches each agent that spoke after the error, and writes what is shown to the facts of the run.
+pub(super) fn run(
+    arguments: &TraceArgs,
+    prepared: PreparedTrace,
+    meter: &Arc<Meter>,
+    global: &Global,
+) -> Result<Finished, Failure> {
+    let PreparedTrace { cassette, executed, search, .. } = prepared;
+    let label = proven(cassette.recording().label.as_ref())?;
+    let (program, judge) = match executed {
+        ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
+        executed => return Ok(foretold(&label, &cassette, &search, &executed)),
+    };
+    let searched = conduct(((program, judge), &cassette, search), &label, meter, arguments, global);
+    finish(&settings::block_on(searched)??, global)
+}
+
+/// What would be tried; nothing is executed.
+fn foretold(label: &Label, cassette: &Cassette, search: &PreparedSearch, executed: &ExecutionSpec) -> Finished {
+    let agents = LaterAgent::all(label, &cassette.recording().trajectory, &search.given);
+    let names: Vec<String> = agents.iter().map(|later| escape(later.agent.as_str())).collect();
+    let count = names.len();
+    let most = 2 * u64::from(search.settings.terms.pairs) * count as u64;
+    let summary = format!(
+        "later agents that can be tried: {count} ({}); at most {most} executions where each has one step; nothing was executed{}",
+        names.join(", "),
+        executed.needs()
+    );
+    Finished { exit: Exit::Ok, summary, data: json!({"agents": names, "executions": most}) }
+}
+
+/// The label, where it is proven: what led to the failure is to be known first.
+fn proven(label: Option<&Label>) -> Result<Label, Failure> {
+    let label = label.filter(|label| label.status == LabelStatus::Verified && !label.errors.is_empty());
+    label.cloned().ok_or_else(|| {
+        Failure::new(Exit::Usage, "--missed-catch: the run has no proven label, so no agent is later than its error")
+            .hint("aegis prove proves the label of a run with a plan; aegis trace finds the error of another")
+    })
+}
+
+async fn conduct(
+    (executed, cassette, search): ((Program, Judge), &Arc<Cassette>, PreparedSearch),
+    label: &Label,
+    meter: &Arc<Meter>,
+    arguments: &TraceArgs,
+    global: &Global,
+) -> Result<Searched, Failure> {
+    let recording = search.proxy.runs.template().recording.clone();
+    let subject = journal::subject(&search, (&executed.0, &executed.1));
+    let journal = journal::open(&search, &executed, &arguments.dir)?;
+    let PreparedSearch { given, settings, analyzer, proxy, .. } = search;
+    let run = &cassette.recording().trajectory;
+    let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
+    let corrections = completed(given, analyzer, (&system, run), (meter, &journal), global).await?;
+    let mut searched = Searched { found: Vec::new(), spent: SearchSpent::default(), out_of_budget: false };
+    for (part, later) in LaterAgent::all(label, run, &corrections).into_iter().enumerate() {
+        // What an earlier start has settled is not paid for again.
+        let is_known = |one: &&MissedCatch| {
+            (&one.agent, one.instance) == (&later.agent, later.instance) && one.state != CatchState::Unknown
+        };
+        if let Some(known) = label.missed_catch.iter().find(is_known) {
+            searched.found.push(known.clone());
+            continue;
+        }
+        let mut own = later.settings(&settings);
+        own.runs = settings.runs.map(|most| most.saturating_sub(searched.spent.runs - searched.spent.resumed));
+        if own.runs == Some(0) || meter.is_spent() {
+            searched.out_of_budget = true;
+            break;
+        }
+        if !global.quiet {
+            eprintln!(
+                "later    {}",
+                escape(&format!("{}, steps to try: {}", later.agent, later.corrections.by_step.len()))
+            );
+        }
+        let subject = format!("{subject} {} {}", later.agent, later.instance);
+        let journal =
+            TraceJournal::open_part(&arguments.dir, part, &subject, own.salt.clone(), recording.redactor.clone());
+        let journal = journal.map_err(|error| Failure::new(Exit::Recording, error))?;
+        let paid = (meter.part(), journal);
+        let trace = Trace::new(Arc::clone(&system), Arc::clone(cassette), later.corrections.clone(), own, paid);
+        let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
+        searched.add(finding.spent, finding.out_of_budget);
+        if let Some(found) = later.shown_by(&finding) {
+            keep(&found, arguments, &recording)?;
+            searched.found.push(found);
+        }
+    }
+    if !searched.out_of_budget {
+        journal.finish().map_err(|error| Failure::new(Exit::Recording, error))?;
+    }
+    Ok(searched)
+}
+
+/// Writes what was found of one agent to the facts of the run.
+fn keep(found: &MissedCatch, arguments: &TraceArgs, recording: &Settings) -> Result<(), Failure> {
+    let giver = Giver { source: FactSource::Trace, by: None };
+    let amendment = Amendment { missed_catch: vec![found.clone()], ..Amendment::default() };
+    recording::amend(&arguments.dir, &amendment, &giver, recording)?;
+    Ok(())
+}
+
+impl Searched {
+    fn add(&mut self, spent: SearchSpent, out_of_budget: bool) {
+        self.spent.runs += spent.runs;
+        self.spent.resumed += spent.resumed;
+        self.spent.calls += spent.calls;
+        self.spent.live_tokens += spent.live_tokens;
+        self.spent.recorded_tokens += spent.recorded_tokens;
+        self.out_of_budget |= out_of_budget;
+    }
+}
+
+fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
+    let Searched { found, spent, out_of_budget } = searched;
+    if global.format == OutputFormat::Text {
+        let mut out = std::io::stdout().lock();
+        let share = |arm: &Executions| format!("{} of {}", arm.passed, arm.passed + arm.failed);
+        for one in found {
+            let (control, treated) = (share(&one.executed.control), share(&one.executed.treated));
+            let line = format!(
+                "step {:>3}  {:<20} {}; passed as recorded {control}, with the reply of {} {treated}",
+                one.step,
+                one.agent.as_str(),
+                one.state.words(),
+                one.source
+            );
+            writeln!(out, "{}", escape(&line)).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+    }
+    let missed: Vec<String> = found
+        .iter()
+        .filter(|one| one.state == CatchState::Missed)
+        .map(|one| format!("{} at step {}", one.agent, one.step))
+        .collect();
+    let summary = match missed.len() {
+        0 => format!("missed catch: none of {} later agents is shown to have missed it", found.len()),
+        _ => format!("missed catch: {}", missed.join(", ")),
+    };
+    let exit = if *out_of_budget { Exit::Budget } else { Exit::Ok };
+    Ok(Finished { exit, summary, data: json!({"missed_catch": found, "spent": spent, "out_of_budget": out_of_budget}) })
+}

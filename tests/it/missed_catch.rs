@@ -1,0 +1,104 @@
+//! `aegis trace --missed-catch`: which agents that spoke after a proven error could have saved the run.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::{
+    attribute::{ScriptedJudge, rows},
+    program::{AEGIS, aegis},
+};
+
+const TASK: &str = r#"{"id":"orchard","question":"A farm has 6 rows with 14 apple trees each. 8 trees are cut down. How many apple trees are left?","answer":"76"}
+"#;
+
+/// A model whose critic agrees with whatever it is shown.
+async fn model() -> ScriptedJudge {
+    ScriptedJudge::start(|body| {
+        // Neutral changes may alter case.
+        let text = body["messages"].to_string().to_lowercase();
+        let said = if text.contains("you are the planner") {
+            "1. Multiply.\n2. Subtract.".to_owned()
+        } else if text.contains("you are the solver") {
+            // A critic's objection is heeded.
+            "It is done.\nANSWER: 76".to_owned()
+        } else {
+            format!("APPROVE\nANSWER: {}", if text.contains("76") { "76" } else { "83" })
+        };
+        (200, said)
+    })
+    .await
+}
+
+async fn call(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = aegis(dir).args(arguments).output().await.expect("it ran");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// A campaign whose one failure is an error of the solver that the critic approves of.
+async fn campaign(dir: &Path, upstream: &str) -> String {
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    fs::write(dir.join("tasks.jsonl"), TASK).expect("written");
+    let text = format!(
+        "seed = 7\nupstream = \"{upstream}\"\nverify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\n\
+         tasks.file = \"tasks.jsonl\"\nclean.repeats = 2\nproof.repeatable = true\n[[plan]]\nfile = \"corrupt-number\"\n\
+         [[system]]\nname = \"pipeline\"\ncommand = [\"{AEGIS}\", \"example\", \"pipeline\", \"--task\", \"{{question}}\"]\n\
+         config = \"{config}\"\n"
+    );
+    fs::write(dir.join("campaign.toml"), text).expect("written");
+    let (code, text) = call(dir, &["campaign", "campaign.toml", "--out", "out", "--jobs", "1"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let failures = rows(&dir.join("out/dataset.jsonl")).into_iter().filter(|row| row["kind"] == "failure");
+    let [row] = &failures.collect::<Vec<Value>>()[..] else { panic!("one failure: {text}") };
+    assert_eq!(row["label"]["errors"][0]["agent"], "solver", "{row}");
+    row["id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn a_later_agent_that_could_have_saved_the_run_is_a_fact_of_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (dir, model) = (dir.path(), model().await);
+    let run = campaign(dir, &model.url()).await;
+    let logs = format!("out/logs/{run}");
+    let (code, text) = call(dir, &["trace", &logs, "--missed-catch", "--again", "--dry-run"]).await;
+    assert!(code == Some(0) && text.contains("later agents that can be tried: 1 (critic)"), "{text}");
+    let (code, text) = call(dir, &["trace", "out", "--missed-catch", "--again"]).await;
+    assert!(code == Some(0) && text.contains("1 of 1 failures searched for missed catches"), "{text}");
+    let label: Value =
+        serde_json::from_slice(&fs::read(dir.join(&logs).join("label.json")).expect("a label")).expect("JSON");
+    assert_eq!(label["status"], "verified", "the label stays: {label}");
+    let (_, text) = call(dir, &["show", &logs]).await;
+    assert!(text.contains("by `aegis trace`: critic could have saved the run, at step 2"), "{text}");
+    // What is known is not paid for again.
+    let paid = model.asked().len();
+    let (code, text) = call(dir, &["trace", &logs, "--missed-catch", "--again"]).await;
+    assert!(code == Some(0) && text.contains("missed catch: critic at step 2"), "{text}");
+    assert_eq!(model.asked().len(), paid);
+    // The rows say it once the campaign writes them anew, and statistics count it.
+    let (code, text) = call(dir, &["campaign", "campaign.toml", "--out", "out", "--resume"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let failure = rows(&dir.join("out/dataset.jsonl")).into_iter().find(|row| row["kind"] == "failure");
+    let missed = &failure.expect("a failure")["label"]["missed_catch"][0];
+    assert_eq!(
+        (&missed["agent"], &missed["state"], &missed["source"]),
+        (&"critic".into(), &"missed".into(), &"twin".into())
+    );
+    let executed = |arm: &str| (missed["executed"][arm]["passed"].as_u64(), missed["executed"][arm]["failed"].as_u64());
+    assert!(executed("treated").0 > Some(3) && executed("null").1 > Some(3), "{missed}");
+    let (_, text) = call(dir, &["stats", "out"]).await;
+    assert!(text.contains("missed catch  critic 1"), "{text}");
+    assert_eq!(model.asked().len(), paid);
+}
+
+#[tokio::test]
+async fn without_a_proven_error_nobody_is_later_than_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let command = ["--", AEGIS, "example", "pipeline", "--task", "How many eggs do 7 boxes of 6 hold?"];
+    let run = ["run", "--upstream", "simulator", "--run", "bad", "--check", "exit 1"];
+    let (_, text) = call(dir, &[&run[..], &command].concat()).await;
+    assert!(text.contains("RESULT"), "{text}");
+    let (code, text) = call(dir, &["trace", "logs/bad", "--missed-catch", "--redraw", "--again"]).await;
+    assert!(code == Some(2) && text.contains("the run has no proven label") && text.contains("aegis prove"), "{text}");
+}
