@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, shapes, training, verdict_pairs, verdicts, warm
+from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, service, shapes, training, verdict_pairs, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -52,6 +52,7 @@ def suites():
     suites[author.NAME] = (author.test,)
     suites[training.NAME] = (training.test, ROOT)
     suites[scale.NAME] = (scale.test, ROOT)
+    suites[service.NAME] = (service.test, ROOT)
     return suites
 
 

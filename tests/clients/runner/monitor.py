@@ -123,13 +123,14 @@ class Gemini(BaseHTTPRequestHandler):
         pass
 
 
-def installed(name, report):
+def installed(name, report, program=None):
     """The path of a program of Debian's package of that name, which is installed if it is missing."""
-    if not shutil.which(name):
+    program = program or name
+    if not shutil.which(program):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         for words in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", name]):
             subprocess.run(["apt-get", *words], env=environment, capture_output=True, timeout=300)
-    found = shutil.which(name)
+    found = shutil.which(program)
     report.check(f"{name}: it is installed", bool(found), "apt-get could not install it")
     return found
 

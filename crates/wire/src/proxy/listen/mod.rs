@@ -50,6 +50,8 @@ use super::{
 };
 use crate::surface::Surface;
 
+/// How long those who came while the server stopped have to read their answer.
+const LATE_ANSWERS: Duration = Duration::from_secs(1);
 /// How long a connection whose place is wanted may take to send its request.
 const REQUEST_DUE: Duration = Duration::from_secs(1);
 
@@ -78,7 +80,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
             tunnels: Arc::clone(&tunnels),
             link,
             tunnel: Mutex::default(),
-            is_late: false,
+            late: None,
         };
         let connection = connection(
             Arc::new(client),
@@ -92,28 +94,33 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
     }
     drop(serving);
     proxy.lines().iter().for_each(|line| line.runs.attachments.stop());
-    let drained = async { while tasks.join_next().await.is_some() {} };
-    let refused = refuse_all(&proxy, listener, &places);
-    let _ = tokio::time::timeout(proxy.limits.drain, async {
-        tokio::select! {
-            () = drained => {}
-            () = refused => {}
-        }
-    })
-    .await;
+    let (draining, over) = watch::channel(());
+    let drained = async {
+        let _ = tokio::time::timeout(proxy.limits.drain, async { while tasks.join_next().await.is_some() {} }).await;
+        drop(draining);
+    };
+    tokio::join!(drained, refuse_all(&proxy, listener, &places, over));
     let cut = tasks.len();
     drop(ending);
     tasks.shutdown().await;
     cut
 }
 
-/// Answers whoever comes while exchanges under way end, for ever.
-async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, places: &ConnectionPlaces) {
+/// Answers whoever comes while exchanges under way end. A request is held until they have: who is told then to try again finds the
+/// next server, and spends one try of the few that its SDK has, however long the drain takes.
+async fn refuse_all(
+    proxy: &Arc<Proxy>,
+    listener: TcpListener,
+    places: &ConnectionPlaces,
+    mut over: watch::Receiver<()>,
+) {
     let none = Arc::new(Semaphore::new(0));
     let (_never, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
+    let held = over.clone();
     loop {
         let accepted = tokio::select! {
+            _ = over.changed() => break,
             Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
             accepted = places.accept(&listener) => accepted,
         };
@@ -124,7 +131,7 @@ async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, places: &Connecti
             tunnels: Arc::clone(&none),
             link: Arc::default(),
             tunnel: Mutex::default(),
-            is_late: true,
+            late: Some(held.clone()),
         };
         let connection = connection(
             Arc::new(client),
@@ -136,6 +143,8 @@ async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, places: &Connecti
             drop(permit);
         });
     }
+    drop(listener);
+    let _ = tokio::time::timeout(LATE_ANSWERS, async { while tasks.join_next().await.is_some() {} }).await;
 }
 
 /// Tells the exchanges that are left, once it is dropped, that the server ends them.
@@ -156,8 +165,8 @@ struct Client {
     link: Arc<Link>,
     /// What the connection turns into after its last exchange.
     tunnel: Mutex<Option<Box<Tunnel>>>,
-    /// It came when the server was told to stop already.
-    is_late: bool,
+    /// It came when the server was told to stop already: ends when the exchanges under way have.
+    late: Option<watch::Receiver<()>>,
 }
 
 impl Client {
@@ -165,9 +174,11 @@ impl Client {
     ///
     /// # Errors
     /// The server stops, or all places are taken.
-    fn permit(&self, path: &str) -> Result<Option<OwnedSemaphorePermit>, ProxyError> {
+    async fn permit(&self, path: &str) -> Result<Option<OwnedSemaphorePermit>, ProxyError> {
         let brings_reply = attached::brings_reply(path);
-        if self.is_late && !brings_reply {
+        if let Some(late) = self.late.as_ref().filter(|_| !brings_reply) {
+            // It ends by its sender's end.
+            let _ = late.clone().changed().await;
             return Err(ProxyError::Stopping);
         }
         match Arc::clone(&self.streams).try_acquire_owned() {
@@ -195,7 +206,7 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
         .auto_date_header(false)
-        .keep_alive(!client.is_late)
+        .keep_alive(client.late.is_none())
         .preserve_header_case(true);
     let answering = Arc::clone(&client);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -252,11 +263,11 @@ async fn answer(
 }
 
 async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, tunnels, link, tunnel, is_late, .. } = client;
-    if let Some(answered) = health::answer(proxy, &request, *is_late).await {
+    let Client { proxy, tunnels, link, tunnel, late, .. } = client;
+    if let Some(answered) = health::answer(proxy, &request, late.is_some()).await {
         return Ok(answered);
     }
-    let permit = match client.permit(request.uri().path()) {
+    let permit = match client.permit(request.uri().path()).await {
         Ok(permit) => permit,
         Err(error) => return Ok(refuse(&error, arrival::spoken_at(request.method(), request.uri()))),
     };
