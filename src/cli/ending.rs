@@ -25,6 +25,8 @@ pub enum Exit {
     Recording,
     /// Ended by this signal.
     Signal(u8),
+    /// As the command that stands behind the verb: `mcp` is that command for its client.
+    Command(u8),
 }
 
 impl Exit {
@@ -60,6 +62,7 @@ impl Exit {
             Exit::Infrastructure => "the upstream cannot be reached, or the command made no model call",
             Exit::Budget => "the budget did not hold",
             Exit::Recording => "the recording failed or is corrupt",
+            Exit::Command(_) => "as the command of `mcp`",
             Exit::Signal(2) => "ended by Ctrl-C",
             Exit::Signal(_) => "ended by SIGTERM",
         }
@@ -75,6 +78,7 @@ impl Exit {
             Exit::Budget => 4,
             Exit::Recording => 5,
             Exit::Signal(signal) => 128 + signal,
+            Exit::Command(code) => code,
         }
     }
 
@@ -87,6 +91,7 @@ impl Exit {
             Exit::Budget => "budget",
             Exit::Recording => "recording",
             Exit::Signal(_) => "stopped",
+            Exit::Command(_) => "command",
         }
     }
 }

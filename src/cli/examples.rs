@@ -25,6 +25,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "mcp",
+        &[
+            "aegis mcp calc -- python calc_server.py",
+            "aegis mcp calc --url http://127.0.0.1:8484/r/first -- npx -y @modelcontextprotocol/server-everything",
+        ],
+    ),
+    (
         "test",
         &[
             "aegis test rate-limit broken-stream -- python my_agents.py",

@@ -7,7 +7,7 @@ use clap::Command;
 /// Titles of the groups, each with its verbs in the order in which a user meets them.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["demo", "init", "doctor", "example"]),
-    ("Record", &["run", "serve", "runs", "show", "view", "agents", "amend", "diff"]),
+    ("Record", &["run", "serve", "mcp", "runs", "show", "view", "agents", "amend", "diff"]),
     ("Test", &["test", "plan", "replay"]),
     ("Make data", &["tasks", "campaign", "shard", "prove", "import", "modes"]),
     ("Explain a failure", &["attribute", "trace", "fork", "retry", "learn", "annotations"]),

@@ -31,6 +31,7 @@ mod learn;
 mod lint;
 mod logging;
 mod matching;
+mod mcp;
 mod modes;
 mod output;
 mod fork;
@@ -121,6 +122,8 @@ enum Verb {
     Serve(serve::ServeArgs),
     /// Run a command behind the proxy and record it as one run.
     Run(run::RunArgs),
+    /// Stand for a tool server over standard input and output, so that its messages are recorded.
+    Mcp(mcp::McpArgs),
     /// Run a command under plans of faults and check that it survives each of them; for CI.
     Test(test::TestArgs),
     /// Execute tasks × plans, prove which injections caused failures, and write the dataset.
@@ -297,9 +300,13 @@ impl Verb {
             Verb::Reward(arguments) => reward::run(arguments, global),
             Verb::Lint(arguments) => lint::run(arguments, global),
             Verb::Stats(arguments) => stats::run(arguments, global),
-            Verb::Serve(_) | Verb::Show(_) | Verb::Agents(_) | Verb::Plan(_) | Verb::Setup(_) | Verb::Example(_) => {
-                Err(Failure::new(Exit::Usage, "this verb has no result: a defect of this program"))
-            }
+            Verb::Serve(_)
+            | Verb::Mcp(_)
+            | Verb::Show(_)
+            | Verb::Agents(_)
+            | Verb::Plan(_)
+            | Verb::Setup(_)
+            | Verb::Example(_) => Err(Failure::new(Exit::Usage, "this verb has no result: a defect of this program")),
         }
     }
 
@@ -316,6 +323,7 @@ impl Verb {
                 Ok(arguments.concluded(exit, notes).map_or(exit, |finished| finished.say(global)))
             }
             Verb::Setup(verb) => setup::run(verb, global),
+            Verb::Mcp(arguments) => mcp::run(arguments),
             Verb::Example(arguments) => {
                 example::run(arguments).map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::Finding, error))
             }

@@ -185,7 +185,8 @@ impl ProxyArgs {
     fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
         let models = self.models(config)?;
         let servers = servers::upstreams(config, &self.servers, self.ca_file.as_deref())?;
-        Ok(if servers.is_empty() { models } else { Arc::new(WithServers::new(models, servers)) })
+        // Without a server, too: one may be attached.
+        Ok(Arc::new(WithServers::new(models, servers)))
     }
 
     fn models(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {

@@ -16,6 +16,7 @@ mod amend;
 mod annotate;
 mod architecture;
 mod assembled;
+mod attached;
 mod attacked;
 mod attribute;
 mod audit;

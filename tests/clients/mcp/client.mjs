@@ -3,6 +3,8 @@
 //     node client.mjs URL SDK [CALL …]      SDK: 1 (speaks 2025-11-25) or 2 (asks for 2026-07-28); no CALL: all
 //     node client.mjs URL SDK many=N        N calls, eight at a time
 //
+// URL may be a list in JSON: the command of a server that speaks over standard input and output.
+//
 // Prints one JSON line per call, with its keys sorted: what the SDK gave to the program, nothing left out.
 
 const [URL_, SDK, ...NAMES] = process.argv.slice(2);
@@ -12,6 +14,9 @@ function sorted(value) {
   if (!value || typeof value !== "object") return value;
   return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
 }
+
+const COMMAND = URL_.startsWith("[") && JSON.parse(URL_);
+const STDIO = COMMAND && { command: COMMAND[0], args: COMMAND.slice(1) };
 
 const print = (line) => console.log(JSON.stringify(sorted(line)));
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -25,18 +30,26 @@ async function connected() {
     const { ElicitRequestSchema } = await import("@modelcontextprotocol/sdk/types.js");
     const client = new Client(info, options);
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept", content: { really: true } }));
-    const transport = new StreamableHTTPClientTransport(new URL(URL_));
+    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+    const transport = STDIO ? new StdioClientTransport(STDIO) : new StreamableHTTPClientTransport(new URL(URL_));
     await client.connect(transport);
     const call = (params, more) => client.callTool(params, undefined, more);
-    const close = () => transport.terminateSession().then(() => client.close());
+    const close = async () => {
+      if (!STDIO) await transport.terminateSession();
+      await client.close();
+    };
     return { client, call, close };
   }
   const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const client = new Client(info, { ...options, versionNegotiation: { mode: "auto" } });
   client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { really: true } }));
-  const transport = new StreamableHTTPClientTransport(new URL(URL_));
+  const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
+  const transport = STDIO ? new StdioClientTransport(STDIO) : new StreamableHTTPClientTransport(new URL(URL_));
   await client.connect(transport);
-  const close = () => transport.terminateSession().then(() => client.close());
+  const close = async () => {
+    if (!STDIO) await transport.terminateSession();
+    await client.close();
+  };
   return { client, call: (params, more) => client.callTool(params, more), close };
 }
 

@@ -3,6 +3,8 @@
     client.py URL [CALL …]      no CALL: all
     client.py URL many=N        N calls, eight at a time
 
+URL may be a list in JSON: the command of a server that speaks over standard input and output.
+
 SDK 1 speaks 2025-11-25, SDK 2 asks for 2026-07-28. Prints one JSON line per call, with its keys sorted: what the SDK gave to the
 program, nothing left out.
 """
@@ -14,9 +16,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from mcp import ClientSession, types
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
 
 URL, NAMES = sys.argv[1], sys.argv[2:]
+COMMAND = json.loads(URL) if URL.startswith("[") else None
+STDIO = COMMAND and StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])
 
 
 async def sure(_context: Any, _params: Any) -> types.ElicitResult:
@@ -28,7 +33,7 @@ try:
 
     @asynccontextmanager
     async def connected() -> AsyncIterator[Any]:
-        async with Client(URL, elicitation_callback=sure) as client:
+        async with Client(STDIO or URL, elicitation_callback=sure) as client:
             yield client
 
 except ImportError:
@@ -37,7 +42,8 @@ except ImportError:
 
     @asynccontextmanager
     async def connected() -> AsyncIterator[Any]:
-        async with streamable_http_client(URL) as (read, write, _), ClientSession(read, write, elicitation_callback=sure) as client:
+        opened = stdio_client(STDIO) if STDIO else streamable_http_client(URL)
+        async with opened as (read, write, *_), ClientSession(read, write, elicitation_callback=sure) as client:
             await client.initialize()
             yield client
 

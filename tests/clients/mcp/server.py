@@ -1,8 +1,9 @@
 """A server of the tests in Python's official SDK, whichever is installed. The same tools as `server.mjs`.
 
-    server.py [MODE]      MODE: plain, json (no streams), resumable (events have ids, in sessions of 2025-11-25)
+    server.py [MODE]      MODE: plain, json (no streams), resumable (events have ids, in sessions of 2025-11-25), stdio
 
-SDK 1 speaks 2025-11-25, SDK 2 speaks 2026-07-28 as well. Prints its port when it listens.
+SDK 1 speaks 2025-11-25, SDK 2 speaks 2026-07-28 as well. Prints its port when it listens; with `stdio` it speaks over standard input
+and output.
 """
 
 import asyncio
@@ -193,6 +194,9 @@ class Server(uvicorn.Server):
         print(self.servers[0].sockets[0].getsockname()[1], flush=True)
 
 
+if MODE == "stdio":
+    server.run("stdio")
+    sys.exit()
 app = server.streamable_http_app(**(HTTP if SDK == 2 else {}))
 with suppress(KeyboardInterrupt):
     Server(uvicorn.Config(app, "127.0.0.1", 0, log_level="error", timeout_graceful_shutdown=1)).run()

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from . import environments
+from . import environments, mcp_stdio
 from .aegis import Aegis
 from .report import Report
 from .wire import Exchange, Tap
@@ -109,6 +109,11 @@ class Programs:
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         return lines if done.returncode == 0 else [*lines, {"call": "the program", "error": done.stderr[-300:]}]
 
+    def client_of(self, command: list[str]) -> list[str]:
+        """The lines that the command of a client prints, as they are."""
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=self.environment)
+        return [line for line in done.stdout.splitlines() if line.startswith("{")]
+
     def recorded(self, directories: list[Path]) -> dict[Path, list[dict]]:
         """The attempts of runs, as the package `aegis` reads them."""
         command = [self.pythons["python-2"], str(self.folder / "recorded.py"), *map(str, directories)]
@@ -163,6 +168,7 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
     callers = {json.dumps(step.get("called_by")) for step in aegis.show(logs / stated.run)["steps"] if step["agent"].endswith("/add")}
     named = len(callers) == 1 and '"known_by": "stated", "agent": "planner"' in callers.pop()
     report.check(f"{NAME}: an address that names the agent says whose the call is", named and stated.direct == stated.proxied, callers)
+    mcp_stdio.test(programs, aegis, report, root / NAME / "plans")
 
 
 @contextmanager

@@ -8,6 +8,8 @@ use crate::{proxy::NamedServers, trajectory::RunId};
 const NO_KEY: &str = "sk-aegis-no-key";
 /// Before the place of a server in the name of the variable with its address.
 const SERVER_ADDRESS: &str = "AEGIS";
+/// The variable with the address of the proxy, the run included: what no other variable is for begins with it.
+pub const RUN_ADDRESS: &str = "AEGIS_URL";
 /// No `.env` that is read is longer, in bytes.
 const DOTENV_MAX: u64 = 1 << 20;
 
@@ -19,7 +21,8 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str, directory: &Path
         ("OPENAI_BASE_URL".to_owned(), format!("{base}/v1")),
         ("OPENAI_API_BASE".to_owned(), format!("{base}/v1")),
         ("OPENAI_API_BASE_URL".to_owned(), format!("{base}/v1")),
-        ("ANTHROPIC_BASE_URL".to_owned(), base),
+        ("ANTHROPIC_BASE_URL".to_owned(), base.clone()),
+        (RUN_ADDRESS.to_owned(), base),
     ];
     for name in ["NO_PROXY", "no_proxy"] {
         let ours = "127.0.0.1,localhost".to_owned();
@@ -85,6 +88,7 @@ mod tests {
         let get = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
         assert_eq!(get("OPENAI_BASE_URL"), Some("http://127.0.0.1:9/r/r1/v1"));
         assert_eq!(get("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:9/r/r1"));
+        assert_eq!(get(RUN_ADDRESS), Some("http://127.0.0.1:9/r/r1"));
         assert!(get("NO_PROXY").expect("set").ends_with("127.0.0.1,localhost"));
         assert!(get("OPENAI_CUSTOM_HEADERS").expect("set").ends_with("x-aegis-run: r1"));
         // Where this process has a seed of its own, the child inherits that.

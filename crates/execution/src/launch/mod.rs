@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-pub use environment::{environment, server_addresses};
+pub use environment::{RUN_ADDRESS, environment, server_addresses};
 use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,

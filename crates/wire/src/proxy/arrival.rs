@@ -18,6 +18,7 @@ use hyper::{
 };
 
 use super::{
+    attached::{self, ATTACHMENT},
     error::ProxyError,
     headers, heavy,
     limits::Limits,
@@ -47,6 +48,8 @@ pub(super) enum Kind {
     Fetch,
     /// A stream of a server's own, the end of a session with it, or its card: no message of its client's.
     Session,
+    /// Of a server that is attached here: no upstream is asked.
+    Attached,
     /// Anything else: passed on, not recorded.
     Other,
 }
@@ -93,6 +96,8 @@ pub(super) struct Hinted {
     pub(super) tries: RetryCount,
     /// The one run under way, where the request names none and nothing in it tells.
     pub(super) only_run: Option<RunId>,
+    /// The attachment that answers, where the request is a message to it.
+    pub(super) attachment: Option<String>,
 }
 
 impl Arrived {
@@ -110,8 +115,9 @@ impl Arrived {
         let (mut parts, body) = request.into_parts();
         let own_path = parts.uri.path().to_owned();
         let read = gate.admit(&mut parts).and_then(|()| unwrap(&mut parts, hints));
-        match read.and_then(|hinted| Ok((hinted, Kind::classify(&parts, servers)?))) {
-            Ok((hinted, kind)) => Ok(Self { kind, parts, body, hinted, received, own_path }),
+        let classify = |hinted: &Hinted| Kind::classify(&parts, servers, hinted.attachment.is_some());
+        match read.and_then(|hinted| Ok((classify(&hinted)?, hinted))) {
+            Ok((kind, hinted)) => Ok(Self { kind, parts, body, hinted, received, own_path }),
             Err(error) => Err((error, spoken_at(&parts.method, &parts.uri))),
         }
     }
@@ -148,8 +154,15 @@ impl ModelCall {
 }
 
 impl Kind {
-    fn classify(parts: &Parts, servers: &NamedServers) -> Result<Self, ProxyError> {
+    /// `is_attached`: the request names the attachment that answers.
+    fn classify(parts: &Parts, servers: &NamedServers, is_attached: bool) -> Result<Self, ProxyError> {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
+        if attached::is_place(path) {
+            return Ok(Kind::Attached);
+        }
+        if let Some(surface) = surface::server_api(method, path).filter(|_| is_attached) {
+            return Ok(Kind::Read(surface));
+        }
         if servers.selects(path)? {
             return Ok(surface::server_api(method, path).map_or(Kind::Session, Kind::Read));
         }
@@ -186,7 +199,7 @@ impl Kind {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(row) => &row.name,
             Kind::Tunnel => "websocket",
-            Kind::Fetch | Kind::Session | Kind::Other => "opaque",
+            Kind::Fetch | Kind::Session | Kind::Attached | Kind::Other => "opaque",
         }
     }
 }
@@ -219,6 +232,8 @@ fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
         key: headers::api_key(&parts.headers).filter(|_| hints.uses_keys()).map(str::to_owned),
         tries: headers::text(&parts.headers, &RETRY_COUNT).and_then(|count| count.trim().parse().ok()),
         only_run: None,
+        // Ours alone: neither records nor upstreams get it.
+        attachment: parts.headers.remove(&ATTACHMENT).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned()),
     };
     if rest.len() != target.len() {
         parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::BodyBroken)?;

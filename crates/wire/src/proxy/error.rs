@@ -145,6 +145,18 @@ pub enum ProxyError {
         /// Those that there are.
         known: String,
     },
+    /// A server of that name is attached, and the configuration has another.
+    #[error("two servers of the name `{0}`: [[mcp]] or --mcp names one with a URL; attach this one under another name")]
+    TwoServers(String),
+    /// No attachment waits for that: it has ended, or whoever sent the message has left.
+    #[error("nothing is attached there, or nobody waits for this reply any more")]
+    NotAttached,
+    /// Too many attachments.
+    #[error("{limit} servers are attached, which is the limit")]
+    BusyAttachments {
+        /// The limit.
+        limit: usize,
+    },
     /// The plan edits a body that cannot be read.
     #[error("the plan edits this request, but its body cannot be read: {0}")]
     Unreadable(String),
@@ -230,10 +242,13 @@ impl ProxyError {
                 (StatusCode::BAD_REQUEST, "no_run")
             }
             ProxyError::NoServer { .. } => (StatusCode::NOT_FOUND, "no_server"),
+            ProxyError::TwoServers(_) => (StatusCode::CONFLICT, "two_servers"),
+            ProxyError::NotAttached => (StatusCode::NOT_FOUND, "not_attached"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
-            ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } | ProxyError::Memory { .. } => {
-                (StatusCode::SERVICE_UNAVAILABLE, "busy")
-            }
+            ProxyError::Busy { .. }
+            | ProxyError::BusyTunnels { .. }
+            | ProxyError::BusyAttachments { .. }
+            | ProxyError::Memory { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             ProxyError::NoWebSocket => (StatusCode::UPGRADE_REQUIRED, "no_websocket"),
             ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
             ProxyError::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, "recording_failed"),

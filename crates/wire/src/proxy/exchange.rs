@@ -8,7 +8,7 @@ use hyper::{Method, Request, Response, header};
 
 use super::{
     arrival::{Arrived, Kind, ModelCall},
-    decided,
+    attached, decided,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     faults, headers, heavy, inject,
@@ -63,6 +63,7 @@ impl Proxy {
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
             Kind::Fetch => Box::pin(self.fetch(arrived, link)).await,
             Kind::Session => Box::pin(self.beside_messages(arrived)).await,
+            Kind::Attached => Box::pin(self.attached(arrived)).await,
             Kind::Other => self.pass(arrived).await,
         }
     }
@@ -129,11 +130,16 @@ impl Proxy {
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let upstream = step.run.upstream.clone();
         let asker = upstream.is_some().then(|| step.asker(&call.body));
+        let attachment = call.hinted.attachment.clone().filter(|_| surface::is_of_server(call.kind.name()));
         let mut sent = heavy::apart(body.len(), || self.to_upstream(call, body.clone()));
         if let Some(asker) = asker {
             sent.extensions_mut().insert(asker);
         }
-        upstream.as_ref().unwrap_or(&self.upstream).send(sent).await
+        let own = upstream.as_ref();
+        match attachment.map(|id| self.runs.attachments.server(&id, sent.uri().path())) {
+            Some(server) => Box::pin(attached::send(sent, server, own)).await,
+            None => own.unwrap_or(&self.upstream).send(sent).await,
+        }
     }
 
     /// Asks for more than the client does, and takes that out of the reply again. An upstream that refuses to be asked that is

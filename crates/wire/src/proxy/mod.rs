@@ -3,6 +3,7 @@
 
 mod arrival;
 mod ask;
+mod attached;
 mod card;
 mod asking;
 mod decided;
@@ -48,6 +49,7 @@ mod waiting;
 mod watched;
 
 pub use asking::{AnswerFormat, Asking, AskingSettings};
+pub use attached::client::{AttachClient, AttachError, AttachedMessage, AttachedMessages, HandedReply};
 pub use error::ProxyError;
 pub use exchange::Proxy;
 pub use limits::Limits;

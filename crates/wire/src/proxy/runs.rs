@@ -37,6 +37,7 @@ pub use self::{
 };
 use super::{
     asking::Asking,
+    attached::Attachments,
     error::ProxyError,
     lock::locked,
     logprobs::LogprobRequests,
@@ -88,6 +89,8 @@ pub struct Runs {
     pub(super) disk: DiskCheck,
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
+    /// The servers of tools that are attached, for all of these runs.
+    pub(super) attachments: Arc<Attachments>,
     /// What a user's runs were given of what the upstream keeps; `None` where they are no user's.
     stored_ids: Option<Arc<StoredIds>>,
 }
@@ -109,6 +112,7 @@ impl Runs {
             opened: AtomicU64::new(0),
             disk: DiskCheck::default(),
             background: Background::default(),
+            attachments: Arc::default(),
             stored_ids: None,
         }
     }

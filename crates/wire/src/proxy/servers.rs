@@ -14,7 +14,7 @@ use hyper::{
 
 use super::{
     arrival::Arrived,
-    card,
+    attached, card,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     exchange::Proxy,
@@ -92,7 +92,10 @@ impl Upstream for WithServers {
         self.models.name()
     }
 
-    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+    fn send(&self, mut request: Request<SentBody>) -> BackendAnswering<'_> {
+        if let Some(server) = attached::carried(&mut request) {
+            return server.send(request);
+        }
         let server = server_of(request.uri().path()).and_then(|server| self.servers.get(server.place));
         server.unwrap_or(&self.models).send(request)
     }

@@ -244,7 +244,7 @@ impl Play {
             self.wait_for_turn(position).await;
         }
         let attempt = question.answered_by(attempt);
-        let left = attempt.streamed && attempt.cause == Some(CloseCause::ClientGone);
+        let left = (attempt.streamed || attempt.status.is_none()) && attempt.cause == Some(CloseCause::ClientGone);
         let how = GivenHow {
             timing: self.timing,
             cut_clean: self.cassette.is_cut_clean(step, &attempt),

@@ -50,7 +50,7 @@ pub(super) struct GivenHow {
     pub(super) timing: Timing,
     /// A fault cut it short, but its framing says that it is whole.
     pub(super) cut_clean: bool,
-    /// Its client left a stream that its server would have gone on with: the stream stays open.
+    /// Its client left before the server had answered, or had ended its stream: nothing ends it now.
     pub(super) stays_open: bool,
 }
 
@@ -70,6 +70,10 @@ pub(super) async fn give(
     };
     let Some(status) = attempt.status else {
         wait(attempt.last_byte_us).await;
+        if stays_open {
+            // Its client leaves again.
+            std::future::pending::<()>().await;
+        }
         return Err(unanswered(attempt));
     };
     wait(attempt.first_byte_us.or(attempt.last_byte_us)).await;

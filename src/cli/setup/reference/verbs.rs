@@ -40,6 +40,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
         "set",
         "The address of the tool server NAME ([[mcp]], `--mcp`), in capitals, other characters as `_`",
     ),
+    (
+        "AEGIS_URL",
+        "read and set",
+        "The address of the proxy with the run, `http://HOST:PORT/r/RUN`: `mcp` reads it, also in a parent process; set for the program of `run`, `test`, `campaign`",
+    ),
     ("NO_PROXY", "set", "Yours, and this machine"),
     ("PYTHONHASHSEED", "set", "`0`, where none is set: sets keep their order"),
     ("AEGIS_RUN_DIR", "set", "For `--check` and `command` checkers: the run's directory"),

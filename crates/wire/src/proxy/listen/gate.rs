@@ -18,7 +18,7 @@ use crate::{
 /// What a browser says of where a request comes from. No SDK sends it, and no page can leave it out.
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Carries the token for clients that can set headers.
-static TOKEN: HeaderName = HeaderName::from_static("x-aegis-token");
+pub(in crate::proxy) static TOKEN: HeaderName = HeaderName::from_static("x-aegis-token");
 /// Carries the token for clients that can set a base URL only.
 const TOKEN_PREFIX: &str = "/t/";
 /// How often a path may be encoded over itself before it is refused unread.

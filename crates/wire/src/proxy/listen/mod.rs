@@ -31,7 +31,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
 use self::{
@@ -40,6 +40,7 @@ use self::{
 };
 use super::{
     arrival::{self, Arrived, Kind},
+    attached,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     exchange::Proxy,
@@ -92,6 +93,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
         });
     }
     drop(serving);
+    proxy.lines().iter().for_each(|line| line.runs.attachments.stop());
     let (draining, over) = watch::channel(());
     let drained = async {
         let _ = tokio::time::timeout(proxy.limits.drain, async { while tasks.join_next().await.is_some() {} }).await;
@@ -165,6 +167,26 @@ struct Client {
     tunnel: Mutex<Option<Box<Tunnel>>>,
     /// It came when the server was told to stop already: ends when the exchanges under way have.
     late: Option<watch::Receiver<()>>,
+}
+
+impl Client {
+    /// A place among the exchanges under way; `None` where the reply to one of them comes, which has its place.
+    ///
+    /// # Errors
+    /// The server stops, or all places are taken.
+    async fn permit(&self, path: &str) -> Result<Option<OwnedSemaphorePermit>, ProxyError> {
+        let brings_reply = attached::brings_reply(path);
+        if let Some(late) = self.late.as_ref().filter(|_| !brings_reply) {
+            // It ends by its sender's end.
+            let _ = late.clone().changed().await;
+            return Err(ProxyError::Stopping);
+        }
+        match Arc::clone(&self.streams).try_acquire_owned() {
+            Ok(permit) => Ok(Some(permit)),
+            Err(_) if brings_reply => Ok(None),
+            Err(_) => Err(ProxyError::Busy { limit: self.proxy.limits.max_streams }),
+        }
+    }
 }
 
 /// What ends a connection from our side.
@@ -241,19 +263,13 @@ async fn answer(
 }
 
 async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, streams, tunnels, link, tunnel, late } = client;
-    let turned_away = |error: &ProxyError| Ok(refuse(error, arrival::spoken_at(request.method(), request.uri())));
+    let Client { proxy, tunnels, link, tunnel, late, .. } = client;
     if let Some(answered) = health::answer(proxy, &request, late.is_some()).await {
         return Ok(answered);
     }
-    if let Some(late) = late {
-        // It ends by its sender's end.
-        let _ = late.clone().changed().await;
-        return turned_away(&ProxyError::Stopping);
-    }
-    let limit = proxy.limits.max_streams;
-    let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
-        return turned_away(&ProxyError::Busy { limit });
+    let permit = match client.permit(request.uri().path()).await {
+        Ok(permit) => permit,
+        Err(error) => return Ok(refuse(&error, arrival::spoken_at(request.method(), request.uri()))),
     };
     // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
     let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
@@ -264,7 +280,11 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         Err((error, surface)) => return Ok(refuse(&error, surface)),
     };
     let surface = arrived.kind.spoken();
-    if let Some(Err(error)) = user.as_ref().map(|user| user.take_request(arrived.body.size_hint().lower())) {
+    if permit.is_none() && !matches!(arrived.kind, Kind::Attached) {
+        return Ok(refuse(&ProxyError::Busy { limit: proxy.limits.max_streams }, surface));
+    }
+    let asking = user.as_ref().filter(|_| !matches!(arrived.kind, Kind::Attached));
+    if let Some(Err(error)) = asking.map(|user| user.take_request(arrived.body.size_hint().lower())) {
         return Ok(refuse(&error, surface));
     }
     let limit = proxy.limits.max_tunnels;
@@ -278,9 +298,12 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     };
     match contained(pin!(proxy.exchange(arrived, link))).await {
         Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.tunnel.take() {
-            None => delivery.over(Arc::clone(link), permit),
+            None => match permit {
+                Some(permit) => delivery.over(Arc::clone(link), permit),
+                None => delivery,
+            },
             Some(mut opened) => {
-                opened.permits = (Some(permit), place);
+                opened.permits = (permit, place);
                 *locked(tunnel) = Some(opened);
                 delivery
             }

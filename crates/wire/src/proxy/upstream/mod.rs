@@ -22,5 +22,6 @@ pub use origin::{OriginError, UpstreamOrigin};
 pub use paced::Paced;
 pub use pool::Live;
 pub use replaceable::ReplaceableUpstream;
+pub(in crate::proxy) use tls::client_config;
 pub use upload::{SentBody, Upload, UploadError};
 pub(in crate::proxy) use upload::{UploadEnd, UploadPrefix};

@@ -17,7 +17,7 @@ use rustls::{
 use super::origin::OriginError;
 
 /// A configuration that trusts the system's certificates and, if given, those in a PEM file.
-pub(super) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, OriginError> {
+pub(in crate::proxy) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, OriginError> {
     let mut roots = RootCertStore::empty();
     // A root that rustls cannot read is not trusted; the others still are.
     let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
