@@ -39,6 +39,31 @@ async fn until_ready(served: &Served, expected: u16, code: Option<&str>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_the_log_says_whose_request_it_is_about() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
+    let url = format!("http://{gone}");
+    let arguments = ["--upstream", &url, "--log-dir", "logs", "--format", "json"];
+    let served = Served::start(dir.path(), &arguments).await;
+    let mut client = Client::connect(served.address).await;
+    let from = client.stream.local_addr().expect("an address");
+    let path = "/r/demo/v1/chat/completions";
+    client.send(&request("POST", path, &chat("Who answers?"), "Connection: close\r\n")).await;
+    assert_eq!(client.reply().await.status, 502);
+    let said = served.said();
+    let lines = said.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let refused = lines.filter(|line| line["message"] == "answered by the proxy").collect::<Vec<_>>();
+    let [line] = &refused[..] else { panic!("one line: {said}") };
+    assert_eq!(line["span"]["client"], from.to_string(), "{line}");
+    assert_eq!(
+        (&line["span"]["path"], &line["span"]["run"]),
+        (&"/v1/chat/completions".into(), &"demo".into()),
+        "{line}"
+    );
+    assert!(line["error"].as_str().is_some_and(|error| !error.is_empty()), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_says_without_a_token_whether_it_lives_and_can_record() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut script = vec![stream_head(), chunk(delta("first")), Act::Gate];

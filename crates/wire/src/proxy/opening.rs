@@ -79,6 +79,7 @@ impl Proxy {
             (body_hash, asked, self.run_of(&call.hinted, &outline, asked))
         });
         let Belongs { run, source, track, displaced } = belongs?;
+        tracing::Span::current().record("run", run.as_str());
         drop(turn);
         if let Some(displaced) = displaced {
             Box::pin(self.runs.displace(displaced)).await;

@@ -33,6 +33,7 @@ use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
+use tracing::{Instrument, Span, field};
 
 use self::{
     places::ConnectionPlaces,
@@ -200,6 +201,7 @@ struct ConnectionEnds {
 /// Serves one connection to its end.
 async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends: ConnectionEnds) {
     let limits = &client.proxy.limits;
+    let peer = stream.peer_addr().map(|address| address.to_string()).unwrap_or_default();
     let socket = Socket::new(stream, Arc::clone(&client.link), limits.write_timeout);
     let mut builder = http1::Builder::new();
     builder
@@ -212,7 +214,9 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends
     let service = service_fn(move |request: Request<Incoming>| {
         // At once: the client may have ended its half before the answer is first looked at.
         let under_way = answering.link.answer(request.version());
-        answer(Arc::clone(&answering), request, under_way)
+        // What is logged of a request says whose it is. Its path and run are written in once they are known to hold no key.
+        let span = tracing::error_span!("request", client = peer.as_str(), path = field::Empty, run = field::Empty);
+        answer(Arc::clone(&answering), request, under_way).instrument(span)
     });
     let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let ended = tokio::select! {
@@ -279,6 +283,7 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         Ok(arrived) => arrived,
         Err((error, surface)) => return Ok(refuse(&error, surface)),
     };
+    Span::current().record("path", arrived.parts.uri.path());
     let surface = arrived.kind.spoken();
     if permit.is_none() && !matches!(arrived.kind, Kind::Attached) {
         return Ok(refuse(&ProxyError::Busy { limit: proxy.limits.max_streams }, surface));
