@@ -1,8 +1,8 @@
-//! The program's own log.
+//! The program's own log: a line an event on standard error, in JSON where `--format json` asks for it.
 
 use std::io::{self, Write};
 
-use super::{Global, screen::Screen};
+use super::{Global, OutputFormat, screen::Screen};
 use crate::recording::Redactor;
 
 /// Sends it to standard error.
@@ -15,9 +15,12 @@ pub(super) fn start(global: &Global) {
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG").unwrap_or_else(|_| level.into());
     let ansi = Screen::of_talk(global.color).has_colours();
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
-    let _ = subscriber.with_writer(|| MaskedStderr).try_init();
+    let _ = match global.format {
+        OutputFormat::Json => subscriber.json().flatten_event(true).with_writer(|| MaskedStderr).try_init(),
+        OutputFormat::Text => subscriber.with_ansi(ansi).with_writer(|| MaskedStderr).try_init(),
+    };
 }
 
 /// Standard error without secrets: each line comes in one write.

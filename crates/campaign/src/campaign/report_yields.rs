@@ -83,7 +83,12 @@ impl YieldSums {
 
     /// Per kind of what erred; none where that is always an agent.
     pub(super) fn culprits(&self) -> Vec<YieldRow> {
-        let kind = |agent: &str| AgentName::parse(agent).map(|name| name.kind()).unwrap_or_default();
+        // What a plan aims at by a pattern is written as the plan has it: `tool *`.
+        let kind = |agent: &str| match agent.split_once(' ') {
+            Some(("tool", _)) => PrincipalKind::Tool,
+            Some(("peer", _)) => PrincipalKind::Peer,
+            _ => AgentName::parse(agent).map(|name| name.kind()).unwrap_or_default(),
+        };
         let kinds = self.by(|place| Some(kind(&place.aim.agent).name().to_owned()));
         let is_agent_alone = kinds.keys().all(|name| name == PrincipalKind::Agent.name());
         if is_agent_alone { Vec::new() } else { rows(kinds) }
@@ -192,6 +197,17 @@ mod tests {
             necessity: if several { (0..).zip(agents).map(necessity).collect() } else { Vec::new() },
             why: None,
         }
+    }
+
+    #[test]
+    fn culprits_are_counted_where_not_all_are_agents() {
+        let mut sums = YieldSums::default();
+        sums.add(&run(&["solver"], Class::Verified, &[]));
+        assert!(sums.culprits().is_empty());
+        sums.add(&run(&["tool *"], Class::Verified, &[]));
+        sums.add(&run(&["mcp/calc/add"], Class::Benign, &[]));
+        let rows = sums.culprits().into_iter().map(|row| (row.name, row.funnel.planted, row.funnel.necessary));
+        assert_eq!(rows.collect::<Vec<_>>(), [("agent".to_owned(), 1, 1), ("tool".to_owned(), 2, 1)]);
     }
 
     #[test]
