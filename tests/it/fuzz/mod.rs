@@ -8,6 +8,7 @@ mod examples;
 mod files;
 mod foreign;
 mod mutation;
+mod servers;
 mod targets;
 mod task_set;
 

@@ -7,7 +7,7 @@ use aegis::{
     proxy::Framing,
     recording,
     surface::{
-        self, Message, Reply, Role,
+        self, A2a, Mcp, Message, Reply, Role, Surface,
         splice::{Node, Splices, encode_string},
         sse,
     },
@@ -15,7 +15,7 @@ use aegis::{
 
 use super::{
     examples::{bodies, heads, logs, plans, recorded, said, streams},
-    files, foreign, task_set,
+    files, foreign, servers, task_set,
 };
 
 /// A reader of bytes.
@@ -87,6 +87,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "openai_completions", examples: || said(2), words: JSON, check: |input| surface(2, input) },
     Target { name: "anthropic_messages", examples: || said(3), words: JSON, check: |input| surface(3, input) },
     Target { name: "openai_embeddings", examples: || said(4), words: JSON, check: |input| surface(4, input) },
+    Target { name: "mcp", examples: servers::mcp, words: servers::WORDS, check: |input| read_and_edit(&Mcp, input) },
+    Target { name: "a2a", examples: servers::a2a, words: servers::WORDS, check: |input| read_and_edit(&A2a, input) },
+    Target { name: "card", examples: servers::cards, words: servers::WORDS, check: servers::card },
     Target { name: "task_set", examples: task_set::examples, words: JSON, check: |input| sum(&task_set::check(input)) },
     Target {
         name: "otlp",
@@ -253,9 +256,12 @@ fn imported(format: usize, input: &[u8]) -> u64 {
     sum(&foreign::check(format, input))
 }
 
-/// Whatever can be read is written back unchanged, and an edited text reads back where it has a place.
 fn surface(index: usize, input: &[u8]) -> u64 {
-    let surface = surface::ALL[index];
+    read_and_edit(surface::ALL[index], input)
+}
+
+/// Whatever can be read is written back unchanged, and an edited text reads back where it has a place.
+fn read_and_edit(surface: &dyn Surface, input: &[u8]) -> u64 {
     let mut said = Vec::new();
     let outlined = surface.outline(input).is_ok();
     match surface.read_request(input) {
