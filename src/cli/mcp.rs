@@ -38,7 +38,15 @@ pub(super) struct McpArgs {
 }
 
 pub(super) fn run(arguments: &McpArgs) -> Result<Exit, Failure> {
-    RunId::parse(&arguments.name).map_err(|error| Failure::new(Exit::Usage, error))?;
+    // A run's name is a segment of a path too.
+    if RunId::parse(&arguments.name).is_err() {
+        let error = format!("server `{}`: this is no name", escape(&arguments.name));
+        return Err(Failure::new(Exit::Usage, error).hint("1 to 64 of A-Z a-z 0-9 . _ -, not starting with . _ or -"));
+    }
+    if let Some(url) = arguments.url.as_deref().filter(|url| url.trim_end_matches('/').ends_with("/v1")) {
+        let error = format!("--url `{}`: this is the address of the model API", escape(url));
+        return Err(Failure::new(Exit::Usage, error).hint("the run alone: http://HOST:PORT/r/RUN"));
+    }
     let Some(address) = ProxyAddress::find(arguments.url.as_deref()) else {
         let name = escape(&arguments.name);
         eprintln!("aegis mcp: no proxy is named (--url, AEGIS_URL): the messages of `{name}` are not recorded");

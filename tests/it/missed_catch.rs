@@ -89,6 +89,38 @@ async fn a_later_agent_that_could_have_saved_the_run_is_a_fact_of_it() {
     let (_, text) = call(dir, &["stats", "out"]).await;
     assert!(text.contains("missed catch  critic 1"), "{text}");
     assert_eq!(model.asked().len(), paid);
+    // Replies of another source are another question: asked once more, the critic agrees again.
+    let (code, text) = call(dir, &["trace", &logs, "--missed-catch", "--redraw", "--again"]).await;
+    assert!(code == Some(0) && text.contains("none of 1 later agents is shown to have missed it"), "{text}");
+    assert!(model.asked().len() > paid);
+    let (_, text) = call(dir, &["show", &logs]).await;
+    for words in ["with the reply of twin", "critic could not have saved the run, at step 2, with the reply of redraw"]
+    {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn where_the_proof_began_with_no_clean_run_one_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let task = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
+    let record = async |run: &str, options: &[&str]| {
+        let head =
+            ["run", "--upstream", "simulator", "--config", config, "--run", run, "--check", "grep -q 'ANSWER: 84'"];
+        call(dir, &[&head[..], options, &["--", AEGIS, "example", "pipeline", "--task", task]].concat()).await
+    };
+    record("good", &[]).await;
+    record("bad", &["--plan", "corrupt-number"]).await;
+    let (code, text) = call(dir, &["trace", "logs/bad", "--missed-catch", "--again"]).await;
+    assert!(code == Some(2) && text.contains("the run has no proven label"), "{text}");
+    let (code, text) = call(dir, &["prove", "logs/bad", "--again"]).await;
+    assert!(code == Some(0) && text.contains("verified"), "{text}");
+    let (code, text) = call(dir, &["trace", "logs/bad", "--missed-catch", "--again"]).await;
+    assert!(code == Some(2) && text.contains("began with no clean run") && text.contains("--twin RUN_DIR"), "{text}");
+    let (code, text) = call(dir, &["trace", "logs/bad", "--missed-catch", "--twin", "logs/good", "--again"]).await;
+    assert!(code == Some(0) && text.contains("missed catch: "), "{text}");
 }
 
 #[tokio::test]

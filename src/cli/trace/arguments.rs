@@ -72,9 +72,16 @@ pub(super) struct SourceArgs {
     #[arg(long, value_name = "URL")]
     pub(super) analyzer: Option<String>,
     /// Test the agents that spoke after a proven error: could another reply of one have saved the run? Without another source,
-    /// the clean run of the label's proof corrects them. The result is a fact of the run; its label stays.
+    /// the clean run of the label's proof corrects them, where a campaign made it. The result is a fact of the run; its label stays.
     #[arg(long, conflicts_with_all = ["coupled", "agents", "first", "order", "dataset", "prior", "tracer"])]
     pub(super) missed_catch: bool,
+}
+
+impl SourceArgs {
+    /// Whether a source of corrections is named.
+    pub(super) fn names_one(&self) -> bool {
+        self.corrections.is_some() || self.twin.is_some() || self.redraw || self.analyzer.is_some()
+    }
 }
 
 /// The analyzer model, and what it may know.

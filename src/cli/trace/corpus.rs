@@ -58,10 +58,11 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         () if labelled < open.len() && !arguments.dry_run => Exit::Finding,
         () => Exit::Ok,
     };
+    let done = if arguments.source.missed_catch { "searched" } else { "labelled" };
     Ok(Finished {
         exit,
         summary: parts.join(", "),
-        data: json!({"failures": open.len(), "labelled": labelled, "refused": refused, "runs": rows}),
+        data: json!({"failures": open.len(), done: labelled, "refused": refused, "runs": rows}),
     })
 }
 

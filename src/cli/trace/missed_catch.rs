@@ -35,7 +35,7 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<Finished, Failure> {
     let PreparedTrace { cassette, executed, search, .. } = prepared;
-    let label = proven(cassette.recording().label.as_ref())?;
+    let label = proven(&cassette)?;
     let (program, judge) = match executed {
         ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
         executed => return Ok(foretold(&label, &cassette, &search, &executed)),
@@ -58,9 +58,24 @@ fn foretold(label: &Label, cassette: &Cassette, search: &PreparedSearch, execute
     Finished { exit: Exit::Ok, summary, data: json!({"agents": names, "executions": most}) }
 }
 
+/// Refuses a run of which nobody is later than a proven error, or whose later agents nothing would correct.
+pub(super) fn require(arguments: &TraceArgs, cassette: &Cassette) -> Result<(), Failure> {
+    let label = proven(cassette)?;
+    let twin = label.evidence.as_ref().and_then(|evidence| evidence.twin.as_ref());
+    if arguments.source.names_one() || twin.is_some() {
+        return Ok(());
+    }
+    let error = "--missed-catch: the proof of the label began with no clean run, so no reply corrects the later agents";
+    Err(Failure::new(Exit::Usage, error).hint("name a run of the same task that succeeded: --twin RUN_DIR"))
+}
+
 /// The label, where it is proven: what led to the failure is to be known first.
-fn proven(label: Option<&Label>) -> Result<Label, Failure> {
-    let label = label.filter(|label| label.status == LabelStatus::Verified && !label.errors.is_empty());
+fn proven(cassette: &Cassette) -> Result<Label, Failure> {
+    let label = cassette
+        .recording()
+        .label
+        .as_ref()
+        .filter(|label| label.status == LabelStatus::Verified && !label.errors.is_empty());
     label.cloned().ok_or_else(|| {
         Failure::new(Exit::Usage, "--missed-catch: the run has no proven label, so no agent is later than its error")
             .hint("aegis prove proves the label of a run with a plan; aegis trace finds the error of another")
@@ -83,9 +98,10 @@ async fn conduct(
     let corrections = completed(given, analyzer, (&system, run), (meter, &journal), global).await?;
     let mut searched = Searched { found: Vec::new(), spent: SearchSpent::default(), out_of_budget: false };
     for (part, later) in LaterAgent::all(label, run, &corrections).into_iter().enumerate() {
-        // What an earlier start has settled is not paid for again.
+        // What an earlier start has settled by replies of this source is not paid for again.
         let is_known = |one: &&MissedCatch| {
-            (&one.agent, one.instance) == (&later.agent, later.instance) && one.state != CatchState::Unknown
+            let is_same = (&one.agent, one.instance) == (&later.agent, later.instance);
+            is_same && later.is_corrected_by(&one.source) && one.state != CatchState::Unknown
         };
         if let Some(known) = label.missed_catch.iter().find(is_known) {
             searched.found.push(known.clone());
@@ -164,6 +180,7 @@ fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
         .map(|one| format!("{} at step {}", one.agent, one.step))
         .collect();
     let summary = match missed.len() {
+        0 if found.is_empty() => "missed catch: no agent spoke later in other words than its correction".to_owned(),
         0 => format!("missed catch: none of {} later agents is shown to have missed it", found.len()),
         _ => format!("missed catch: {}", missed.join(", ")),
     };

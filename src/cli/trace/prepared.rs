@@ -3,8 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    arguments::{AnalyzerArgs, SourceArgs, TraceArgs},
+    arguments::{AnalyzerArgs, TraceArgs},
     dataset::TracedDataset,
+    missed_catch,
     prior::{self, PriorResult},
 };
 use crate::{
@@ -51,6 +52,9 @@ impl PreparedTrace {
     pub(super) fn prepare(arguments: &TraceArgs, global: &Global) -> Result<Self, Failure> {
         let cassette = arguments.matching.open(&arguments.dir)?;
         capability::require(RunVerb::Trace, cassette.recording(), &arguments.dir)?;
+        if arguments.source.missed_catch {
+            missed_catch::require(arguments, &cassette)?;
+        }
         let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
         let executed = execute.executed(&recorded, ("trace", "a trace"), arguments.dry_run)?;
         let entry = arguments.kept.entry()?;
@@ -102,8 +106,7 @@ fn given_corrections(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corre
 
 /// The clean run that the proof of a label left, beside the run: it corrects later agents where nothing else is to.
 fn twin_of_proof(arguments: &TraceArgs, cassette: &Cassette) -> Option<PathBuf> {
-    let SourceArgs { missed_catch, corrections, twin, redraw, analyzer } = &arguments.source;
-    let is_only = *missed_catch && corrections.is_none() && twin.is_none() && !redraw && analyzer.is_none();
+    let is_only = arguments.source.missed_catch && !arguments.source.names_one();
     let twin = cassette.recording().label.as_ref()?.evidence.as_ref()?.twin.as_ref().filter(|_| is_only)?;
     // A path of the shell may have no parent in it.
     let dir = arguments.dir.canonicalize().ok()?;

@@ -45,6 +45,11 @@ impl LaterAgent {
         agents
     }
 
+    /// Whether all its corrections come from this source, by its name.
+    pub fn is_corrected_by(&self, source: &str) -> bool {
+        self.corrections.by_step.values().all(|correction| correction.source.name() == source)
+    }
+
     /// How its steps are searched: the first that is shown is enough.
     pub fn settings(&self, settings: &TraceSettings) -> TraceSettings {
         let salt = format!("{} {} {}", settings.salt, self.agent, self.instance);

@@ -58,3 +58,8 @@ pub fn answering(request: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
     }
     if splices.is_empty() { reply.clone() } else { splices.apply(reply) }
 }
+
+/// The words of a message that refuses a request: JSON-RPC 2.0, section 5.1.
+pub(super) fn refusal<'a>(message: &Node<'a>) -> Option<Node<'a>> {
+    message.get("error")?.get("message").filter(|words| words.string().is_some())
+}

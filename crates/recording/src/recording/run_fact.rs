@@ -55,7 +55,8 @@ impl RunFact {
                 format!("mode of the change at step {} given by {by}: {shown}", verdict.step)
             }
             FactContent::MissedCatch { found } => {
-                format!("by {by}: {} {}, at step {}", found.agent, found.state.words(), found.step)
+                let MissedCatch { agent, state, source, step, .. } = found;
+                format!("by {by}: {agent} {}, at step {step}, with the reply of {source}", state.words())
             }
         }
     }
@@ -69,7 +70,8 @@ impl RunFact {
                 (verdict.step, verdict.injection, self.by.as_deref()) == (other.step, other.injection, by)
             }
             (FactContent::MissedCatch { found }, FactContent::MissedCatch { found: other }) => {
-                (&found.agent, found.instance) == (&other.agent, other.instance)
+                let key = |one: &MissedCatch| (one.agent.clone(), one.instance, one.source.clone());
+                key(found) == key(other)
             }
             _ => same_kind,
         }

@@ -2,6 +2,7 @@
 
 use crate::surface::{
     account::{DEPTH_MAX, PieceOf, ReadAccount, ReadKind, elements},
+    rpc,
     splice::Node,
 };
 
@@ -19,6 +20,8 @@ pub(super) fn message(root: &Node<'_>, account: &mut ReadAccount) {
     account.strict("", root, MESSAGE);
     if let Some(result) = root.get("result") {
         look("result", &result, DEPTH_MAX, account);
+    } else if let Some(said) = rpc::refusal(root) {
+        account.reads("error.message", PieceOf::new(0, ReadKind::Text, "error.message".to_owned()), &said);
     }
 }
 

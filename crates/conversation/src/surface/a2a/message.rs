@@ -114,6 +114,9 @@ impl FoundParts {
                 splices.replace(echo.span.clone(), encode_string(&new));
             }
         }
+        if splices.is_empty() {
+            return Err(no_place("an error of the protocol is no answer of the peer"));
+        }
         Ok(splices)
     }
 }
@@ -177,7 +180,16 @@ fn answered(source: &str, streamed: bool) -> Result<FoundParts, SurfaceError> {
         is_answered = true;
         found.look(&result, DEPTH_MAX);
     }
-    if is_answered { Ok(found) } else { Err(unreadable(EXPECTED_REPLY, "no message has a `result`")) }
+    if is_answered {
+        return Ok(found);
+    }
+    // Its words stand for an answer, and are never edited: they have no place.
+    let refusal =
+        rpc::messages(source, streamed).iter().find_map(|message| Some(rpc::refusal(message)?.string()?.into_owned()));
+    let said = refusal.ok_or_else(|| unreadable(EXPECTED_REPLY, "no message has a `result` or an `error`"))?;
+    found.parts.push(Part::Text(said));
+    found.pieces.push(Vec::new());
+    Ok(found)
 }
 
 pub(super) fn read_reply(body: &[u8], streamed: bool) -> Result<Reply, SurfaceError> {

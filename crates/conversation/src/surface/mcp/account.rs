@@ -3,6 +3,7 @@
 use crate::surface::{
     UnplacedKind,
     account::{PieceOf, ReadAccount, ReadKind, elements, inner},
+    rpc,
     splice::Node,
 };
 
@@ -30,7 +31,12 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
 /// A message of a server.
 pub(super) fn message(root: &Node<'_>, account: &mut ReadAccount) {
     account.strict("", root, MESSAGE);
-    let Some((path, result)) = inner("", root, "result") else { return };
+    let Some((path, result)) = inner("", root, "result") else {
+        if let Some(said) = rpc::refusal(root) {
+            account.reads("error.message", PieceOf::new(0, ReadKind::Text, "error.message".to_owned()), &said);
+        }
+        return;
+    };
     for list in LISTS {
         let Some((path, contents)) = inner(&path, &result, list) else { continue };
         for (path, content) in elements(&path, &contents) {

@@ -24,6 +24,8 @@ struct ParsedResult<'a> {
     places: Vec<Option<Node<'a>>>,
     structured: Option<Structured<'a>>,
     failed: bool,
+    /// Whether it is an error of the protocol in the place of a result: read, and never edited.
+    is_refusal: bool,
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
@@ -45,14 +47,13 @@ pub(super) fn write_stream(body: &[u8], before: &Reply, after: &Reply) -> Result
     Ok(splices.apply(body))
 }
 
-/// The result among the messages of a reply.
+/// The result among the messages of a reply, else the error in its place.
 fn parsed(source: &str, streamed: bool) -> Result<ParsedResult<'_>, SurfaceError> {
-    let found = rpc::messages(source, streamed).into_iter().find_map(|message| {
-        let members = message.members();
-        let result = member(&members, "result").filter(Node::is_object)?;
-        Some(ParsedResult::read(&result))
-    });
-    found.ok_or_else(|| unreadable(EXPECTED, "no message has a `result`"))
+    let messages = rpc::messages(source, streamed);
+    let result = messages.iter().find_map(|message| message.get("result").filter(Node::is_object));
+    let found = result.map(|result| ParsedResult::read(&result));
+    let found = found.or_else(|| messages.iter().find_map(ParsedResult::refusal));
+    found.ok_or_else(|| unreadable(EXPECTED, "no message has a `result` or an `error`"))
 }
 
 impl<'a> ParsedResult<'a> {
@@ -87,7 +88,19 @@ impl<'a> ParsedResult<'a> {
             places.push(None);
         }
         let failed = member(&members, "isError").is_some_and(|failed| failed.raw() == "true");
-        Self { parts, places, structured, failed }
+        Self { parts, places, structured, failed, is_refusal: false }
+    }
+
+    /// A message that refuses a request: its words stand for a result.
+    fn refusal(message: &Node<'a>) -> Option<Self> {
+        let said = rpc::refusal(message)?.string()?.into_owned();
+        Some(Self {
+            parts: vec![Part::Text(said)],
+            places: vec![None],
+            structured: None,
+            failed: true,
+            is_refusal: true,
+        })
     }
 
     fn reply(self) -> Reply {
@@ -112,6 +125,9 @@ impl<'a> ParsedResult<'a> {
                 return Ok(splices);
             }
             return Err(no_place("the result has no text"));
+        }
+        if self.is_refusal {
+            return Err(no_place("an error of the protocol is no result of a tool"));
         }
         for (place, text) in self.places.iter().zip(&edited) {
             if let (Some(place), Some(text)) = (place, text) {
