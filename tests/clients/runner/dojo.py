@@ -114,9 +114,9 @@ def campaign(folder: Path, aegis: Aegis, cache: Path, out: Path, only: tuple[str
             return done
         # Whether the other agent could have saved the run is a fact of it; the rows say so once they are written anew.
         search = ["trace", out, "--missed-catch", "--again", "--upstream", model, "--config", copied / "aegis.toml"]
-        searched = inside.call(*search, folder=copied, seconds=seconds)
-        print(f"   trace --missed-catch: {searched.code} {searched.stderr.strip().splitlines()[-1:]}", flush=True)
-        again = inside.call(*command, "--resume", folder=copied, seconds=seconds, below=below)
+        searched = inside.call(*search, folder=copied, seconds=seconds, below=below)
+        print(f"   trace --missed-catch: {searched.code} {searched.stderr.strip().splitlines()[-2:]}", flush=True)
+        again = inside.call(*command, "--resume", folder=copied, seconds=seconds)
         return again if searched.code == 0 else searched
 
 
