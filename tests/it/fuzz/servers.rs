@@ -55,6 +55,7 @@ pub fn a2a() -> Vec<Vec<u8>> {
     let messages = [
         r#"{"jsonrpc":"2.0","id":"1","method":"message/send","params":{"message":{"messageId":"m1","role":"user","parts":[{"kind":"text","text":"How is it?"}]}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"a","parts":[{"text":"sunny"}]}],"history":[{"role":"ROLE_USER","parts":[{"text":"How is it?"}]}]}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}"#,
         "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"kind\":\"artifact-update\",\"taskId\":\"t\",\"artifact\":{\"artifactId\":\"a\",\"parts\":[{\"kind\":\"text\",\"text\":\"sun\"}]}}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"kind\":\"artifact-update\",\"taskId\":\"t\",\"append\":true,\"artifact\":{\"artifactId\":\"a\",\"parts\":[{\"kind\":\"text\",\"text\":\"ny\"}]}}}\n\n",
     ];
     messages.map(|text| text.as_bytes().to_vec()).to_vec()
@@ -62,7 +63,10 @@ pub fn a2a() -> Vec<Vec<u8>> {
 
 pub fn cards() -> Vec<Vec<u8>> {
     let card = r#"{"name":"w","url": "http://localhost:9001/","supportedInterfaces":[{"url":"http://127.0.0.1:9001/rpc?v=1"},{"url":"http://other:9001/"},{"url":"127.0.0.1:9002"}]}"#;
-    vec![card.as_bytes().to_vec(), b"{\"url\":\"https://0.0.0.0:9001\"}".to_vec()]
+    let old = r#"{"url":"https://0.0.0.0:9001","additionalInterfaces":[{"url":"http://[::1]:9001/rpc","transport":"JSONRPC"}]}"#;
+    let nested = r#"{"capabilities":{"extensions":[{"uri":"u","params":{"url":"http://127.0.0.1:9001"}}]},"url":7}"#;
+    let named = r#"{"name":"w","provider":{"url":"http://127.0.0.1:90011/"},"url":"HTTP://127.0.0.1:9001"}"#;
+    [card, old, nested, named].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
 /// After one writing no address leads to the peer past the proxy, and the card is JSON still.
