@@ -10,6 +10,7 @@ mod missed_catch;
 mod next;
 mod prepared;
 mod prior;
+mod proven;
 mod table;
 
 use std::{io::Write, path::Path, sync::Arc};

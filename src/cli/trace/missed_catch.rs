@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{
     TraceArgs, completed, journal,
     prepared::{PreparedSearch, PreparedTrace},
+    proven::proven,
 };
 use crate::{
     attribution::{LaterAgent, SearchSpent, Trace, TraceJournal},
@@ -17,7 +18,7 @@ use crate::{
     execution::{Console, Judge, Meter, Program},
     recording::{self, Amendment, FactSource, Giver, Settings},
     replay::Cassette,
-    trajectory::{CatchState, Executions, Label, LabelStatus, MissedCatch},
+    trajectory::{CatchState, Executions, Label, MissedCatch},
 };
 
 /// What was found of all later agents.
@@ -56,30 +57,6 @@ fn foretold(label: &Label, cassette: &Cassette, search: &PreparedSearch, execute
         executed.needs()
     );
     Finished { exit: Exit::Ok, summary, data: json!({"agents": names, "executions": most}) }
-}
-
-/// Refuses a run of which nobody is later than a proven error, or whose later agents nothing would correct.
-pub(super) fn require(arguments: &TraceArgs, cassette: &Cassette) -> Result<(), Failure> {
-    let label = proven(cassette)?;
-    let twin = label.evidence.as_ref().and_then(|evidence| evidence.twin.as_ref());
-    if arguments.source.names_one() || twin.is_some() {
-        return Ok(());
-    }
-    let error = "--missed-catch: the proof of the label began with no clean run, so no reply corrects the later agents";
-    Err(Failure::new(Exit::Usage, error).hint("name a run of the same task that succeeded: --twin RUN_DIR"))
-}
-
-/// The label, where it is proven: what led to the failure is to be known first.
-fn proven(cassette: &Cassette) -> Result<Label, Failure> {
-    let label = cassette
-        .recording()
-        .label
-        .as_ref()
-        .filter(|label| label.status == LabelStatus::Verified && !label.errors.is_empty());
-    label.cloned().ok_or_else(|| {
-        Failure::new(Exit::Usage, "--missed-catch: the run has no proven label, so no agent is later than its error")
-            .hint("aegis prove proves the label of a run with a plan; aegis trace finds the error of another")
-    })
 }
 
 async fn conduct(

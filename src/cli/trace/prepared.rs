@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use super::{
     arguments::{AnalyzerArgs, TraceArgs},
     dataset::TracedDataset,
-    missed_catch,
     prior::{self, PriorResult},
+    proven,
 };
 use crate::{
     attribution::{Analyzer, Corrections, LabelRule, TraceSettings},
@@ -53,7 +53,7 @@ impl PreparedTrace {
         let cassette = arguments.matching.open(&arguments.dir)?;
         capability::require(RunVerb::Trace, cassette.recording(), &arguments.dir)?;
         if arguments.source.missed_catch {
-            missed_catch::require(arguments, &cassette)?;
+            proven::require(arguments, &cassette)?;
         }
         let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
         let executed = execute.executed(&recorded, ("trace", "a trace"), arguments.dry_run)?;
