@@ -63,3 +63,29 @@ pub fn answering(request: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
 pub(super) fn refusal<'a>(message: &Node<'a>) -> Option<Node<'a>> {
     message.get("error")?.get("message").filter(|words| words.string().is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use crate::surface::{SERVERS, door};
+
+    #[test]
+    fn an_error_of_the_protocol_is_read_and_never_edited() {
+        let whole =
+            Bytes::from_static(br#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#);
+        let stream = Bytes::from(format!("data: {}\n\n", String::from_utf8_lossy(&whole)));
+        for surface in SERVERS {
+            for (body, streamed) in [(&whole, false), (&stream, true)] {
+                let read = door::reading(*surface, body, streamed).expect("a reply");
+                assert!(read.unplaced.is_empty(), "{:?}", read.unplaced);
+                let before = read.view;
+                assert_eq!(before.answers[0].message.text(), "Method not found");
+                let mut after = before.clone();
+                after.answers[0].message.set_text("All is well");
+                assert!(door::write_reply(*surface, body, streamed, &before, &after).is_err());
+                assert_eq!(door::write_reply(*surface, body, streamed, &before, &before).as_ref(), Ok(body));
+            }
+        }
+    }
+}

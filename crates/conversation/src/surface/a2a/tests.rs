@@ -98,17 +98,3 @@ fn an_artifact_that_comes_in_pieces_is_one_text() {
     let written = edited(&stream, true, "Berlin, then sun", "Bern, and fog");
     assert_eq!(texts(&Bytes::from(written), true), ["Rain in Bern, and fog in Köln, then snow."]);
 }
-
-#[test]
-fn an_error_of_the_protocol_is_read_and_never_edited() {
-    let whole = Bytes::from_static(br#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#);
-    let stream = Bytes::from(format!("data: {}\n\n", String::from_utf8_lossy(&whole)));
-    for (body, streamed) in [(&whole, false), (&stream, true)] {
-        assert_eq!(texts(body, streamed), ["Method not found"]);
-        let before = door::reply(&A2a, body, streamed).expect("a reply");
-        let mut after = before.clone();
-        after.answers[0].message.set_text("All is well");
-        assert!(door::write_reply(&A2a, body, streamed, &before, &after).is_err());
-        assert_eq!(door::write_reply(&A2a, body, streamed, &before, &before).as_ref(), Ok(body));
-    }
-}
