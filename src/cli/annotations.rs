@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
@@ -49,7 +50,7 @@ pub(super) struct AnnotationsArgs {
 
 /// A run and what was said of it.
 struct AnnotatedRun {
-    row: RunRow,
+    row: Arc<RunRow>,
     annotations: Vec<Annotation>,
     /// Its label, where it was proven by execution.
     proven: Option<Label>,
@@ -79,7 +80,7 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
 }
 
 /// The runs of which something was said.
-fn annotated(rows: Vec<RunRow>) -> Result<Vec<AnnotatedRun>, Failure> {
+fn annotated(rows: Vec<Arc<RunRow>>) -> Result<Vec<AnnotatedRun>, Failure> {
     let mut runs = Vec::new();
     for row in rows.into_iter().filter(|row| row.trial_of.is_none()) {
         // What is no recording has no words; one with words and a label that cannot be read is an error, below.
@@ -213,7 +214,7 @@ fn export(runs: &[AnnotatedRun], out: &Path, overwrite: bool) -> Result<Finished
     Ok(Finished { exit: Exit::Ok, summary, data: json!({"out": out, "files": written, "left_out": without}) })
 }
 
-fn import(rows: &[RunRow], path: &Path, annotator: &str) -> Result<Finished, Failure> {
+fn import(rows: &[Arc<RunRow>], path: &Path, annotator: &str) -> Result<Finished, Failure> {
     let wrong = |path: &Path, why: String| Failure::new(Exit::Usage, format!("`{}`: {why}", path.display()));
     let mut files = vec![path.to_owned()];
     if path.is_dir() {

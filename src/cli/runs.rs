@@ -7,11 +7,12 @@ mod since;
 use std::{
     io::{self, Write},
     path::PathBuf,
+    sync::Arc,
 };
 
 use clap::{Args, Subcommand};
 pub(super) use prune::keep_limit;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, escape,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     trajectory::Verdict,
-    viewer::{LabelRow, Listing, RunRow, outcomes},
+    viewer::{Listing, RunRow, outcomes},
 };
 
 /// The room that label and trace want, in columns.
@@ -74,38 +75,46 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
     if let Some(since) = &arguments.since {
         return since::run(&runs, since, &arguments.watch_rules, arguments.config.as_deref(), global);
     }
-    if global.format == OutputFormat::Text {
-        let written = write(&runs, Screen::stdout(global), &mut io::stdout().lock());
-        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    }
     let counts: Vec<String> = outcomes(&runs).iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
     let left_out = runs.iter().filter(|row| row.sealed && row.account.is_none()).count();
     let left_out = if left_out > 0 { format!("  {left_out} not looked at for their accounts") } else { String::new() };
-    Ok(Finished {
-        exit: Exit::Ok,
-        summary: format!("{} runs{counts}{left_out}", runs.len()),
-        data: json!({ "runs": runs }),
-    })
+    let summary = format!("{} runs{counts}{left_out}", runs.len());
+    // Of many runs the text would be several times what it says of them: it is written run by run.
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = match global.format {
+        OutputFormat::Text => write(&runs, Screen::stdout(global), &mut out),
+        OutputFormat::Json => {
+            let result = format!("{} {summary}", Exit::Ok.word());
+            let report = RunsReport { runs: &runs, result: &result, exit: Exit::Ok.code() };
+            serde_json::to_writer(&mut out, &report).map_err(io::Error::from).and_then(|()| out.write_all(b"\n"))
+        }
+    };
+    written.and_then(|()| out.flush()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::Value::Null })
+}
+
+/// What `--format json` prints.
+#[derive(Debug, Serialize)]
+struct RunsReport<'a> {
+    runs: &'a [Arc<RunRow>],
+    result: &'a str,
+    exit: u8,
 }
 
 /// The lines, newest first; the last column takes what room there is.
-fn write(runs: &[RunRow], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     const TITLES: [&str; 7] = ["run", "began", "program", "agents", "calls", "outcome", "label · trace"];
     const MOST: [usize; 6] = [28, 16, 32, 24, 6, 8];
     if runs.is_empty() {
         return Ok(());
     }
-    let rows: Vec<[String; 7]> = runs.iter().map(cells).collect();
-    let mut widths: Vec<usize> = MOST
-        .iter()
-        .zip(TITLES)
-        .enumerate()
-        .map(|(column, (most, title))| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-            cells.max().unwrap_or(0).clamp(title.len(), (*most).max(title.len()))
-        })
-        .collect();
+    let mut widths: Vec<usize> = TITLES.iter().take(MOST.len()).map(|title| title.len()).collect();
+    for row in runs {
+        for ((width, most), cell) in widths.iter_mut().zip(MOST).zip(&cells(row)) {
+            *width = (*width).max(cell.chars().count().min(most));
+        }
+    }
     shrink(&mut widths, screen.width.saturating_sub(LAST.min(screen.width / 4)));
     let rest = screen.width.saturating_sub(taken(&widths));
     let line = |cells: &[String; 7]| {
@@ -118,8 +127,8 @@ fn write(runs: &[RunRow], screen: Screen, out: &mut dyn Write) -> io::Result<()>
         text + &cells.last().map(|last| fitted(last, rest)).unwrap_or_default()
     };
     writeln!(out, "{}", screen.paint(Colour::Faint, line(&TITLES.map(str::to_owned)).trim_end()))?;
-    for (row, cells) in runs.iter().zip(&rows) {
-        let text = line(cells);
+    for row in runs {
+        let text = line(&cells(row));
         let text = text.trim_end();
         let painted = match row.outcome {
             Verdict::Failure => screen.paint(Colour::Bad, text),
@@ -166,18 +175,25 @@ fn shrink(widths: &mut [usize], room: usize) {
 }
 
 fn cells(row: &RunRow) -> [String; 7] {
-    let label = row.label.as_ref().map(label).unwrap_or_default();
+    let label = row.label.as_ref().map(|label| label.words()).unwrap_or_default();
     let imported = row.imported.as_ref().map(|format| format!("imported from {format}"));
     let suspected = row.suspected.as_ref().map(|line| format!("suspected: {line}"));
     let account = row.account.map(|account| account.counted().join(", "));
-    let beside =
-        [imported, account, Some(label), row.trace.clone(), suspected, row.unreadable.clone(), row.class.clone()];
+    let beside = [
+        imported,
+        account,
+        Some(label),
+        row.trace.clone(),
+        suspected,
+        row.unreadable.clone(),
+        row.class.as_deref().map(str::to_owned),
+    ];
     let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let state = if row.sealed { "" } else { " *" };
     let cells = [
         row.key.clone(),
         row.started.get(..16).unwrap_or(&row.started).replace('T', " "),
-        row.program.as_deref().map(unplaced).or_else(|| row.task.clone()).unwrap_or_default(),
+        row.program.as_deref().map(unplaced).or_else(|| row.task.as_deref().map(str::to_owned)).unwrap_or_default(),
         row.agents.join(","),
         row.calls.map_or_else(|| "?".to_owned(), |calls| calls.to_string()) + state,
         crate::viewer::word(&row.outcome),
@@ -193,17 +209,6 @@ fn unplaced(command: &str) -> String {
     format!("{name} {rest}").trim_end().to_owned()
 }
 
-fn label(label: &LabelRow) -> String {
-    let errors = label.errors.iter().map(|error| {
-        let mode = error.found.map(|found| format!("{found} of")).or(error.mode.map(str::to_owned));
-        let mode = mode.map(|mode| format!("{mode} ")).unwrap_or_default();
-        format!("{mode}{} at {}", error.agent, error.step)
-    });
-    let errors: Vec<String> = errors.chain(label.nobody.clone()).collect();
-    let named = format!("{} {}", label.status, errors.join(", "));
-    label.refused.as_ref().map(|why| format!("refused ({named}): {why}")).unwrap_or(named)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,15 +218,15 @@ mod tests {
         let run = |name: &str| RunRow {
             key: name.to_owned(),
             started: "2026-01-01T00:00:00Z".to_owned(),
-            program: Some("/usr/bin/python graph.py --task long".to_owned()),
-            agents: ["planner", "solver", "critic", "writer"].map(str::to_owned).to_vec(),
+            program: Some("/usr/bin/python graph.py --task long".into()),
+            agents: ["planner", "solver", "critic", "writer"].map(str::to_owned).into(),
             calls: Some(12_345),
             suspected: Some("solver at step 1 (alignment, rules)".to_owned()),
             ..RunRow::default()
         };
         for width in [40, 50, 60, 70, 80, 110, 200] {
             let mut out = Vec::new();
-            write(&[run("r"), run("r-0123456789abcdef0123456789")], Screen::new(width, false), &mut out)
+            write(&[run("r"), run("r-0123456789abcdef0123456789")].map(Arc::new), Screen::new(width, false), &mut out)
                 .expect("written");
             let text = String::from_utf8(out).expect("text");
             for line in text.lines() {

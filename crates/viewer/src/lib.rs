@@ -9,6 +9,7 @@ use aegis_dataset::dataset;
 use aegis_execution::launch;
 use aegis_injection::mode;
 use aegis_recording::{recording, ruling};
+use aegis_statistics::proof;
 use aegis_wire::{proxy, replay};
 
 pub mod capability;

@@ -50,10 +50,12 @@ def place(demo, monkeypatch, tmp_path):
 
 def test_the_page_runs(place):
     scope = {}
-    read, rows, proxy = blocks("docs/python.md")
+    read, rows, proxy, injected = blocks("docs/python.md")
     assert "→" in executed(read, scope)
     assert re.fullmatch(r"\d+ \w+ c-\w+\n", executed(rows, scope))
     assert "[429, 200]" in executed(proxy, scope)
+    assert executed(injected, scope) == ""
+    assert scope["injected"].run.name == scope["proxy"].name + "-1" and len(scope["injected"].run.steps) == 1
 
 
 def test_the_readme_runs(place):

@@ -59,6 +59,33 @@ def test_a_plan_is_for_the_run(tmp_path):
     assert proxy.run.steps[0].status == 429 and proxy.run.steps[0].injected[0]["operator"] == "status"
 
 
+def test_plans_are_injected_one_after_the_other(tmp_path):
+    plan = """
+        format = 1
+
+        [[injection]]
+        agent = "solver"
+        failure_mode = "FM-2.6"
+        when.call = 0
+        manipulator.corrupt_number = { by = 10 }
+    """
+    with aegis.Proxy(upstream="simulator", log_dir=tmp_path, run="mine") as proxy:
+        clean = ask(proxy.agent_url("solver"))
+        with proxy.inject("rate-limit", run="limited") as limited:
+            assert os.environ["OPENAI_BASE_URL"] == limited.base_url
+            with pytest.raises(urllib.error.HTTPError, match="429"):
+                ask(os.environ["OPENAI_BASE_URL"])
+        with proxy.inject(plan) as injected:
+            changed = ask(injected.agent_url("solver"))
+        assert os.environ["OPENAI_BASE_URL"] == proxy.base_url
+        with pytest.raises(aegis.AegisError, match="did not start"), proxy.inject("format = 1\n[[injection]]\n"):
+            pass
+        assert ask(proxy.agent_url("solver")) == clean
+    assert "42" in clean and "52" in changed
+    assert [len(run.steps) for run in (proxy.run, limited.run, injected.run)] == [2, 1, 1]
+    assert injected.name == "mine-2" and injected.run.steps[0].injected[0]["operator"] == "corrupt_number"
+
+
 @pytest.mark.parametrize(
     "wrong, says", [({"plan": "no-such-plan"}, "no-such-plan"), ({"upstream": "ftp://x"}, "ftp"), ({"options": ["--no-such"]}, "--no-such")]
 )

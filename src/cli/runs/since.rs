@@ -5,6 +5,7 @@ use std::{
     fmt::Write as _,
     io::{self, Write},
     path::Path,
+    sync::Arc,
 };
 
 use jiff::{Span, Timestamp, Zoned, civil::Date, tz::TimeZone};
@@ -21,7 +22,7 @@ use crate::{
 
 /// Compares the runs before and after the cut.
 pub(super) fn run(
-    rows: &[RunRow],
+    rows: &[Arc<RunRow>],
     since: &str,
     rules: &[String],
     config: Option<&Path>,
@@ -64,7 +65,7 @@ pub(super) fn run(
 }
 
 /// The moment that is meant: when a run began, a date, a time, or so long ago.
-fn cut(since: &str, rows: &[RunRow]) -> Result<Timestamp, Failure> {
+fn cut(since: &str, rows: &[Arc<RunRow>]) -> Result<Timestamp, Failure> {
     if let Some(row) = rows.iter().find(|row| row.key == since || row.run == since) {
         let unread = |_| Failure::new(Exit::Recording, format!("`{since}` does not say when it began"));
         return row.started.parse().map_err(unread);

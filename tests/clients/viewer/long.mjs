@@ -1,7 +1,7 @@
 // Long runs, large campaigns, and a run that is written while it is looked at.
 
 import { spawn } from 'node:child_process';
-import { cpSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { aegis, arrived, check, fresh, model, picture, recorded as made, shown, view } from './lab.mjs';
 
@@ -48,6 +48,33 @@ async function painted(page, url, selector) {
   await page.goto(url);
   await page.waitForFunction(() => window.painted, null, { timeout: 60000 });
   return page.evaluate(() => window.painted);
+}
+
+/** A list of which the page gets only the beginning: what is filtered and ordered is all of it. */
+export async function a_list_that_the_server_holds({ browser }) {
+  const dir = fresh('many');
+  const runs = path.join(made(), 'logs', 'first');
+  const manifest = readFileSync(path.join(runs, 'run.json'), 'utf8');
+  for (let number = 0; number < 1500; number += 1) {
+    const run = path.join(dir, `m-${number}`);
+    mkdirSync(run, { recursive: true });
+    for (const file of ['log.jsonl', 'log.jsonl.zst', 'seal.json']) if (existsSync(path.join(runs, file))) cpSync(path.join(runs, file), path.join(run, file));
+    writeFileSync(path.join(run, 'run.json'), manifest.replace('"first"', `"m-${number}"`).replace(/"started": "[^"]*"/, `"started": "2026-01-01T${String(Math.floor(number / 60)).padStart(2, '0')}:${String(number % 60).padStart(2, '0')}:00Z"`));
+  }
+  const served = await view([dir]);
+  const { page, context } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  check((await page.locator('.title').innerText()).includes('1,500 of 1,500'), await page.locator('.title').innerText());
+  check((await page.locator('main').innerText()).includes('The first 1,000 are shown'), 'it says that not all are shown');
+  check((await page.locator('.row .id').first().innerText()) === 'm-1499', 'the newest first');
+  await page.fill('[aria-label=Filter]', 'M-77 ');
+  await page.waitForFunction(() => document.querySelector('.title').innerText.includes('11 of'));
+  check((await page.locator('.row .id').allInnerTexts()).includes('m-77'), 'an old one is found');
+  await page.fill('[aria-label=Filter]', 'no such words');
+  await page.waitForFunction(() => document.querySelector('.note')?.innerText.includes('No run has all of this'));
+  await context.close();
+  served.end();
 }
 
 export async function ten_thousand_steps({ browser }) {

@@ -57,6 +57,44 @@ export async function every_screen_in_light_dark_and_narrow({ browser }) {
   return `${screens} screens, 0 findings, 0 errors, 0 requests elsewhere`;
 }
 
+/** What was injected, what changed, who is to blame, how sure: read without a click and without scrolling. */
+export async function four_questions_are_answered_on_one_screen({ browser }) {
+  const served = await view([recorded()]);
+  const { page, context } = await browser.open({ viewport: { width: 1280, height: 800 } });
+  await page.goto(served.url);
+  await shown(page, 'main h1');
+  const row = page.locator('.row', { hasText: 'corrupt_number in the reply of solver' }).first();
+  check((await row.locator('.kind').innerText()).startsWith('treated'), 'the list says what kind of run it is');
+  await page.selectOption('[aria-label=Kind]', 'control');
+  await page.waitForFunction(() => [...document.querySelectorAll('.row .tag')].every((tag) => tag.innerText === 'control'));
+  const { run } = await addresses(served.origin, page);
+  await page.goto(`${served.origin}/${run}`);
+  await arrived(page, run);
+  await shown(page, 'p.planted');
+  await picture(page, 'four');
+  const answers = {
+    'what was asked': '.task', 'what was injected': 'p.planted', 'what changed': '.step ins, .step del', 'who is to blame': '.facts dd:has(.tag)',
+    'how sure': '.facts div:has(dt:text-is("how sure")) dd', 'what came out': '.facts div:has(dt:text-is("last reply")) dd',
+  };
+  for (const [question, selector] of Object.entries(answers)) {
+    await shown(page, selector);
+    const place = page.locator(selector).first();
+    const box = await place.boundingBox();
+    check(box && box.y + box.height <= 800 && (await place.innerText()).trim(), `${question}: ${JSON.stringify(box)}`);
+  }
+  const sure = await page.locator(answers['how sure']).innerText();
+  check(/2 and 2 equal \(without it 2\/2 passed, with it 0\/2 passed\)/.test(sure), sure);
+  await page.goto(`${served.origin}/#/campaign/demo`);
+  await shown(page, '.matrix');
+  const matrix = await page.locator('.matrix').first().boundingBox();
+  check(matrix.y < 800, `a campaign opens on its matrix: ${matrix.y}`);
+  await page.goto(`${served.origin}/#/no-such-screen/first`);
+  await shown(page, '.failed');
+  check((await page.locator('.failed').innerText()).includes('nothing at this address'), 'an address that names nothing says so');
+  await context.close();
+  served.end();
+}
+
 export async function before_and_after_and_where_it_went({ browser }) {
   const served = await view([recorded()]);
   const { page } = await browser.open();

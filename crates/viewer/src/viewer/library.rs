@@ -4,6 +4,7 @@
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 use super::{
     annotation::{self, AnnotatedStep, Annotation, AnnotationError, annotator_named},
     blind_listing, compare, data,
-    listing::{Listing, ListingCache, RunRow, report_of},
+    listing::{Listing, ListingCache, RunQuery, RunRow, report_of},
+    looked::Looked,
     mode_form,
     no_answer::NoAnswer,
     opened::{OpenedRun, Shelf},
@@ -36,6 +38,8 @@ pub struct ViewerLibrary {
     dirs: Vec<PathBuf>,
     listing: Mutex<Arc<Listing>>,
     cache: Mutex<ListingCache>,
+    /// When it was looked last, and how long that took.
+    looked: Mutex<Looked>,
     shelf: Shelf,
     /// Who annotates: what is known about the runs is left out then.
     annotator: Option<String>,
@@ -92,12 +96,17 @@ fn unreadable(error: impl std::fmt::Display) -> NoAnswer {
     NoAnswer::Unreadable(error.to_string())
 }
 
+/// Runs that the page gets at once: of more it asks for those that it shows.
+const LISTED: usize = 1000;
 impl ViewerLibrary {
     /// The library of some directories.
     pub fn new(dirs: Vec<PathBuf>) -> Self {
-        let mut known = ListingCache::default();
+        let began = Instant::now();
+        let mut known = ListingCache::open(&dirs);
         let listing = Mutex::new(Arc::new(Listing::again(&dirs, &mut known)));
+        known.save();
         Self {
+            looked: Mutex::new(Looked::since(began)),
             dirs,
             listing,
             cache: Mutex::new(known),
@@ -146,7 +155,9 @@ impl ViewerLibrary {
     /// Looks again.
     fn look(&self) -> Arc<Listing> {
         let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
         let found = Listing::again(&self.dirs, &mut known);
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Looked::since(began);
         let found = Arc::new(if self.annotator.is_some() {
             blind_listing::listing(&found, self.modes.is_some())
         } else {
@@ -154,6 +165,12 @@ impl ViewerLibrary {
         });
         *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         found
+    }
+
+    /// The list as it is, where it was looked a moment ago and looking takes long; else looks again.
+    fn recent(&self) -> Arc<Listing> {
+        let looked = *self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.is_fresh() { self.listing() } else { self.look() }
     }
 
     /// The run of a name, which may be newer than the list.
@@ -176,11 +193,12 @@ impl ViewerLibrary {
     /// Nothing has this name, or it cannot be read.
     pub fn answer(&self, path: &str) -> LibraryAnswered {
         let parts: Vec<&str> = path.split('/').collect();
-        if self.annotator.is_some() && !matches!(parts.as_slice(), ["tree"] | ["run", ..]) {
+        if self.annotator.is_some() && !matches!(parts.as_slice(), ["tree"] | ["runs", _] | ["run", ..]) {
             return Err(unknown("such page for those who annotate: they see what happened, and nothing else"));
         }
         match parts.as_slice() {
             ["tree"] => Ok(LibraryAnswer::Json(self.tree())),
+            ["runs", asked] => self.chosen(asked),
             ["run", run] => {
                 let opened = self.open(run)?;
                 let said = self.annotations_json(&opened);
@@ -222,16 +240,33 @@ impl ViewerLibrary {
         }
     }
 
-    /// The list; for an annotator with those of the runs that they have annotated.
+    /// Runs of a long list, as they are asked for.
+    fn chosen(&self, asked: &str) -> LibraryAnswered {
+        let wrong = |why: String| NoAnswer::Wrong(format!("expected what to look for: {why}"));
+        let asked = decoded(asked).ok_or_else(|| wrong("it is no text".to_owned()))?;
+        let query: RunQuery = serde_json::from_str(&asked).map_err(|error| wrong(error.to_string()))?;
+        let listing = self.recent();
+        let chosen = listing.chosen(&query, LISTED);
+        Ok(LibraryAnswer::Json(json!({"rows": chosen.rows, "total": chosen.total})))
+    }
+
+    /// The list, of a long one its beginning; for an annotator with those of the runs that they have annotated.
     fn tree(&self) -> Value {
-        let listing = self.look();
-        let mut tree = json!(*listing);
+        let listing = self.recent();
+        let shown = listing.runs.get(..LISTED).unwrap_or(&listing.runs);
+        let mut tree = json!({
+            "runs": shown,
+            "campaigns": listing.campaigns,
+            "datasets": listing.datasets,
+            "total": listing.runs.len(),
+            "trials": listing.runs.iter().filter(|row| row.trial_of.is_some()).count(),
+        });
         if let (Some(name), Some(fields)) = (&self.annotator, tree.as_object_mut()) {
-            let own = |row: &&RunRow| match &self.modes {
+            let own = |row: &&Arc<RunRow>| match &self.modes {
                 Some(_) => mode_form::is_answered(&row.dir, name),
                 None => annotation::own(&row.dir, &row.run, name).is_ok_and(|own| own.is_some()),
             };
-            let annotated: Vec<&str> = listing.runs.iter().filter(own).map(|row| row.key.as_str()).collect();
+            let annotated: Vec<&str> = shown.iter().filter(own).map(|row| row.key.as_str()).collect();
             fields.insert("annotator".to_owned(), json!(name));
             fields.insert("annotated".to_owned(), json!(annotated));
         }

@@ -1,27 +1,37 @@
 //! What lies below some directories: runs, campaigns, datasets. Small files are read; a log is opened where its run has a label, to
-//! ask whether that holds, and of the newest sealed runs to say how much of them was read, as far as [`LOOKED_AT`] goes.
+//! ask whether that holds, and of the newest sealed runs to say how much of them was read, as far as [`LOOKED_AT`] goes. What was
+//! read of many runs is [kept on disk](cache): a hundred thousand are listed in a second.
+
+mod cache;
+mod campaign_cell;
+mod query;
+mod row;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::campaign_cell::CampaignCell;
+pub use self::{
+    cache::ListingCache,
+    query::{ChosenRuns, RunOrder, RunQuery},
+    row::{LabelRow, LabelledStep, RunKind, RunRow},
+};
 use super::{
     accounts::account_of,
     stamp::{Stamp, stamp},
-    suspected::{Suspected, is_rows},
-    traced::Traced,
+    suspected::is_rows,
 };
 use crate::{
     dataset,
-    recording::{self, Manifest, RunFile},
-    ruling,
-    surface::account::RunAccount,
-    trajectory::{Label, Verdict},
+    recording::{RunFile, each_in_threads},
+    trajectory::Verdict,
 };
 
 /// What a campaign says of itself.
@@ -30,83 +40,8 @@ const REPORT: &str = "report.json";
 const DEEPEST: usize = 6;
 /// How much of logs and requests is looked at for the accounts of a list, in bytes.
 const LOOKED_AT: u64 = 64 << 20;
-
-/// A run in one line.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct RunRow {
-    /// What names it in addresses: its id, with a number behind it where another run of the list has the same id.
-    pub key: String,
-    /// Its id.
-    pub run: String,
-    /// Its directory.
-    pub dir: PathBuf,
-    /// When it began, RFC 3339 UTC.
-    pub started: String,
-    /// From its first call to the end of its last, in seconds; `None` where it is not sealed, or an earlier version sealed it.
-    pub seconds: Option<f64>,
-    /// What was run.
-    pub program: Option<String>,
-    /// The task, by words or by its id.
-    pub task: Option<String>,
-    /// Its agents; of a run that is not sealed, nobody knows yet.
-    pub agents: Vec<String>,
-    /// Its steps, as far as the seal tells.
-    pub calls: Option<u64>,
-    /// What it achieved.
-    pub outcome: Verdict,
-    /// What was seen.
-    pub evidence: String,
-    /// Whether it is sealed; others may still be written.
-    pub sealed: bool,
-    /// How many of its steps were read. `None` where it is not sealed, or where the list had looked at enough.
-    pub account: Option<RunAccount>,
-    /// Its label: how sure, and who failed where.
-    pub label: Option<LabelRow>,
-    /// The format of the trace that it was imported from.
-    pub imported: Option<String>,
-    /// What a trace found.
-    pub trace: Option<String>,
-    /// Whom methods of attribution name, from the log alone.
-    pub suspected: Option<String>,
-    /// The campaign that it belongs to.
-    pub campaign: Option<String>,
-    /// Its plan's name there.
-    pub plan: Option<String>,
-    /// What it was counted as there.
-    pub class: Option<String>,
-    /// The run whose trace made it.
-    pub trial_of: Option<String>,
-    /// Why it cannot be read.
-    pub unreadable: Option<String>,
-}
-
-/// A label in short.
-#[derive(Debug, Clone, Serialize)]
-pub struct LabelRow {
-    /// How far it is established.
-    pub status: String,
-    /// Who, where, how.
-    pub errors: Vec<LabelledStep>,
-    /// What stands in their place where it names nobody.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nobody: Option<String>,
-    /// The first gate that refuses it now, if one does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
-}
-
-/// An error of a label.
-#[derive(Debug, Clone, Serialize)]
-pub struct LabelledStep {
-    /// The agent.
-    pub agent: String,
-    /// The step.
-    pub step: u32,
-    /// The failure mode's code; `None` where it is unknown.
-    pub mode: Option<&'static str>,
-    /// What it is where executions found it: `natural error` or `inherited error`; `None` where it was planted in the run.
-    pub found: Option<&'static str>,
-}
+/// Of how many runs, the newest, at most.
+const NEWEST: usize = 4000;
 
 /// A directory that is no run: a campaign or a dataset.
 #[derive(Debug, Clone, Serialize)]
@@ -115,13 +50,27 @@ pub struct ListingPlace {
     pub key: String,
     /// Where it lies.
     pub dir: PathBuf,
+    /// Of a campaign that planted decoys: how many of them its proof took for errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoys: Option<DecoyCounts>,
+}
+
+/// Decoys of a campaign: changes that should not matter, proven as errors are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DecoyCounts {
+    /// That were verified: each is a label that would be wrong.
+    pub verified: u32,
+    /// That were planted.
+    pub planted: u32,
+    /// The share of such labels that is possible, at a confidence of 95 %.
+    pub at_most: f64,
 }
 
 /// What lies below some directories.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Listing {
     /// The runs, newest first.
-    pub runs: Vec<RunRow>,
+    pub runs: Vec<Arc<RunRow>>,
     /// The campaigns.
     pub campaigns: Vec<ListingPlace>,
     /// The datasets.
@@ -134,15 +83,20 @@ pub struct Listing {
 impl Listing {
     /// Looks below directories, and at files of samples. A directory may be a run, a campaign, a dataset, or hold some.
     pub fn scan(dirs: &[PathBuf]) -> Self {
-        Self::again(dirs, &mut ListingCache::default())
+        let mut cache = ListingCache::open(dirs);
+        let listing = Self::again(dirs, &mut cache);
+        cache.save();
+        listing
     }
 
     /// The same, reading only what changed since it was looked last.
     pub fn again(dirs: &[PathBuf], known: &mut ListingCache) -> Self {
         let mut found = FoundEntry { cache: std::mem::take(known), ..FoundEntry::default() };
         for dir in dirs {
-            found.look(dir, 0, None);
+            let place = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+            found.look(dir, &place, 0, None);
         }
+        found.read_runs();
         found.finish();
         *known = found.now;
         found.listing
@@ -150,16 +104,16 @@ impl Listing {
 
     /// The run that an address names.
     pub fn run(&self, key: &str) -> Option<&RunRow> {
-        self.runs.iter().find(|row| row.key == key)
+        self.runs.iter().map(AsRef::as_ref).find(|row: &&RunRow| row.key == key)
     }
 
     /// The run of this id; of several, the one nearest to a directory.
     pub fn run_named(&self, id: &str, near: &Path) -> Option<&RunRow> {
-        let shared = |row: &&RunRow| {
+        let shared = |row: &&Arc<RunRow>| {
             let parts = row.dir.components().zip(near.components());
             parts.take_while(|(own, other)| own == other).count()
         };
-        self.runs.iter().filter(|row| row.run == id).max_by_key(shared)
+        self.runs.iter().filter(|row| row.run == id).max_by_key(shared).map(AsRef::as_ref)
     }
 
     /// A run of the same program with the same words that nothing was planted in and that did not fail: what a run that
@@ -167,10 +121,11 @@ impl Listing {
     pub fn like(&self, dir: &Path) -> Option<&RunRow> {
         let went_wrong = |row: &RunRow| row.label.is_some() || row.outcome == Verdict::Failure;
         let own = self.runs.iter().find(|row| row.dir == dir && went_wrong(row) && row.program.is_some())?;
-        self.runs.iter().find(|row| {
+        let like = self.runs.iter().find(|row| {
             let planted = row.label.is_some() || row.plan.is_some() || row.trial_of.is_some();
             row.key != own.key && row.program == own.program && !planted && row.outcome != Verdict::Failure
-        })
+        });
+        like.map(AsRef::as_ref)
     }
 
     /// The campaign that an address names.
@@ -192,15 +147,23 @@ enum EntryKind {
     Dataset,
 }
 
-/// What was read of runs and campaigns, with how their directories looked then.
+/// What a campaign's report says of its runs.
 #[derive(Debug, Default)]
-pub struct ListingCache {
-    rows: HashMap<PathBuf, (Stamp, RunRow)>,
-    reports: HashMap<PathBuf, (Stamp, Option<Cells>)>,
+struct ReportedRuns {
+    /// Of injected ones, by their ids.
+    cells: Vec<(String, CampaignCell)>,
+    decoys: Option<DecoyCounts>,
 }
 
-/// What a campaign's report says of its injected runs, by their ids.
-type Cells = std::sync::Arc<Vec<(String, Value)>>;
+type Cells = Arc<ReportedRuns>;
+
+/// A run's directory that was found.
+#[derive(Debug)]
+struct FoundRun {
+    dir: PathBuf,
+    /// The place in the list of the run whose trace made it.
+    trial_of: Option<usize>,
+}
 
 /// What was found so far.
 #[derive(Debug, Default)]
@@ -208,16 +171,19 @@ struct FoundEntry {
     cache: ListingCache,
     now: ListingCache,
     listing: Listing,
+    runs: Vec<FoundRun>,
+    stamps: Vec<Stamp>,
     keys: HashSet<(EntryKind, String)>,
     seen: HashSet<PathBuf>,
     /// Of campaigns: what their reports say of a run, by the run's id, and the campaign's key.
-    cells: HashMap<String, (String, Value)>,
+    cells: HashMap<String, (Arc<str>, CampaignCell)>,
 }
 
 impl FoundEntry {
-    fn look(&mut self, dir: &Path, depth: usize, trial_of: Option<&str>) {
+    /// Looks at a path; `place` is where it is without links.
+    fn look(&mut self, dir: &Path, place: &Path, depth: usize, trial_of: Option<usize>) {
         // A link that leads back up would be followed for ever.
-        if depth > DEEPEST || !self.seen.insert(fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned())) {
+        if depth > DEEPEST || !self.seen.insert(place.to_owned()) {
             return;
         }
         if dir.is_file() && is_rows(dir) {
@@ -226,39 +192,53 @@ impl FoundEntry {
         }
         if dir.is_file() {
             let key = self.key(EntryKind::Dataset, dir);
-            self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned() });
+            self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned(), decoys: None });
             return;
         }
         if dir.join("run.json").is_file() {
-            let mut row = self.row(dir);
-            row.key = self.unique(EntryKind::Run, &row.run);
-            row.trial_of = trial_of.map(str::to_owned);
-            let id = row.run.clone();
-            self.listing.runs.push(row);
-            self.below(&dir.join("trials"), depth, Some(&id));
+            let number = self.runs.len();
+            self.runs.push(FoundRun { dir: dir.to_owned(), trial_of });
+            self.below(&dir.join("trials"), &place.join("trials"), depth, Some(number));
             return;
         }
         if let Some(cells) = self.report(dir) {
             let key = self.key(EntryKind::Campaign, dir);
-            for (run, cell) in cells.iter() {
-                self.cells.insert(run.clone(), (key.clone(), cell.clone()));
+            let shared: Arc<str> = key.as_str().into();
+            for (run, cell) in &cells.cells {
+                self.cells.insert(run.clone(), (Arc::clone(&shared), cell.clone()));
             }
-            self.listing.campaigns.push(ListingPlace { key, dir: dir.to_owned() });
+            self.listing.campaigns.push(ListingPlace { key, dir: dir.to_owned(), decoys: cells.decoys });
         }
         if dir.join(dataset::FILE).is_file() {
             let key = self.key(EntryKind::Dataset, dir);
-            self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned() });
+            self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned(), decoys: None });
         }
-        self.below(dir, depth, trial_of);
+        self.below(dir, place, depth, trial_of);
     }
 
-    /// The line of a run, read anew where its files changed.
-    fn row(&mut self, dir: &Path) -> RunRow {
-        let stamp = stamp(dir);
-        let known = self.cache.rows.remove(dir).filter(|(known, _)| *known == stamp);
-        let row = known.map_or_else(|| row_of(dir), |(_, row)| row);
-        self.now.rows.insert(dir.to_owned(), (stamp, row.clone()));
-        row
+    /// The lines of the runs that were found, read anew where their files changed.
+    fn read_runs(&mut self) {
+        self.stamps = each_in_threads(&self.runs, |run| stamp(&run.dir));
+        let mut rows: Vec<Option<Arc<RunRow>>> = Vec::with_capacity(self.runs.len());
+        for (run, stamp) in self.runs.iter().zip(&self.stamps) {
+            rows.push(self.cache.take(&run.dir, *stamp));
+        }
+        let unread: Vec<&Path> =
+            self.runs.iter().zip(&rows).filter(|(_, row)| row.is_none()).map(|(run, _)| run.dir.as_path()).collect();
+        self.now.read_anew = unread.len();
+        let mut read = each_in_threads(&unread, |dir| row::row_of(dir)).into_iter();
+        let mut ids: Vec<Arc<str>> = Vec::with_capacity(self.runs.len());
+        for (number, row) in rows.into_iter().enumerate() {
+            let Some(mut row) = row.or_else(|| read.next().map(Arc::new)) else { continue };
+            ids.push(row.run.as_str().into());
+            let key = self.unique(EntryKind::Run, &row.run);
+            let trial_of =
+                self.runs.get(number).and_then(|run| run.trial_of).and_then(|parent| ids.get(parent).cloned());
+            let own = Arc::make_mut(&mut row);
+            self.cache.words.share(own);
+            *own = RunRow { key, trial_of, campaign: None, class: None, ..std::mem::take(own) };
+            self.listing.runs.push(row);
+        }
     }
 
     /// What a campaign's report says of its runs; `None` where the directory is none of a campaign.
@@ -273,12 +253,21 @@ impl FoundEntry {
         cells
     }
 
-    fn below(&mut self, dir: &Path, depth: usize, trial_of: Option<&str>) {
+    fn below(&mut self, dir: &Path, place: &Path, depth: usize, trial_of: Option<usize>) {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let mut dirs: Vec<(PathBuf, PathBuf)> = entries
+            .filter_map(|entry| {
+                let (path, kind) = (entry.path(), entry.file_type().ok()?);
+                if kind.is_dir() {
+                    return Some((path, place.join(entry.file_name())));
+                }
+                let linked = fs::canonicalize(&path).ok().filter(|linked| kind.is_symlink() && linked.is_dir())?;
+                Some((path, linked))
+            })
+            .collect();
         dirs.sort();
-        for dir in dirs {
-            self.look(&dir, depth + 1, trial_of);
+        for (dir, place) in dirs {
+            self.look(&dir, &place, depth + 1, trial_of);
         }
     }
 
@@ -304,22 +293,25 @@ impl FoundEntry {
 
     fn finish(&mut self) {
         for row in &mut self.listing.runs {
-            let Some((campaign, cell)) = self.cells.get(&row.run) else { continue };
-            let word = |name: &str| cell.get(name).and_then(Value::as_str).map(str::to_owned);
-            row.campaign = Some(campaign.clone());
-            row.plan = word("plan");
-            row.class = word("class");
-            row.task = row.task.take().or_else(|| word("task"));
-            row.program = row.program.take().or_else(|| word("system"));
-        }
-        self.listing.runs.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
-        let mut room = LOOKED_AT;
-        for row in self.listing.runs.iter_mut().filter(|row| row.sealed && row.account.is_none()) {
-            row.account = account_of(&row.dir, &mut room);
-            if let Some((_, known)) = self.now.rows.get_mut(&row.dir) {
-                known.account = row.account;
+            if let Some((campaign, cell)) = self.cells.get(&row.run) {
+                cell.tell(campaign, Arc::make_mut(row));
             }
         }
+        let stamps: HashMap<&Path, Stamp> =
+            self.runs.iter().map(|run| run.dir.as_path()).zip(self.stamps.iter().copied()).collect();
+        self.listing.runs.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
+        let mut room = LOOKED_AT;
+        for row in self.listing.runs.iter_mut().take(NEWEST).filter(|row| row.sealed && row.account.is_none()) {
+            let Some(account) = account_of(&row.dir, &mut room) else { continue };
+            self.now.read_anew += 1;
+            Arc::make_mut(row).account = Some(account);
+        }
+        for row in &self.listing.runs {
+            let Some(stamp) = stamps.get(row.dir.as_path()) else { continue };
+            self.now.put(*stamp, Arc::clone(row));
+        }
+        self.now.words = std::mem::take(&mut self.cache.words);
+        self.now.file = self.cache.file.take();
     }
 }
 
@@ -330,66 +322,19 @@ pub(super) fn report_of(dir: &Path) -> Option<Value> {
 }
 
 fn cells_of(report: &Value) -> Cells {
-    let cells = ["cells", "decoy_cells"].into_iter().filter_map(|list| report.get(list).and_then(Value::as_array));
-    let named = cells.flatten().filter_map(|cell| Some((cell.get("run")?.as_str()?.to_owned(), cell.clone())));
-    std::sync::Arc::new(named.collect())
-}
-
-/// The line of a run.
-fn row_of(dir: &Path) -> RunRow {
-    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let manifest = match recording::read_manifest(dir) {
-        Ok(manifest) => manifest,
-        Err(error) => {
-            let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-            let run = name.chars().map(plain).collect();
-            return RunRow { run, dir: dir.to_owned(), unreadable: Some(error.to_string()), ..RunRow::default() };
-        }
+    let named = |list: &str, is_decoy: bool| {
+        let cells = report.get(list).and_then(Value::as_array).into_iter().flatten();
+        let named = cells.filter_map(|cell| {
+            Some((cell.get("run")?.as_str()?.to_owned(), CampaignCell::from_report(cell, is_decoy)))
+        });
+        named.collect::<Vec<_>>()
     };
-    let sealed = dir.join("seal.json").is_file();
-    let label = recording::read_label(dir);
-    let unreadable = label.as_ref().err().map(ToString::to_string);
-    let agents = &manifest.agents;
-    RunRow {
-        run: manifest.run.to_string(),
-        dir: dir.to_owned(),
-        seconds: seconds(&manifest),
-        program: manifest.launched.as_ref().map(|launched| launched.command.join(" ")),
-        task: manifest.task.clone(),
-        agents: agents.keys().cloned().collect(),
-        calls: (sealed || !agents.is_empty()).then(|| agents.values().sum()),
-        outcome: manifest.outcome.verdict,
-        evidence: manifest.outcome.evidence.clone(),
-        started: manifest.started,
-        sealed,
-        label: label.ok().flatten().map(|label| label_of(dir, &label)),
-        imported: manifest.imported.map(|imported| imported.format),
-        trace: Traced::read(dir).as_ref().map(Traced::line),
-        suspected: Suspected::read(dir, manifest.run.as_str(), &[]).as_ref().map(Suspected::line),
-        unreadable,
-        ..RunRow::default()
-    }
-}
-
-fn label_of(dir: &Path, label: &Label) -> LabelRow {
-    let errors = label.errors.iter().map(|entry| LabelledStep {
-        agent: entry.error.agent.to_string(),
-        step: entry.error.step,
-        mode: entry.error.failure_mode.map(crate::trajectory::FailureMode::code),
-        found: entry.found(),
-    });
-    let refused = ruling::refused(dir, label).ok().flatten().map(|why| why.to_string());
-    LabelRow { status: super::data::word(&label.status), errors: errors.collect(), nobody: label.nobody(), refused }
-}
-
-/// From the first call to the last, in seconds: how long somebody waited to end the run is not its time.
-#[expect(clippy::cast_precision_loss, reason = "a time that is shown")]
-fn seconds(manifest: &Manifest) -> Option<f64> {
-    Some((manifest.calls_us? / 1000) as f64 / 1000.0)
+    let decoys = report.get("decoys").and_then(|decoys| DecoyCounts::deserialize(decoys).ok());
+    Arc::new(ReportedRuns { cells: [named("cells", false), named("decoy_cells", true)].concat(), decoys })
 }
 
 /// How many runs there are of each outcome, for the last line of a list.
-pub fn outcomes(runs: &[RunRow]) -> BTreeMap<String, usize> {
+pub fn outcomes(runs: &[Arc<RunRow>]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for row in runs {
         *counts.entry(super::data::word(&row.outcome)).or_default() += 1;

@@ -16,6 +16,7 @@ mod fresh;
 mod library;
 mod listing;
 mod live;
+mod looked;
 mod mode_form;
 mod no_answer;
 mod opened;
@@ -45,7 +46,10 @@ pub use compare::compared;
 pub use data::{shown, step_of, word};
 pub use fresh::{SeenMessages, before, fresh, since};
 pub use library::{LibraryAnswer, ViewerLibrary};
-pub use listing::{LabelRow, LabelledStep, Listing, ListingCache, ListingPlace, RunRow, outcomes};
+pub use listing::{
+    ChosenRuns, DecoyCounts, LabelRow, LabelledStep, Listing, ListingCache, ListingPlace, RunKind, RunOrder, RunQuery,
+    RunRow, outcomes,
+};
 pub use no_answer::NoAnswer;
 pub use opened::OpenedRun;
 pub use origin::ReplyOrigins;

@@ -10,7 +10,7 @@ use serde_json::{
 
 use super::{
     data,
-    listing::Listing,
+    listing::{DecoyCounts, Listing},
     opened::OpenedRun,
     origin::ReplyOrigins,
     step_view::{StepView, first_words},
@@ -18,9 +18,10 @@ use super::{
     traced::Traced,
 };
 use crate::{
+    proof,
     recording::each_in_threads,
     surface::account::ReadState,
-    trajectory::{ReplyOrigin, Step, StepIndex},
+    trajectory::{Evidence, ReplyOrigin, Step, StepIndex},
 };
 
 /// How much of a reply stands in its row, in characters.
@@ -121,17 +122,23 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let twin = twin.and_then(|twin| listing.run_named(&twin, &opened.dir)).map(|row| row.key.clone());
     let like = listing.like(&opened.dir).map(|row| row.key.clone());
     let like = like.filter(|_| twin.is_none() && !opened.is_blind);
+    let row = listing.runs.iter().find(|row| row.dir == opened.dir).filter(|_| !opened.is_blind);
+    let task = recording.manifest.task.as_deref().or_else(|| row?.task.as_deref());
+    let campaign = row.and_then(|row| listing.campaign(row.campaign.as_deref()?));
+    let decoys = campaign.and_then(|campaign| campaign.decoys);
     let traced = opened.traced();
     let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::from_steps(opened.steps());
     let head = data::head(recording, &opened.accounts().account, opened.no_label());
     let beside = json!({
-        "head": data::with(head, json!({"can": opened.can()})),
+        "head": data::with(head, json!({"can": opened.can(), "task": task})),
         "dir": opened.dir.display().to_string(),
         "plan": recording.manifest.plan,
         "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
         "twin": twin,
         "like": like,
+        "kind": row.map(|row| row.kind),
+        "sure": evidence.and_then(|evidence| sure(evidence, decoys)),
         "fork": recorded_first(opened, opened.origins()),
         "trace": traced.as_ref().map(Traced::line),
         "suspected": suspected.as_ref().map(Suspected::line),
@@ -148,6 +155,17 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
         opened.rows.get_or_init(|| written)
     };
     serde_json::to_string(&WrittenRun { beside, said, rows })
+}
+
+/// How sure a label is, in words: what was executed for it, and how often its campaign took a harmless change for an error.
+fn sure(evidence: &Evidence, decoys: Option<DecoyCounts>) -> Option<String> {
+    let words = proof::in_words(evidence.executed.as_ref()?, "without it", "with it");
+    let decoys = decoys.map(|decoys| {
+        let at_most = 100.0 * decoys.at_most;
+        let DecoyCounts { verified, planted, .. } = decoys;
+        format!("; of its campaign's decoys {verified} of {planted} verified, at most {at_most:.1} % (95 %)")
+    });
+    Some(words + &decoys.unwrap_or_default())
 }
 
 /// How far the log goes that was read, in records.

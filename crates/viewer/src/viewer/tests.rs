@@ -126,6 +126,53 @@ fn two_runs_of_one_name_have_names_of_their_own() {
 }
 
 #[test]
+fn a_list_is_chosen_from_by_words_kind_and_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for logs in ["a", "b", "c"] {
+        conversation(&dir.path().join(logs), &["one".to_owned()]);
+    }
+    let library = ViewerLibrary::new(vec![dir.path().to_owned()]);
+    let keys = |asked: &str| {
+        let found = data(&library, &format!("runs/{asked}"));
+        let rows =
+            found["rows"].as_array().expect("rows").iter().map(|row| row["key"].as_str().expect("a key").to_owned());
+        (rows.collect::<Vec<_>>(), found["total"].as_u64())
+    };
+    assert_eq!(keys("{}").1, Some(3));
+    assert_eq!(keys("%7B%22q%22%3A%22R%20SOLVER%22%7D").1, Some(3), "in any case, each word somewhere");
+    assert_eq!(keys(r#"{"q":"nowhere"}"#), (vec![], Some(0)));
+    assert_eq!((keys(r#"{"kind":"clean"}"#).1, keys(r#"{"kind":"treated"}"#).1), (Some(3), Some(0)));
+    assert_eq!(keys(r#"{"sort":"calls","labelled":"1"}"#).1, Some(0));
+    assert!(library.answer("runs/no").is_err());
+}
+
+#[test]
+fn what_was_read_of_runs_is_read_back_and_read_anew_where_they_changed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    conversation(dir.path(), &["one".to_owned()]);
+    let (dirs, kept) = ([dir.path().to_owned()], dir.path().join("kept/list"));
+    let mut cache = ListingCache::at(&kept);
+    let first = Listing::again(&dirs, &mut cache);
+    cache.write_all();
+    let mut cache = ListingCache::at(&kept);
+    assert_eq!(Listing::again(&dirs, &mut cache).runs, first.runs);
+    assert_eq!(cache.read_anew(), 0, "nothing was read again");
+    let run = dir.path().join("r/run.json");
+    let text = std::fs::read_to_string(&run).expect("a file").replacen(
+        "\"upstream\"",
+        "\"task\": \"a new one\", \"upstream\"",
+        1,
+    );
+    std::fs::write(&run, text).expect("written");
+    let mut cache = ListingCache::at(&kept);
+    assert_eq!(Listing::again(&dirs, &mut cache).runs[0].task.as_deref(), Some("a new one"));
+    assert_ne!(cache.read_anew(), 0);
+    std::fs::write(&kept, "no list").expect("written");
+    let mut cache = ListingCache::at(&kept);
+    assert_eq!(Listing::again(&dirs, &mut cache).runs.len(), 1, "a file that cannot be read counts as none");
+}
+
+#[test]
 fn ten_thousand_steps_are_few_bytes() {
     let logs = tempfile::tempdir().expect("a directory");
     let recorder = recorded::recorder(logs.path());

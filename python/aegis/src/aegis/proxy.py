@@ -6,9 +6,11 @@ import asyncio
 import json
 import secrets
 import subprocess
+import tempfile
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Iterator, List, Mapping, Optional, Sequence
 
 from . import pointing
 from .binary import binary as found_binary
@@ -17,11 +19,27 @@ from .errors import AegisError, AlreadyRecorded
 from .run import AnyPath, Run
 
 
+def _is_text(plan: AnyPath) -> bool:
+    return isinstance(plan, str) and "\n" in plan
+
+
+@contextmanager
+def _written(plan: Optional[str]) -> Iterator[List[str]]:
+    """The option that names a plan's text, in a file for as long as the proxy reads it."""
+    if plan is None:
+        yield []
+        return
+    with tempfile.TemporaryDirectory(prefix="aegis-plan-") as folder:
+        file = Path(folder) / "plan.toml"
+        file.write_text(plan, encoding="utf-8")
+        yield ["--plan", str(file)]
+
+
 class Proxy:
     """A proxy before a model, recording one run.
 
     As a context manager, plain or async, it starts the proxy, points the SDKs' variables (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`
-    and their like) at it, and ends and seals the run. A plan is for a whole run: another plan is another `Proxy`.
+    and their like) at it, and ends and seals the run. A plan is for a whole run: `inject` gives a proxy for another one.
     """
 
     def __init__(
@@ -42,6 +60,10 @@ class Proxy:
         `set_environment`: whether variables of this process are set.
         """
         self.name = run or f"proxy-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        self._like: Mapping[str, Any] = {
+            "upstream": upstream, "log_dir": log_dir, "config": config, "seed": seed, "options": options,
+            "set_environment": set_environment, "binary": binary,
+        }
         self.plan = plan
         self.directory = Path(log_dir) / self.name
         """Where the recording is."""
@@ -55,12 +77,19 @@ class Proxy:
         self._pointed = pointing.Pointed()
         self._child: Optional[Child] = None
         self._url: Optional[str] = None
+        self._plan_text: Optional[str] = None
+        self._injected = 0
 
     def start(self) -> "Proxy":
         """Start it, where there is no `with`; then `end()` it. Raises `AegisError` with what `aegis serve` said."""
         if self._child is not None:
             raise AegisError(f"the proxy of run `{self.name}` was started already: make another `Proxy`")
-        child = self._child = Child(self._command)
+        with _written(self._plan_text) as plan:
+            self._start([*self._command, *plan])
+        return self
+
+    def _start(self, command: Sequence[str]) -> None:
+        child = self._child = Child(command)
         line = child.first_line()
         if not line:
             said = f"`aegis serve` did not start:\n{child.talk()}"
@@ -70,7 +99,6 @@ class Proxy:
         self._url = f"http://{json.loads(line)['listen']}"
         if self._sets:
             self._pointed.set(self.environment)
-        return self
 
     def end(self) -> None:
         """End and seal the run; safe to call twice. Raises `AegisError` with what `aegis serve` said where that failed."""
@@ -90,6 +118,20 @@ class Proxy:
         ended = subprocess.run(ending, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SEALED_WITHIN)
         if ended.returncode:
             raise AegisError(f"the run cannot be ended:\n{ended.stderr.strip()}")
+
+    def inject(self, plan: AnyPath, *, run: Optional[str] = None) -> "Proxy":
+        """A proxy like this one, for a run of its own under a plan: `with proxy.inject(plan) as injected: ...`.
+
+        `plan`: a file, a ready-made one's name, or the text of a plan (TOML of more than one line). `run`: the run's name; this one's
+        with a number behind it if None. Inside the `with` the SDKs' variables point at it, and behind it at this one again. Raises what
+        `start` raises: a plan that cannot be read is told there.
+        """
+        self._injected += 1
+        name = run or f"{self.name}-{self._injected}"
+        injected = Proxy(plan=None if _is_text(plan) else plan, run=name, **self._like)
+        if _is_text(plan):
+            injected._plan_text = str(plan)
+        return injected
 
     @property
     def url(self) -> str:

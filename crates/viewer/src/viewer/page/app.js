@@ -13,6 +13,7 @@ import { Trace } from './trace.js';
 import { AttributionScreen } from './attribution.js';
 import { CampaignScreen } from './campaign.js';
 import { DatasetScreen } from './dataset.js';
+import { Head } from './part.js';
 
 const SCREENS = {
   run: ({ parts, set }) => html`<${Run} kind="run" parts=${parts} set=${set} />`,
@@ -25,12 +26,17 @@ const SCREENS = {
   dataset: DatasetScreen,
 };
 
+/** What stands at an address that names nothing. */
+function NoScreen() {
+  return html`<main><${Head} title="No such page" /><p class="failed" role="alert">There is nothing at this address. <a href="#/">All runs, campaigns and data sets</a></p></main>`;
+}
+
 function App() {
   const { hash, parts, set } = useRoute();
   const [keys, setKeys] = useState(false);
   useKeys({ '?': () => setKeys(true), u: () => go('#/') });
   const [screen, ...rest] = parts;
-  const Screen = SCREENS[screen] ?? Runs;
+  const Screen = screen === undefined ? Runs : SCREENS[screen] ?? NoScreen;
   useEffect(() => {
     document.title = [rest[0], screen, 'Aegis'].filter(Boolean).join(' · ');
   }, [screen, rest[0]]);

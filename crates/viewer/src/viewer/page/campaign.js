@@ -39,6 +39,10 @@ function Shown({ report, name, set, runs, leftOut }) {
       ]} />
       ${!report.complete && html`<p class="warning">Some cells are not finished. Go on with <code>--resume</code>.</p>`}
       <${LeftOut} number=${leftOut} /><//>
+    <section><h2>Where the yield lies</h2>
+      <${Tabs} label="Matrix" chosen=${by} tabs=${[['mode', 'Mode × agent', link({ ...set, by: '' })], ['plan', 'Plan × task', link({ ...set, by: 'plan' })]]} />
+      <${Matrix} report=${report} by=${by} link=${link} />
+      ${by === 'mode' && html`<${Strata} strata=${report.strata} link=${link} />`}</section>
     <section><h2>From attempts to proof</h2>
       <ol class="funnel">${steps.map(([words, number]) => html`<li><span>${words}</span><${Bar} value=${number} most=${funnel.attempts} /><b>${count(number)}</b></li>`)}</ol>
       ${report.verified_failures !== undefined && html`<p class="note">${many(report.verified_failures, 'failure')} ${report.verified_failures === 1 ? 'is' : 'are'} verified: runs that met the same edit count once.</p>`}
@@ -46,10 +50,6 @@ function Shown({ report, name, set, runs, leftOut }) {
       <p class="note">Each injected run is in one class; only verified ones are labelled.</p>
       ${report.decoys && html`<p class="note">Neutral changes were planted as if they were errors, and proven in the same way: <a href=${link({ decoy: 'yes' })}>${count(report.decoys.verified)} of ${many(report.decoys.planted, 'decoy')} verified</a>, which leaves at most ${percent(report.decoys.at_most)} of such labels possible (95 %).</p>`}
       ${clean.chaotic > 0 && html`<p class="note">${many(clean.chaotic, 'task')} ${clean.chaotic === 1 ? 'is' : 'are'} chaotic: neutral changes alone turn the outcome too often, and no label is made there.</p>`}</section>
-    <section><h2>Where the yield lies</h2>
-      <${Tabs} label="Matrix" chosen=${by} tabs=${[['mode', 'Mode × agent', link({ ...set, by: '' })], ['plan', 'Plan × task', link({ ...set, by: 'plan' })]]} />
-      <${Matrix} report=${report} by=${by} link=${link} />
-      ${by === 'mode' && html`<${Strata} strata=${report.strata} link=${link} />`}</section>
     <${Cells} report=${report} set=${set} runs=${runs} link=${link} />
     <${Modes} modes=${report.modes} link=${link} />
     <${Cost} cost=${cost} />

@@ -3,7 +3,7 @@
  */
 
 import { html, useMemo, useState } from './vendor/preact.js';
-import { useAnswer } from './source.js';
+import { useAnswer, useRuns } from './source.js';
 import { address, go } from './route.js';
 import { useKeys } from './keys.js';
 import { Awaited, Head, Tag } from './part.js';
@@ -90,14 +90,20 @@ function Difference({ pair, first, a, b }) {
 export function Choose({ parts, set }) {
   const [own] = parts;
   const answer = useAnswer('tree');
-  const [cursor, setCursor] = useState(0);
   return html`<main class="runs"><${Head} title="Compare with…" trail=${[[own, address(['run', own])]]}>
       <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}><input type="search" value=${set.q ?? ''} aria-label="Filter" placeholder="Filter"
         onInput=${(event) => go(address(['compare', own], { ...set, q: event.currentTarget.value }), { replace: true })} /></form><//>
     <${Awaited} answer=${answer}>${(tree) => {
-      const rows = chosenRows(tree.runs.filter((row) => row.key !== own && !row.unreadable), set);
-      if (!rows.length) return html`<p class="note">${many(0, 'other run')}.</p>`;
-      return html`<${List} rows=${rows} height=${58} label="Runs" id="with" chosen=${cursor} choose=${setCursor} draw=${(row) => html`<${RunRow} row=${row} />`}
-        open=${(at) => go(address(['diff', rows[at].key, own]))} />`;
+      return html`<${Others} tree=${tree} own=${own} set=${set} />`;
     }}<//></main>`;
+}
+
+function Others({ tree, own, set }) {
+  const [cursor, setCursor] = useState(0);
+  const found = useRuns(tree, set, chosenRows);
+  if (!found) return html`<p class="wait">Reading…</p>`;
+  const rows = found.rows.filter((row) => row.key !== own && !row.unreadable);
+  if (!rows.length) return html`<p class="note">${many(0, 'other run')}.</p>`;
+  return html`<${List} rows=${rows} height=${58} label="Runs" id="with" chosen=${cursor} choose=${setCursor} draw=${(row) => html`<${RunRow} row=${row} />`}
+    open=${(at) => go(address(['diff', rows[at].key, own]))} />`;
 }

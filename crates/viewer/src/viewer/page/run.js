@@ -195,7 +195,7 @@ function Shown({ run, kind, name, base, step, set }) {
     <div class="columns">
       <${List} rows=${shown} height=${46} label="Steps" id="step" chosen=${at} choose=${(index) => choose(shown[index].step)}
         draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} introduced=${introduced(run, row.agent)} found=${sought?.get(row.step)} />`} follow=${!head.sealed && step === null} />
-      ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab} signs=${(head.watched ?? []).filter((sign) => sign.step === chosen)}
+      ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab} signs=${(head.watched ?? []).filter((sign) => sign.step === chosen)} questions=${(head.manipulator_questions ?? []).filter((one) => one.step === chosen)}
         href=${(number, tab = '') => to(number, { tab })} twin=${kind === 'run' && (run.twin || run.like) ? address(['diff', run.twin ?? run.like, name]) : null}
         introduced=${introduced(run, rows.find((row) => row.step === chosen)?.agent)} />`}
     </div></main>`;
@@ -235,11 +235,14 @@ export function RunHead({ run, kind, name, chosen, beside }) {
       ['outcome', head.outcome.evidence && html`<${Line} text=${head.outcome.evidence} />`],
       ['later', head.later?.length > 0 && html`<${Line} text=${head.later.join('; ')} />`],
       ['label', head.label ? labelWords(head.label) : head.no_label && html`none: <${Line} text=${head.no_label} />`],
+      ['how sure', run.sure && html`<${Line} text=${run.sure} />`],
       ['refused', head.label && head.no_label && html`the label does not hold: <${Line} text=${head.no_label} />`],
       ['trace', run.trace],
       ['suspected', run.suspected && html`<${Line} text=${run.suspected} />`],
       ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
       ['account', accountWords(head.account)],
+      ['kind', run.kind && head.label === null && !head.imported && run.kind],
+      ['last reply', run.rows?.at(-1)?.words && html`<${Line} text=${run.rows.at(-1).words} />`],
       ['began', when(head.started)],
       ['upstream', html`<${Line} text=${head.upstream} />`],
       ['imported', head.imported && html`<${Line} text=${`${head.imported.format} ${head.imported.file}: bodies are remade from a trace`} />`],

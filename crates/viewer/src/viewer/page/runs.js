@@ -2,8 +2,8 @@
  * What there is: campaigns, datasets, and the runs, filtered and sorted.
  */
 
-import { html, useMemo, useRef, useState } from './vendor/preact.js';
-import { useAnswer } from './source.js';
+import { html, useRef, useState } from './vendor/preact.js';
+import { useAnswer, useRuns } from './source.js';
 import { address, go } from './route.js';
 import { useKeys } from './keys.js';
 import { Awaited, Head, LeftOut, Tag } from './part.js';
@@ -20,6 +20,8 @@ const SORTS = {
   label: (a, b) => labelText(b).length - labelText(a).length || labelText(a).localeCompare(labelText(b)),
 };
 
+const KINDS = ['clean', 'control', 'treated', 'decoy'];
+
 function labelText(row) {
   if (!row.label) return '';
   const errors = row.label.errors.map((error) => `${error.mode ?? ''} ${error.agent} at step ${error.step}`.trim());
@@ -29,7 +31,7 @@ function labelText(row) {
 
 /** Whether a row has what is sought, anywhere in its words. */
 function has(row, words) {
-  const all = [row.run, row.program, row.task, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.suspected && `suspected ${row.suspected}`, row.plan, row.class, row.campaign, row.imported && `imported from ${row.imported}`];
+  const all = [row.run, row.program, row.task, row.kind, row.planted, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.suspected && `suspected ${row.suspected}`, row.plan, row.class, row.campaign, row.imported && `imported from ${row.imported}`];
   const text = all.filter(Boolean).join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
@@ -40,6 +42,7 @@ export function chosenRows(rows, set) {
   const kept = rows.filter(
     (row) =>
       (set.outcome ? row.outcome === set.outcome : true) &&
+      (set.kind ? row.kind === set.kind : true) &&
       (set.labelled ? row.label : true) &&
       (set.trials ? true : !row.trial_of) &&
       (set.campaign ? row.campaign === set.campaign : true) &&
@@ -57,14 +60,16 @@ export function Runs({ set }) {
 function All({ tree, set }) {
   const [cursor, setCursor] = useState(0);
   const filter = useRef(null);
-  const rows = useMemo(() => chosenRows(tree.runs, set), [tree, JSON.stringify(set)]);
+  const found = useRuns(tree, set, chosenRows);
+  const rows = found?.rows ?? [];
+  const all = tree.total ?? tree.runs.length;
   const change = (more) => go(address([], { ...set, ...more }), { replace: true });
   const open = (at) => rows[at] && go(address(['run', rows[at].key]));
   const move = (by) => setCursor(Math.min(rows.length - 1, Math.max(0, cursor + by)));
   useKeys({ '/': () => filter.current?.focus(), j: () => move(1), k: () => move(-1), Enter: () => open(cursor) });
-  const trials = tree.runs.filter((row) => row.trial_of).length;
+  const trials = tree.trials ?? tree.runs.filter((row) => row.trial_of).length;
   return html`<main class="runs">
-    <${Head} title="Runs" aside=${html`<span class="soft">${count(rows.length)} of ${count(tree.runs.length)}${tree.annotator ? html`; ${count(tree.annotated.length)} annotated by <${Line} text=${tree.annotator} />` : ''}</span>`}>
+    <${Head} title="Runs" aside=${html`<span class="soft">${found ? count(found.total) : '…'} of ${count(all)}${tree.annotator ? html`; ${count(tree.annotated.length)} annotated by <${Line} text=${tree.annotator} />` : ''}</span>`}>
       ${(tree.campaigns.length > 0 || tree.datasets.length > 0) && html`<ul class="places">
         ${tree.campaigns.map((place) => html`<li><a href=${address(['campaign', place.key])}><b>${place.key}</b> campaign</a></li>`)}
         ${tree.datasets.map((place) => html`<li><a href=${address(['dataset', place.key])}><b>${place.key}</b> dataset</a></li>`)}</ul>`}
@@ -73,25 +78,34 @@ function All({ tree, set }) {
         <input type="search" ref=${filter} value=${set.q ?? ''} placeholder="Filter: agent, task, mode, plan…" aria-label="Filter" onInput=${(event) => change({ q: event.currentTarget.value })} />
         <select aria-label="Outcome" onChange=${(event) => change({ outcome: event.currentTarget.value })}>
           ${['', 'success', 'failure', 'unknown'].map((one) => html`<option value=${one} selected=${one === (set.outcome ?? '')}>${one || 'every outcome'}</option>`)}</select>
+        <select aria-label="Kind" onChange=${(event) => change({ kind: event.currentTarget.value })}>
+          ${['', ...KINDS].map((one) => html`<option value=${one} selected=${one === (set.kind ?? '')}>${one || 'every kind'}</option>`)}</select>
         <select aria-label="Order" onChange=${(event) => change({ sort: event.currentTarget.value })}>
           ${Object.keys(SORTS).map((one) => html`<option value=${one === 'began' ? '' : one} selected=${one === (set.sort || 'began')}>${one === 'began' ? 'newest first' : `by ${one}`}</option>`)}</select>
         <label><input type="checkbox" checked=${Boolean(set.labelled)} onChange=${(event) => change({ labelled: event.currentTarget.checked ? '1' : '' })} /> labelled</label>
         ${trials > 0 && html`<label><input type="checkbox" checked=${Boolean(set.trials)} onChange=${(event) => change({ trials: event.currentTarget.checked ? '1' : '' })} /> ${many(trials, 'run')} of traces</label>`}
       </form>
     <//>
-    ${rows.length === 0
+    ${found && rows.length < found.total && html`<p class="note">The first ${count(rows.length)} are shown: filter for the others.</p>`}
+    ${!found ? html`<p class="wait">Reading…</p>` : rows.length === 0
       ? html`<p class="note">${tree.runs.length ? 'No run has all of this.' : html`No run was found. <code>aegis run -- CMD</code> records one.`}</p>`
       : html`<${List} rows=${rows} height=${58} label="Runs" id="run" chosen=${cursor} choose=${setCursor} open=${open} draw=${(row) => html`<${RunRow} row=${row} annotated=${tree.annotated?.includes(row.key)} />`} />`}
   </main>`;
 }
 
-/** A run in the list. */
+/** A command without the place of its program. */
+function unplaced(command) {
+  return command?.replace(/^\S*\//, '');
+}
+
+/** A run in the list: what was asked of it, what it is in an experiment, what was planted and came of it; its id last. */
 export function RunRow({ row, annotated = false }) {
-  const what = [row.plan, row.task ?? row.program].filter(Boolean).join(' · ');
-  return html`<span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}${annotated && html` <${Tag} kind="good">annotated<//>`}</span>
+  const planted = row.kind === 'clean' || row.kind === 'control' ? null : row.planted ?? row.plan;
+  return html`<span class="what"><${Line} text=${row.task ?? unplaced(row.program) ?? row.key} /></span>
     <${Outcome} verdict=${row.outcome} />
-    <span class="what"><${Line} text=${what} /></span>
+    <span class="kind"><${Tag} kind=${row.kind === 'clean' || row.kind === 'control' ? '' : 'planted'}>${row.imported ? 'imported' : row.kind}<//>${row.origin && html` <span class="soft">for a ${row.origin}</span>`}${planted && html` <${Line} text=${planted} />`}</span>
     <span class="some">${when(row.started)} · ${row.calls === null ? 'being written' : many(row.calls, 'call')}${row.seconds === null ? '' : ` · ${duration(1000 * row.seconds)}`}</span>
+    <span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}${annotated && html` <${Tag} kind="good">annotated<//>`}</span>
     <span class="who"><${Line} text=${row.agents.join(', ')} /></span>
     <span class="label">${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
       ${accountWords(row.account) && html`<span class="soft">${accountWords(row.account)}</span>`}${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;

@@ -2,7 +2,7 @@
  * Where data comes from: the server that sent the page, or the file that the page is.
  */
 
-import { useState, useEffect } from './vendor/preact.js';
+import { useMemo, useState, useEffect } from './vendor/preact.js';
 
 const held = document.getElementById('bundle');
 const bundle = held ? JSON.parse(held.textContent) : null;
@@ -64,6 +64,29 @@ async function unpack(base64) {
   const packed = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
   return new Response(stream).json();
+}
+
+/**
+ * The runs of a list that an address asks for: `{ rows, total }`, null while they are awaited. The page has all of a short list; of
+ * a long one the server is asked.
+ */
+export function useRuns(tree, set, chosen) {
+  const all = tree?.runs ?? [];
+  const long = !isFile && tree && tree.total > all.length;
+  const { q, outcome, kind, labelled, trials, campaign, sort } = set;
+  const asked = JSON.stringify({ q, outcome, kind, labelled, trials, campaign, sort });
+  const [rested, setRested] = useState(asked);
+  useEffect(() => {
+    // Asked when the hand rests.
+    const timer = setTimeout(() => setRested(asked), 200);
+    return () => clearTimeout(timer);
+  }, [asked]);
+  const answer = useAnswer(long ? `runs/${encodeURIComponent(rested)}` : null);
+  return useMemo(() => {
+    if (long) return answer.data ?? null;
+    const rows = tree ? chosen(all, set) : [];
+    return { rows, total: rows.length };
+  }, [tree, asked, answer.data]);
 }
 
 /** Follows a run that is written: calls back with each event. Returns how to end it. */

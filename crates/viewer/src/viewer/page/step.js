@@ -10,14 +10,14 @@ import { Awaited, Facts, Tabs, Tag } from './part.js';
 import { Changes, Planted, Spread } from './change.js';
 
 /** `base` is the path of the run's data, `href(step, tab)` an address. */
-export function Step({ base, step, tab, signs, href, twin, introduced }) {
+export function Step({ base, step, tab, signs, questions = [], href, twin, introduced }) {
   const answer = useAnswer(`${base}/told/${step}`);
   return html`<section class="step" aria-label="Step ${step}">
-    <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} signs=${signs} href=${href} twin=${twin} introduced=${introduced} />`}<//>
+    <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} signs=${signs} questions=${questions} href=${href} twin=${twin} introduced=${introduced} />`}<//>
   </section>`;
 }
 
-function Told({ told, base, tab, signs, href, twin, introduced }) {
+function Told({ told, base, tab, signs, questions, href, twin, introduced }) {
   const tabs = [['messages', 'Messages']];
   if (told.changes.length) tabs.push(['changed', 'Before and after']);
   if (told.tools.length) tabs.push(['tools', `Tools ${told.tools.length}`]);
@@ -31,6 +31,7 @@ function Told({ told, base, tab, signs, href, twin, introduced }) {
     ${introduced && html`<p class="introduced"><${Line} text=${introduced} /></p>`}
     ${told.injected.length > 0 && chosen !== 'changed' && html`<p class="planted">${told.injected.map((error) => html`<${Planted} error=${error} />`)}</p>`}
     ${signs.map((sign) => html`<${Sign} sign=${sign} />`)}
+    ${questions.map((one) => html`<${Question} question=${one} />`)}
     ${told.account && ['request', 'reply'].map((side) => html`<${NotRead} side=${side} state=${told.account[side]} />`)}
     <${Tabs} tabs=${tabs.map(link)} chosen=${chosen} label="Parts of the step" />
     ${chosen === 'messages' && html`<${Messages} told=${told} base=${base} href=${href} />`}
@@ -44,6 +45,14 @@ function Told({ told, base, tab, signs, href, twin, introduced }) {
 /** What a rule saw at the step: a sign, which proves nothing. */
 function Sign({ sign }) {
   return html`<p class="sign"><${Tag} kind="odd">${sign.rule}<//> <${Line} text=${sign.seen} />${sign.quote && html`: <q><${Line} text=${sign.quote} /></q>`}${sign.stops && ' (the run was stopped for it)'}</p>`;
+}
+
+/** What a model was asked for an edit, and what it answered. */
+function Question({ question }) {
+  const text = (body) => (body === null ? '' : typeof body === 'string' ? body : JSON.stringify(body, null, 1));
+  return html`<details class="question"><summary>${question.model ?? 'A model'} was asked for the edit ${plain(question.operator)}${question.error ? ' and gave none' : ''}</summary>
+    <p class="speaker">question</p><${Long} text=${text(question.question)} />
+    <p class="speaker">answer</p>${question.answer === null ? html`<p class="note"><${Line} text=${question.error ?? 'none'} /></p>` : html`<${Long} text=${text(question.answer)} />`}</details>`;
 }
 
 /** What of a body stands in no view. */
