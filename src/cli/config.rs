@@ -168,6 +168,8 @@ pub struct LimitsConfig {
     pub body_timeout_s: Option<f64>,
     /// Timeout of a reply's head, and of silence within it.
     pub upstream_timeout_s: Option<f64>,
+    /// Longest wait of a call for room on a full disk; then 503, to be tried again.
+    pub room_wait_s: Option<f64>,
     /// Timeout of a client that does not read.
     pub write_timeout_s: Option<f64>,
     /// Maximum parallel `WebSocket`s; 0 refuses them, as `--no-websocket` does.
@@ -314,6 +316,7 @@ impl Config {
             ("upstream_timeout_s", given.upstream_timeout_s),
             ("write_timeout_s", given.write_timeout_s),
             ("tunnel_idle_s", given.tunnel_idle_s),
+            ("room_wait_s", given.room_wait_s),
             ("drain_s", given.drain_s),
         ]);
         let time = |name: &str, default: Duration| match times.get(name).copied().flatten() {
@@ -334,6 +337,7 @@ impl Config {
             write_timeout: time("write_timeout_s", defaults.write_timeout)?,
             max_tunnels: given.max_tunnels.unwrap_or(defaults.max_tunnels),
             tunnel_idle: time("tunnel_idle_s", defaults.tunnel_idle)?,
+            room_wait: time("room_wait_s", defaults.room_wait)?,
             drain: time("drain_s", defaults.drain)?,
         })
     }

@@ -47,6 +47,7 @@ mod foreign;
 mod formats;
 mod fuzz;
 mod frames;
+mod full_disk;
 mod fuller;
 mod framing;
 mod growth;

@@ -73,6 +73,7 @@ fn limits() -> Vec<(&'static str, String)> {
         ("limits.write_timeout_s", seconds(limits.write_timeout)),
         ("limits.max_tunnels", limits.max_tunnels.to_string()),
         ("limits.tunnel_idle_s", seconds(limits.tunnel_idle)),
+        ("limits.room_wait_s", seconds(limits.room_wait)),
         ("limits.drain_s", seconds(limits.drain)),
     ]
 }

@@ -29,7 +29,7 @@ use super::{
     suspected::is_rows,
 };
 use crate::{
-    dataset,
+    dataset::{self, DecoyCounts},
     recording::{RunFile, each_in_threads},
     trajectory::Verdict,
 };
@@ -53,17 +53,6 @@ pub struct ListingPlace {
     /// Of a campaign that planted decoys: how many of them its proof took for errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoys: Option<DecoyCounts>,
-}
-
-/// Decoys of a campaign: changes that should not matter, proven as errors are.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct DecoyCounts {
-    /// That were verified: each is a label that would be wrong.
-    pub verified: u32,
-    /// That were planted.
-    pub planted: u32,
-    /// The share of such labels that is possible, at a confidence of 95 %.
-    pub at_most: f64,
 }
 
 /// What lies below some directories.
@@ -159,7 +148,7 @@ type Cells = Arc<ReportedRuns>;
 
 /// A run's directory that was found.
 #[derive(Debug)]
-struct FoundRun {
+struct RunDirectory {
     dir: PathBuf,
     /// The place in the list of the run whose trace made it.
     trial_of: Option<usize>,
@@ -171,7 +160,7 @@ struct FoundEntry {
     cache: ListingCache,
     now: ListingCache,
     listing: Listing,
-    runs: Vec<FoundRun>,
+    runs: Vec<RunDirectory>,
     stamps: Vec<Stamp>,
     keys: HashSet<(EntryKind, String)>,
     seen: HashSet<PathBuf>,
@@ -197,7 +186,7 @@ impl FoundEntry {
         }
         if dir.join("run.json").is_file() {
             let number = self.runs.len();
-            self.runs.push(FoundRun { dir: dir.to_owned(), trial_of });
+            self.runs.push(RunDirectory { dir: dir.to_owned(), trial_of });
             self.below(&dir.join("trials"), &place.join("trials"), depth, Some(number));
             return;
         }

@@ -47,8 +47,8 @@ pub use data::{shown, step_of, word};
 pub use fresh::{SeenMessages, before, fresh, since};
 pub use library::{LibraryAnswer, ViewerLibrary};
 pub use listing::{
-    ChosenRuns, DecoyCounts, LabelRow, LabelledStep, Listing, ListingCache, ListingPlace, RunKind, RunOrder, RunQuery,
-    RunRow, outcomes,
+    ChosenRuns, LabelRow, LabelledStep, Listing, ListingCache, ListingPlace, RunKind, RunOrder, RunQuery, RunRow,
+    outcomes,
 };
 pub use no_answer::NoAnswer;
 pub use opened::OpenedRun;

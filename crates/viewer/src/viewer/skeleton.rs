@@ -10,7 +10,7 @@ use serde_json::{
 
 use super::{
     data,
-    listing::{DecoyCounts, Listing},
+    listing::Listing,
     opened::OpenedRun,
     origin::ReplyOrigins,
     step_view::{StepView, first_words},
@@ -18,6 +18,7 @@ use super::{
     traced::Traced,
 };
 use crate::{
+    dataset::DecoyCounts,
     proof,
     recording::each_in_threads,
     surface::account::ReadState,
@@ -160,11 +161,7 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
 /// How sure a label is, in words: what was executed for it, and how often its campaign took a harmless change for an error.
 fn sure(evidence: &Evidence, decoys: Option<DecoyCounts>) -> Option<String> {
     let words = proof::in_words(evidence.executed.as_ref()?, "without it", "with it");
-    let decoys = decoys.map(|decoys| {
-        let at_most = 100.0 * decoys.at_most;
-        let DecoyCounts { verified, planted, .. } = decoys;
-        format!("; of its campaign's decoys {verified} of {planted} verified, at most {at_most:.1} % (95 %)")
-    });
+    let decoys = decoys.map(|decoys| format!("; in its campaign {}", decoys.in_words()));
     Some(words + &decoys.unwrap_or_default())
 }
 

@@ -304,6 +304,13 @@ impl ProxyError {
                 headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
                 headers.insert("x-should-retry", header::HeaderValue::from_static("true"));
             }
+            // Somebody may clear the disk. Calls that were under way when it was full find the recording stopped.
+            ProxyError::Recording(error)
+                if error.is_lack_of_room() || matches!(error, RecordingError::Stopped { .. }) =>
+            {
+                headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("5"));
+                headers.insert("x-should-retry", header::HeaderValue::from_static("true"));
+            }
             // A retry would meet the same refusal, and must not count as the agent's patience.
             ProxyError::Recording(_)
             | ProxyError::Sealed(_)

@@ -29,6 +29,8 @@ pub struct Limits {
     pub max_tunnels: usize,
     /// Longest silence of both sides of a tunnel, pings included.
     pub tunnel_idle: Duration,
+    /// How long a call waits for a full disk to have room again.
+    pub room_wait: Duration,
     /// Longest wait for exchanges under way when the server stops.
     pub drain: Duration,
 }
@@ -49,6 +51,7 @@ impl Default for Limits {
             max_tunnels: 1024,
             // An agent may think for long between two turns on one socket.
             tunnel_idle: Duration::from_mins(30),
+            room_wait: Duration::from_secs(30),
             drain: Duration::from_secs(30),
         }
     }

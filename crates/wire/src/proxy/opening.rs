@@ -84,7 +84,7 @@ impl Proxy {
         if let Some(displaced) = displaced {
             Box::pin(self.runs.displace(displaced)).await;
         }
-        let run = self.runs.get(&run).await?;
+        let run = self.runs.get_with_room(&run, self.limits.room_wait).await?;
         if track.is_none() && source != RunSource::Only {
             run.named();
         }

@@ -28,6 +28,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("CLICOLOR_FORCE", "read", "Colours off a terminal, too, where it is not 0; `NO_COLOR` and `--color` win over it"),
     ("CLICOLOR", "read", "No colours where it is 0"),
     ("TERM", "read", "No colours where it is `dumb`"),
+    ("XDG_CACHE_HOME", "read", "Where `aegis/lists` keeps what was read of long lists of runs; `~/.cache` if not set"),
     ("XDG_CONFIG_HOME", "read", "Where `aegis/config.toml` is looked for; `~/.config` if not set"),
     ("OPENAI_API_BASE", "set", "As `OPENAI_BASE_URL`, for programs that read this one"),
     ("OPENAI_API_BASE_URL", "set", "As `OPENAI_BASE_URL`, for programs that read this one"),

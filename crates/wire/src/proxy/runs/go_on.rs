@@ -1,6 +1,9 @@
 //! A run whose recording has failed for want of room goes on by itself once there is some, as after a restart.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
@@ -8,9 +11,34 @@ use super::{RunPlace, Runs, place::RunCell};
 use crate::{
     proxy::{error::ProxyError, run::Run, setup::RunSetup},
     recording,
+    trajectory::RunId,
 };
 
+/// How long a full disk is left alone before it is tried again.
+const ROOM_PACE: Duration = Duration::from_millis(250);
+
 impl Runs {
+    /// As [`Runs::get`]. On a disk that is full the call waits so long for room: a program whose SDK would try again twice, in a few
+    /// seconds, does not end because somebody has to clear a disk.
+    ///
+    /// # Errors
+    /// As [`Runs::get`].
+    pub(in crate::proxy) async fn get_with_room(
+        self: &Arc<Self>,
+        id: &RunId,
+        longest: Duration,
+    ) -> Result<Arc<Run>, ProxyError> {
+        let until = Instant::now() + longest;
+        loop {
+            match self.get(id).await {
+                Err(ProxyError::Recording(error)) if error.is_lack_of_room() && Instant::now() < until => {
+                    tokio::time::sleep(ROOM_PACE).await;
+                }
+                opened => return opened,
+            }
+        }
+    }
+
     /// The run that takes the place of one whose recording has failed, if there is room by now. Exchanges that are under way in the
     /// failed one end as not recorded.
     ///
