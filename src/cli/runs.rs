@@ -4,6 +4,7 @@ mod end;
 mod prune;
 mod since;
 
+use crate::cli::printed::{ListedRuns, printed};
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -11,7 +12,6 @@ use std::{
 
 use clap::{Args, Subcommand};
 pub(super) use prune::keep_limit;
-use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, escape,
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
     Ok(Finished {
         exit: Exit::Ok,
         summary: format!("{} runs{counts}{left_out}", runs.len()),
-        data: json!({ "runs": runs }),
+        data: printed(&ListedRuns { runs: &runs }),
     })
 }
 

@@ -13,6 +13,7 @@ mod prior;
 mod proven;
 mod table;
 
+use crate::cli::printed::{PrintedTrace, printed};
 use std::{io::Write, path::Path, sync::Arc};
 
 pub(super) use self::arguments::TraceArgs;
@@ -180,10 +181,6 @@ fn finish(
         _ if finding.out_of_budget => Exit::Budget,
         _ => Exit::Finding,
     };
-    let mut data = serde_json::to_value(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
-    if let Some(object) = data.as_object_mut() {
-        object.insert("label".to_owned(), label.into());
-        object.insert("next".to_owned(), next.into());
-    }
+    let data = printed(&PrintedTrace { finding, label, next });
     Ok(Finished { exit, summary: parts.join("  "), data })
 }

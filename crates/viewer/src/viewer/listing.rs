@@ -32,7 +32,7 @@ const DEEPEST: usize = 6;
 const LOOKED_AT: u64 = 64 << 20;
 
 /// A run in one line.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct RunRow {
     /// What names it in addresses: its id, with a number behind it where another run of the list has the same id.
     pub key: String,
@@ -81,7 +81,7 @@ pub struct RunRow {
 }
 
 /// A label in short.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct LabelRow {
     /// How far it is established.
     pub status: String,
@@ -96,7 +96,7 @@ pub struct LabelRow {
 }
 
 /// An error of a label.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct LabelledStep {
     /// The agent.
     pub agent: String,
@@ -109,7 +109,7 @@ pub struct LabelledStep {
 }
 
 /// A directory that is no run: a campaign or a dataset.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ListingPlace {
     /// What names it in addresses.
     pub key: String,
@@ -118,7 +118,7 @@ pub struct ListingPlace {
 }
 
 /// What lies below some directories.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct Listing {
     /// The runs, newest first.
     pub runs: Vec<RunRow>,
