@@ -1,6 +1,6 @@
 //! `aegis fork RUN --at STEP -- CMD`: what would have happened. Recorded up to a step, another reply there, live from it.
 
-use crate::cli::printed::{Bounds, ForkSample, PrintedFork, TokenSum, printed};
+use crate::cli::printed::{ForkSample, PrintedFork, SuccessInterval, TokenSum, printed};
 use std::{
     fmt::Write,
     ops::ControlFlow,
@@ -250,7 +250,7 @@ fn finish(samples: &[ExecutedRun], checked: bool) -> Finished {
         samples: data.collect(),
         successes: counted.passed,
         judged,
-        interval: Bounds { low: interval.0, high: interval.1 },
+        interval: SuccessInterval { low: interval.0, high: interval.1 },
         void: &counted.void,
         diverged,
         tokens_from_record: TokenSum { input, output },

@@ -1,6 +1,6 @@
 //! Methods side by side where the truth is known: each figure with its interval, what it took, and the rules without a model.
 
-use crate::cli::printed::MethodRow;
+use crate::cli::printed::MeasuredMethod;
 use std::{
     collections::HashSet,
     io::{self, Write},
@@ -73,8 +73,8 @@ pub(super) fn measured(logs: &Logs, rows: &[Vec<Attributed>]) -> Result<Vec<Meth
 
 impl MethodFigures {
     /// The same as data.
-    pub(super) fn data(&self) -> MethodRow<'_> {
-        MethodRow {
+    pub(super) fn data(&self) -> MeasuredMethod<'_> {
+        MeasuredMethod {
             method: &self.name,
             runs: self.runs,
             abstained: self.abstained,

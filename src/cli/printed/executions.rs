@@ -29,7 +29,7 @@ pub(in crate::cli) struct PrintedAttribution<'a> {
     pub(in crate::cli) judge_run: &'a Option<RunId>,
     /// The line to type next.
     pub(in crate::cli) next: Option<&'a str>,
-    pub(in crate::cli) methods: Vec<MethodRow<'a>>,
+    pub(in crate::cli) methods: Vec<MeasuredMethod<'a>>,
 }
 
 /// What methods say of a run that has just failed.
@@ -41,7 +41,7 @@ pub(in crate::cli) struct RunAttribution<'a> {
 
 /// How a method did.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct MethodRow<'a> {
+pub(in crate::cli) struct MeasuredMethod<'a> {
     pub(in crate::cli) method: &'a str,
     pub(in crate::cli) runs: usize,
     pub(in crate::cli) abstained: usize,
@@ -103,7 +103,7 @@ pub(in crate::cli) struct PrintedFork<'a> {
     pub(in crate::cli) successes: u32,
     pub(in crate::cli) judged: u32,
     /// Of the share that succeeded, at 95 %.
-    pub(in crate::cli) interval: Bounds,
+    pub(in crate::cli) interval: SuccessInterval,
     /// Samples that say nothing, by the reason.
     pub(in crate::cli) void: &'a BTreeMap<Void, u32>,
     pub(in crate::cli) diverged: u32,
@@ -112,7 +112,7 @@ pub(in crate::cli) struct PrintedFork<'a> {
 
 /// A low and a high end.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct Bounds {
+pub(in crate::cli) struct SuccessInterval {
     pub(in crate::cli) low: f64,
     pub(in crate::cli) high: f64,
 }

@@ -21,7 +21,7 @@ pub(super) fn printed(data: &impl Serialize) -> Value {
 
 /// What a verb with a last word prints: its own data, then that word.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Ended<T> {
+pub(super) struct PrintedEnd<T> {
     /// The verb's own data.
     #[serde(flatten)]
     pub(super) data: T,

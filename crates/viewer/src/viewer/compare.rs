@@ -14,8 +14,8 @@ use crate::{
 /// Two runs, aligned by agent and call.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ComparedRuns<'a> {
-    a: ComparedRun<'a>,
-    b: ComparedRun<'a>,
+    a: ComparedSide<'a>,
+    b: ComparedSide<'a>,
     /// Whether nothing differs.
     same: bool,
     /// Index of the first pair that differs.
@@ -27,7 +27,7 @@ pub struct ComparedRuns<'a> {
 
 /// One of both runs.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ComparedRun<'a> {
+struct ComparedSide<'a> {
     run: &'a RunId,
     outcome: Verdict,
 }
@@ -82,7 +82,7 @@ fn compared_runs<'a>(comparison: &'a Comparison, a: &'a Recording, b: &'a Record
         blocks: blocks(&pair.blocks),
         sent: blocks(&pair.sent),
     });
-    let run = |recording: &'a Recording| ComparedRun {
+    let run = |recording: &'a Recording| ComparedSide {
         run: &recording.manifest.run,
         outcome: recording.trajectory.outcome.verdict,
     };

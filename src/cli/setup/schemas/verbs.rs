@@ -8,14 +8,14 @@ use crate::{
     cli::{
         certify::Certificate,
         printed::{
-            AmendedRuns, CheckedCertificate, CheckedPlan, EmittedScript, Ended, EndedRuns, ExplainedPlan,
-            ExportedAnnotations, FirstFiles, ForeseenAttribution, ForeseenCampaign, ForetoldCatches, ForetoldRetry,
-            ForetoldSearch, ImportedAnnotations, ListedAnnotations, ListedFormats, ListedMethods, ListedRules,
-            ListedRuns, ListeningAt, MadeToken, NoData, PrintedAttribution, PrintedCatches, PrintedFailure,
-            PrintedFork, PrintedLint, PrintedMerge, PrintedProof, PrintedRanker, PrintedReplay, PrintedRun,
-            PrintedScore, PrintedTest, PrintedTrace, ProvenRows, PrunedRuns, RatesSince, ReadyPlan, RepairedRun,
-            RetriedRuns, RetryFile, RosterTrial, ScoreTable, ScoredRewards, ShownAgents, ShownModes, ShownSigns,
-            ShownVerdict, TracedRuns, ViewedAt, WrittenPage,
+            AmendedRuns, CheckedCertificate, CheckedPlan, EmittedScript, EndedRuns, ExplainedPlan, ExportedAnnotations,
+            FirstFiles, ForeseenAttribution, ForeseenCampaign, ForetoldCatches, ForetoldRetry, ForetoldSearch,
+            ImportedAnnotations, ListedAnnotations, ListedFormats, ListedMethods, ListedRules, ListedRuns, ListeningAt,
+            MadeToken, NoData, PrintedAttribution, PrintedCatches, PrintedEnd, PrintedFailure, PrintedFork,
+            PrintedLint, PrintedMerge, PrintedProof, PrintedRanker, PrintedReplay, PrintedRun, PrintedScore,
+            PrintedTest, PrintedTrace, ProvenRows, PrunedRuns, RatesSince, ReadyPlan, RepairedRun, RetriedRuns,
+            RetryFile, RosterTrial, ScoreTable, ScoredRewards, ShownAgents, ShownModes, ShownSigns, ShownVerdict,
+            TracedRuns, ViewedAt, WrittenPage,
         },
         setup::doctor::Examined,
     },
@@ -31,7 +31,7 @@ use crate::{
 
 /// Makes the schema of data that a last word ends.
 fn ended<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    made::<Ended<T>>(generator)
+    made::<PrintedEnd<T>>(generator)
 }
 
 /// All of them: `verbs/VERB` or `verbs/VERB.FORM`.
