@@ -77,7 +77,7 @@ pub(super) fn trace_run(
         });
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    finish(&finding, arguments, &label, next)
+    Ok(finish(&finding, arguments, &label, next))
 }
 
 async fn conduct(
@@ -144,12 +144,7 @@ fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
     label::replace(&dir.join("trace.json"), &text)
 }
 
-fn finish(
-    finding: &TraceFinding,
-    arguments: &TraceArgs,
-    label: &str,
-    next: Option<String>,
-) -> Result<Finished, Failure> {
+fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
     let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
         Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
         None if finding.is_in_doubt(rule) => format!("{name} not sure"),
@@ -182,5 +177,5 @@ fn finish(
         _ => Exit::Finding,
     };
     let data = printed(&PrintedTrace { finding, label, next });
-    Ok(Finished { exit, summary: parts.join("  "), data })
+    Finished { exit, summary: parts.join("  "), data }
 }

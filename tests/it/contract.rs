@@ -107,6 +107,7 @@ pub fn check_output(arguments: &[&str], out: &str) -> Vec<&'static str> {
 fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
     let name = path.file_name()?.to_str()?;
     let beside = |file: &str| path.with_file_name(file).exists();
+    let is_json = |ending: &str| path.extension().is_some_and(|own| own == ending);
     let below = path.parent()?.file_name()?.to_str()?;
     Some(match name {
         "log.jsonl" | "log.jsonl.zst" | "head.jsonl.zst" => ("log", true),
@@ -134,10 +135,10 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "manifest.json" => ("files/export", false),
         name if name.starts_with("trace.journal") => ("files/trace.journal", true),
         name if name.ends_with(".manifest.json") => ("files/export", false),
-        name if below == "cells" && name.ends_with(".json") => ("files/cell", false),
-        name if below == "annotations" && name.ends_with(".jsonl") => ("files/annotation", true),
+        _ if below == "cells" && is_json("json") => ("files/cell", false),
+        _ if below == "annotations" && is_json("jsonl") => ("files/annotation", true),
         _ if below == "chains" => ("files/chain", true),
-        _ if beside("run.json") && (name.ends_with(".json") || name.ends_with(".jsonl")) => {
+        _ if beside("run.json") && (is_json("json") || is_json("jsonl")) => {
             panic!("{}: no schema describes this file of a recording", path.display())
         }
         _ => return None,
@@ -185,8 +186,9 @@ fn stands_for(template: &str, path: &str) -> bool {
 /// Panics where an answer of a control listener, or of health, is not what the `OpenAPI` document says.
 pub fn check_answer(method: &str, path: &str, status: u16, body: &Value) {
     let paths = OPENAPI["paths"].as_object().expect("paths");
-    let known = paths.iter().filter(|(template, _)| stands_for(template, path.split('?').next().unwrap_or_default()));
-    let Some(operation) = known.filter_map(|(_, item)| item.get(method.to_lowercase())).next() else {
+    let mut known =
+        paths.iter().filter(|(template, _)| stands_for(template, path.split('?').next().unwrap_or_default()));
+    let Some(operation) = known.find_map(|(_, item)| item.get(method.to_lowercase())) else {
         assert!([401, 404, 429].contains(&status), "{method} {path} is answered with {status} and not documented");
         return;
     };

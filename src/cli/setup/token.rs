@@ -64,8 +64,7 @@ pub(super) fn run(arguments: &TokenEntryArgs, format: OutputFormat, out: &mut dy
         None => "add the entry to the file of `aegis serve --tokens`".to_owned(),
     };
     let summary = format!("a token for {}, shown this once: {place}", grant.name);
-    let data =
-        printed(&MadeToken { name: grant.name.as_str(), token: &token, sha256: grant.token.sha256().to_string() });
+    let data = printed(&MadeToken { name: grant.name.as_str(), token: &token, sha256: grant.token.sha256() });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 

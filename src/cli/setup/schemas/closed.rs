@@ -51,10 +51,14 @@ impl Merging {
                     members.values_mut().for_each(|member| self.close(member, Objects::Closed));
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
-                    parts.iter_mut().for_each(|part| self.close(part, within));
+                    for part in parts {
+                        self.close(part, within);
+                    }
                 }
                 ("prefixItems", Value::Array(items)) => {
-                    items.iter_mut().for_each(|item| self.close(item, Objects::Closed));
+                    for item in items {
+                        self.close(item, Objects::Closed);
+                    }
                 }
                 ("items" | "additionalProperties", item) => self.close(item, Objects::Closed),
                 _ => {}

@@ -49,7 +49,7 @@ pub(super) enum TakenReply {
     /// Into the recording of a run that goes on.
     Recorded(OkReply),
     /// Beside the recording of one that has ended.
-    Amended(AmendedReply),
+    Amended(Box<AmendedReply>),
 }
 
 /// That something was done.
@@ -172,5 +172,5 @@ async fn amend(proxy: &Proxy, run: RunId, amendment: Amendment, by: Option<Strin
     });
     let amended = amended.await.map_err(|_| Refusal::internal())?;
     let (added, label) = amended.map_err(|error: RecordingError| Refusal::recording(&run, &error))?;
-    answered(&TakenReply::Amended(AmendedReply { ok: true, added, label }))
+    answered(&TakenReply::Amended(Box::new(AmendedReply { ok: true, added, label })))
 }

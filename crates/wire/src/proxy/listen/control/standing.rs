@@ -36,12 +36,12 @@ struct ListedRun {
     /// `open`, `idle` or `ended`.
     state: &'static str,
     #[serde(flatten)]
-    under_way: UnderWay,
+    open: OpenRunFacts,
 }
 
 /// What is known of a run that is open, and of no other.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct UnderWay {
+struct OpenRunFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<u32>,
     /// Calls that have begun and not ended.
@@ -80,7 +80,7 @@ pub(super) async fn list(proxy: &Proxy) -> ControlResult {
         let found = latest(&runs.template().log_dir);
         let row = |run: &RunId| {
             let state = runs.standing(run)?.name();
-            Some(ListedRun { run: run.clone(), state, under_way: under_way(&runs, run) })
+            Some(ListedRun { run: run.clone(), state, open: under_way(&runs, run) })
         };
         let rows = found.iter().take(LISTED).filter_map(row).collect();
         RunList { runs: rows, left_out: found.len().saturating_sub(LISTED) }
@@ -94,7 +94,7 @@ pub(super) async fn read(proxy: &Proxy, run: &RunId) -> ControlResult {
     let dir = proxy.runs.template().log_dir.join(run.as_str());
     let told = tokio::task::spawn_blocking(move || tell(&dir, standing)).await.map_err(|_| Refusal::internal())?;
     let told = told.map_err(|error| Refusal::recording(run, &error))?;
-    let UnderWay { steps, calls_under_way, idle_s } = under_way(&proxy.runs, run);
+    let OpenRunFacts { steps, calls_under_way, idle_s } = under_way(&proxy.runs, run);
     answered(&RunReply { steps: steps.map(u64::from).or(told.steps), calls_under_way, idle_s, ..told })
 }
 
@@ -118,9 +118,9 @@ async fn end_run(proxy: &Proxy, run: &RunId) -> ControlResult {
 }
 
 /// What is known of a run that is open: how many steps it has, how many calls are under way, how long it has been silent.
-fn under_way(runs: &Runs, run: &RunId) -> UnderWay {
-    let Some(open) = runs.find(run) else { return UnderWay::default() };
-    UnderWay {
+fn under_way(runs: &Runs, run: &RunId) -> OpenRunFacts {
+    let Some(open) = runs.find(run) else { return OpenRunFacts::default() };
+    OpenRunFacts {
         steps: Some(open.steps()),
         calls_under_way: Some(open.in_flight()),
         idle_s: Some(open.idle_for().as_secs()),
