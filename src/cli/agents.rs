@@ -4,6 +4,7 @@
 mod observe;
 mod upstream;
 
+use crate::cli::printed::{IdentifiedStep, RosterChange, RosterTrial, ShownAgent, ShownAgents, printed};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -12,7 +13,6 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::{Value, json};
 
 pub(super) use self::observe::LateRun;
 use self::observe::{agent, ambiguous};
@@ -124,16 +124,33 @@ fn rows<'a>(runs: &'a [LateRun<'a>]) -> Vec<AgentRow<'a>> {
     rows
 }
 
-fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::io::Result<()> {
-    let agent_of = |((agent, source), audit): &AgentRow<'_>| {
-        json!({"agent": agent, "calls": audit.calls, "source": source, "evidence": audit.first.evidence,
-            "confidence": decimal(audit.first.confidence), "ambiguous": audit.ambiguous, "display": display(agent, names)})
+fn write_json<'a>(runs: &'a [LateRun<'a>], names: &'a Names, out: &mut dyn Write) -> std::io::Result<()> {
+    let caller = |((agent, source), audit): AgentRow<'a>| ShownAgent::Caller {
+        agent,
+        calls: audit.calls,
+        source,
+        evidence: &audit.first.evidence,
+        confidence: decimal(audit.first.confidence),
+        ambiguous: audit.ambiguous,
+        display: display(agent, names),
     };
-    let mut agents: Vec<Value> = rows(runs).iter().map(agent_of).collect();
-    agents.extend(upstream::named(runs).iter().map(|((asker, agent), replies)| {
-        json!({"agent": agent, "replies": replies, "source": "upstream", "asked_by": asker, "confidence": 1.0,
-            "ambiguous": 0, "display": agent})
+    let mut agents: Vec<ShownAgent<'_>> = rows(runs).into_iter().map(caller).collect();
+    let named = upstream::named(runs);
+    agents.extend(named.iter().map(|((asker, agent), replies)| ShownAgent::Answerer {
+        agent,
+        replies: *replies,
+        source: "upstream",
+        asked_by: asker,
+        confidence: 1.0,
+        ambiguous: 0,
+        display: agent,
     }));
+    let steps = identified(runs, names);
+    writeln!(out, "{}", printed(&ShownAgents { agents, steps }))
+}
+
+/// Each step, and who made its call.
+fn identified<'a>(runs: &'a [LateRun<'a>], names: &'a Names) -> Vec<IdentifiedStep<'a>> {
     let mut steps = Vec::new();
     let heard = observed_runs(runs);
     let suggested = Suggestions::for_runs(&heard, names).of_steps(&heard);
@@ -143,20 +160,31 @@ fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::
             let told = &step.attribution;
             let agent = agent(step, late);
             let no_label = ruling.of_step(step).err();
-            let mut entry = json!({"run": run.recording.trajectory.run, "step": step.step, "call": step.call,
-                "turn": step.turn, "agent": told.agent, "instance": told.instance, "kind": kind(agent),
-                "source": told.source, "confidence": decimal(told.confidence), "ambiguous": told.ambiguous,
-                "evidence": told.evidence, "attempts": step.attempts.len(), "run_source": run.run_source(step),
-                "labels": no_label.is_none(), "no_label": no_label,
-                "upstream_agents": upstream::of_step(step),
-                "display": display(agent, names), "suggested": suggested, "looks": looks});
-            if let (Some(late), Some(entry)) = (late, entry.as_object_mut()) {
-                entry.insert("late".to_owned(), serde_json::to_value(late)?);
-            }
-            steps.push(entry);
+            steps.push(IdentifiedStep {
+                run: &run.recording.trajectory.run,
+                step: step.step,
+                call: step.call,
+                turn: step.turn,
+                agent: &told.agent,
+                instance: told.instance,
+                kind: kind(agent),
+                source: told.source,
+                confidence: decimal(told.confidence),
+                ambiguous: told.ambiguous,
+                evidence: &told.evidence,
+                attempts: step.attempts.len(),
+                run_source: run.run_source(step),
+                labels: no_label.is_none(),
+                no_label,
+                upstream_agents: upstream::of_step(step),
+                display: display(agent, names),
+                suggested,
+                looks,
+                late,
+            });
         }
     }
-    writeln!(out, "{}", json!({"agents": agents, "steps": steps}))
+    steps
 }
 
 /// A confidence as it is meant: two decimals.
@@ -276,9 +304,14 @@ fn check(file: &Path, runs: &[LateRun<'_>], json: bool, screen: Screen, out: &mu
     let clashes = changes.values().filter(|(_, clash)| *clash).count();
     let write = |out: &mut dyn Write| -> std::io::Result<()> {
         if json {
-            let change = |((before, after), (calls, clash)): (&(String, String), &(usize, bool))| json!({"before": before, "after": after, "calls": calls, "clash": clash});
-            let changes: Vec<Value> = changes.iter().map(change).collect();
-            return writeln!(out, "{}", json!({"changes": changes, "unmatched_rules": unmatched}));
+            let changes = changes.iter().map(|((before, after), (calls, clash))| RosterChange {
+                before,
+                after,
+                calls: *calls,
+                clash: *clash,
+            });
+            let trial = RosterTrial { changes: changes.collect(), unmatched_rules: &unmatched };
+            return writeln!(out, "{}", printed(&trial));
         }
         for ((before, after), (calls, clash)) in &changes {
             let (before, after) = (escape(before), escape(after));

@@ -1,6 +1,7 @@
 //! `aegis amend RUN…`: says of runs that have ended what was not known when they were recorded: the names of their agents, what
 //! they achieved, their task.
 
+use crate::cli::printed::{AmendedRuns, RunAmendment, printed};
 use std::{
     fs,
     io::Write,
@@ -8,7 +9,6 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 
 use super::{Config, Exit, Failure, Finished, checkers::Checkers, counted, escape};
 use crate::{
@@ -117,7 +117,7 @@ pub(super) fn run(arguments: &AmendArgs, json: bool, out: &mut dyn Write) -> Res
         more => format!("; {more} runs are of no task"),
     };
     let summary = format!("{} added to {}{known}{unjudged}", counted(facts, "fact"), counted(told, "run"));
-    let data = json!({"runs": amended.iter().map(AmendedRun::data).collect::<Vec<_>>()});
+    let data = printed(&AmendedRuns { runs: amended.iter().map(AmendedRun::data).collect() });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 
@@ -202,8 +202,9 @@ impl AmendedRun<'_> {
         format!("{}  {}", self.dir.display(), said.join("; "))
     }
 
-    fn data(&self) -> Value {
-        json!({"dir": self.dir, "added": self.added, "label": self.label.as_ref().ok(), "no_label": self.label.as_ref().err()})
+    fn data(&self) -> RunAmendment<'_> {
+        let Self { dir, added, label } = self;
+        RunAmendment { dir, added, label: label.as_ref().ok(), no_label: label.as_ref().err() }
     }
 }
 

@@ -1,6 +1,10 @@
 //! `aegis annotations [DIR…]`: what people said of runs with `aegis view --annotate`: how far they agree with each other
 //! and with labels that were proven; to and from the files of Who&When.
 
+use crate::cli::printed::{
+    AnnotatedRow, AnnotatorAgreement, ExportedAnnotations, ImportedAnnotations, LabelAgreement, ListedAnnotations,
+    printed,
+};
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -9,7 +13,7 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, escape,
@@ -74,8 +78,8 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
         write(&runs, &compared, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let said: usize = runs.iter().map(|run| run.annotations.len()).sum();
-    let listed = runs.iter().map(|run| json!({"run": run.row.key, "said": run.annotations}));
-    let data = json!({"runs": listed.collect::<Vec<_>>(), "agreement": compared.json()});
+    let listed = runs.iter().map(|run| AnnotatedRow { run: &run.row.key, said: &run.annotations });
+    let data = printed(&ListedAnnotations { runs: listed.collect(), agreement: compared.printed() });
     Ok(Finished { exit: Exit::Ok, summary: format!("{said} annotations of {} runs", runs.len()), data })
 }
 
@@ -140,12 +144,12 @@ fn compared(runs: &[AnnotatedRun]) -> ComparedAnnotations {
 }
 
 impl ComparedAnnotations {
-    fn json(&self) -> Value {
-        let proven = self.proven.iter().map(|(name, (who, when))| (name.clone(), json!({"who": who, "when": when})));
-        json!({
-            "questions": self.questions.iter().map(|(name, found)| (*name, found)).collect::<BTreeMap<_, _>>(),
-            "against_proven_labels": proven.collect::<serde_json::Map<_, _>>(),
-        })
+    fn printed(&self) -> AnnotatorAgreement<'_> {
+        let proven = self.proven.iter().map(|(name, (who, when))| (name.as_str(), LabelAgreement { who, when }));
+        AnnotatorAgreement {
+            questions: self.questions.iter().map(|(name, found)| (*name, found)).collect(),
+            against_proven_labels: proven.collect(),
+        }
     }
 }
 
@@ -211,7 +215,11 @@ fn export(runs: &[AnnotatedRun], out: &Path, overwrite: bool) -> Result<Finished
     named.iter().try_for_each(|(file, bytes)| file.write_aloud(bytes))?;
     let left = if without > 0 { format!("; {without} that saw no error are left out") } else { String::new() };
     let summary = format!("{}  {written} files{left}", out.display());
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({"out": out, "files": written, "left_out": without}) })
+    Ok(Finished {
+        exit: Exit::Ok,
+        summary,
+        data: printed(&ExportedAnnotations { out, files: written, left_out: without }),
+    })
 }
 
 fn import(rows: &[Arc<RunRow>], path: &Path, annotator: &str) -> Result<Finished, Failure> {
@@ -243,5 +251,5 @@ fn import(rows: &[Arc<RunRow>], path: &Path, annotator: &str) -> Result<Finished
         annotate(dir, annotation).map_err(|error| Failure::new(Exit::Usage, error))?;
     }
     let summary = format!("{} annotations of {annotator}", said.len());
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({"annotator": annotator, "annotations": said.len()}) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&ImportedAnnotations { annotator, annotations: said.len() }) })
 }

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod beside;
+pub(super) use beside::AttributionRow;
 mod calibration;
 mod dry;
 mod judge;
@@ -11,14 +12,13 @@ mod page;
 mod report;
 mod table;
 
+use crate::cli::printed::{ListedMethod, ListedMethods, PrintedAttribution, RunAttribution, printed};
 use std::{
     fmt::Write as _,
     io::Write as _,
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
 };
-
-use serde_json::json;
 
 use self::logs::{Logs, RunLog};
 pub(super) use self::{arguments::AttributeArgs, judge::JudgeArgs, logs::model_of};
@@ -101,7 +101,7 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
         let written = report::write(log, rows, next.as_deref(), &mut std::io::stderr());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    Ok(json!({"rows": done.rows.iter().flatten().collect::<Vec<_>>(), "judge_run": done.recorded}))
+    Ok(printed(&RunAttribution { rows: done.rows.iter().flatten().collect(), judge_run: &done.recorded }))
 }
 
 /// What methods say of one recorded run, for a verb that goes on from there, and how many questions were asked live. To be
@@ -299,9 +299,13 @@ fn print_results(
     if all > 0 {
         let _ = write!(summary, "; answers replayed {replayed} of {all}");
     }
-    let data = json!({
-        "rows": rows, "live_calls": live, "replayed_calls": replayed, "judge_run": done.recorded, "next": next,
-        "methods": measured.iter().map(table::MethodFigures::data).collect::<Vec<_>>(),
+    let data = printed(&PrintedAttribution {
+        rows,
+        live_calls: live,
+        replayed_calls: replayed,
+        judge_run: &done.recorded,
+        next: next.as_deref(),
+        methods: measured.iter().map(table::MethodFigures::data).collect(),
     });
     Ok(Finished { exit: exit(&done.rows), summary, data })
 }
@@ -343,11 +347,14 @@ fn list(global: &Global) -> Result<Finished, Failure> {
     if global.format == OutputFormat::Text {
         super::print(&lines, &mut std::io::stdout())?;
     }
-    let data = all.iter().map(|(method, option)| {
-        json!({"name": method.name(), "option": option, "about": method.description(), "needs": needs(method.needs()),
-            "compat": method.is_public()})
+    let data = all.iter().map(|(method, option)| ListedMethod {
+        name: method.name().to_owned(),
+        option,
+        about: method.description().to_owned(),
+        needs: needs(method.needs()),
+        compat: method.is_public(),
     });
-    let data = json!({"methods": data.collect::<Vec<_>>()});
+    let data = printed(&ListedMethods { methods: data.collect() });
     Ok(Finished {
         exit: Exit::Ok,
         summary: format!("{} methods, {} tracers", methods::ALL.len(), all.len() - methods::ALL.len()),

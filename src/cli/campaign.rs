@@ -1,5 +1,6 @@
 //! `aegis campaign FILE`: clean runs, injected runs, proof, labels, dataset, report.
 
+use crate::cli::printed::printed;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -374,6 +375,6 @@ impl CampaignDone {
             None if concluded.delivered() == 0 && concluded.natural_labelled() == 0 => Exit::Finding,
             None => Exit::Ok,
         };
-        Finished { exit, summary: concluded.line(), data: concluded.data() }
+        Finished { exit, summary: concluded.line(), data: printed(&concluded.sums()) }
     }
 }

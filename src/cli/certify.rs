@@ -5,6 +5,7 @@ mod document;
 mod page;
 mod trained;
 
+use crate::cli::printed::{CheckedCertificate, printed};
 use std::{
     collections::BTreeMap,
     fs,
@@ -15,7 +16,8 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::document::{Certificate, CertifiedData};
+pub(super) use self::document::Certificate;
+use self::document::CertifiedData;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     attribute::{self, AttributeArgs, JudgeArgs},
@@ -305,5 +307,5 @@ fn check(dir: &Path, data: &CertifiedData, arguments: &CertifyArgs) -> Result<Fi
         format!("`{}` does not follow: {}", dir.display(), escape(&differing.join(", ")))
     };
     let exit = if differing.is_empty() { Exit::Ok } else { Exit::Finding };
-    Ok(Finished { exit, summary, data: json!({"differing": differing}) })
+    Ok(Finished { exit, summary, data: printed(&CheckedCertificate { differing }) })
 }

@@ -1,5 +1,6 @@
 //! How a verb ends: the exit code, the last line, what went wrong.
 
+use crate::cli::printed::{NoData, PrintedError, PrintedFailure, printed};
 use std::{error::Error, fmt, io::Write, path::Path};
 
 use super::{
@@ -110,7 +111,7 @@ pub struct Finished {
 impl Finished {
     /// Of a verb that was ended before its end.
     pub(super) fn stopped(failure: &Failure) -> Self {
-        Self { exit: failure.exit, summary: failure.error.to_string(), data: serde_json::json!({}) }
+        Self { exit: failure.exit, summary: failure.error.to_string(), data: printed(&NoData {}) }
     }
 }
 
@@ -149,12 +150,12 @@ impl Failure {
     /// The same as data on standard output, where a program reads.
     pub(super) fn say_as_json(&self) {
         let (word, message) = (self.exit.word(), self.error.to_string());
-        let data = serde_json::json!({
-            "error": {"code": word, "message": message, "hint": self.hint},
-            "result": format!("{word} {}", message.lines().next().unwrap_or_default()),
-            "exit": self.exit.code(),
-        });
-        let _ = writeln!(std::io::stdout(), "{data}");
+        let data = PrintedFailure {
+            error: PrintedError { code: word, message: &message, hint: self.hint.as_deref() },
+            result: format!("{word} {}", message.lines().next().unwrap_or_default()),
+            exit: self.exit.code(),
+        };
+        let _ = writeln!(std::io::stdout(), "{}", printed(&data));
     }
 
     /// What is said of it.

@@ -1,5 +1,6 @@
 //! `aegis export DATASET --to FORMAT --out PATH`: a dataset in the words of trainers and benchmarks.
 
+use crate::cli::printed::{ListedFormat, ListedFormats, printed};
 use std::{
     io::Write,
     path::{Path, PathBuf},
@@ -317,9 +318,9 @@ fn list(json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
             writeln!(out, "{name:<22} {about}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
     }
-    let data = formats.map(|(name, about)| serde_json::json!({"name": name, "about": about})).collect::<Vec<_>>();
+    let data = formats.map(|(name, about)| ListedFormat { name, about }).collect::<Vec<_>>();
     let summary = format!("{} formats", data.len());
-    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({"formats": data}) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&ListedFormats { formats: data }) })
 }
 
 fn summary(manifest: &ExportManifest) -> String {

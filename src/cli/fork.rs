@@ -1,5 +1,6 @@
 //! `aegis fork RUN --at STEP -- CMD`: what would have happened. Recorded up to a step, another reply there, live from it.
 
+use crate::cli::printed::{ForkSample, PrintedFork, SuccessInterval, TokenSum, printed};
 use std::{
     fmt::Write,
     ops::ControlFlow,
@@ -8,7 +9,6 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
@@ -236,15 +236,24 @@ fn finish(samples: &[ExecutedRun], checked: bool) -> Finished {
     let _ = write!(summary, "  {} tokens from the record", input + output);
     let data = samples.iter().map(|sample| {
         let void = if let ProofSample::Void(why) = sample.sample() { Some(why) } else { None };
-        json!({
-            "run": sample.run, "run_dir": sample.dir, "steps": sample.steps, "outcome": sample.outcome, "void": void,
-            "label": sample.label.as_ref().ok(), "report": sample.replay,
-        })
+        ForkSample {
+            run: &sample.run,
+            run_dir: &sample.dir,
+            steps: sample.steps,
+            outcome: &sample.outcome,
+            void,
+            label: sample.label.as_ref().ok(),
+            report: &sample.replay,
+        }
     });
-    let data = json!({
-        "samples": data.collect::<Vec<_>>(), "successes": counted.passed, "judged": judged,
-        "interval": {"low": interval.0, "high": interval.1}, "void": counted.void,
-        "diverged": diverged, "tokens_from_record": {"input": input, "output": output},
+    let data = printed(&PrintedFork {
+        samples: data.collect(),
+        successes: counted.passed,
+        judged,
+        interval: SuccessInterval { low: interval.0, high: interval.1 },
+        void: &counted.void,
+        diverged,
+        tokens_from_record: TokenSum { input, output },
     });
     Finished { exit, summary, data }
 }

@@ -1,9 +1,9 @@
 //! `aegis learn DATASET --out prior.toml`: a readable ranker of executed effects, or nothing.
 
+use crate::cli::printed::{HeldOutFigures, NotLearned, PrintedRanker, RankerAgainstScan, RankerHits, printed};
 use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
@@ -78,11 +78,16 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
         let told = tell(&set, &from, &by, &mut std::io::stdout().lock());
         told.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let data = json!({
-        "runs": from.runs, "systems": from.systems, "tasks": from.tasks, "steps_blamed": from.blamed,
-        "steps_cleared": from.cleared, "digest": from.digest, "left_out": {"other_labels": set.others, "nothing_cleared": set.uncleared},
-        "held_out": by.iter().filter_map(|(by, found)| found.map(|found| figures(by, &found))).collect::<Vec<_>>(),
-        "written": why.is_none().then(|| arguments.out.display().to_string()),
+    let data = printed(&PrintedRanker {
+        runs: from.runs,
+        systems: from.systems,
+        tasks: from.tasks,
+        steps_blamed: from.blamed,
+        steps_cleared: from.cleared,
+        digest: &from.digest,
+        left_out: NotLearned { other_labels: set.others, nothing_cleared: set.uncleared },
+        held_out: by.iter().filter_map(|(by, found)| found.map(|found| figures(by, &found))).collect(),
+        written: why.is_none().then(|| arguments.out.display().to_string()),
     });
     match (why, decides) {
         (None, Some((_, found))) => {
@@ -225,11 +230,16 @@ fn in_words(interval: Option<Interval>) -> String {
     }
 }
 
-fn figures(by: &str, found: &HeldOut) -> serde_json::Value {
-    let HeldOut { groups, runs, ranker, scan, saved, interval } = found;
-    json!({
-        "by": by, "groups": groups, "runs": runs, "looks": {"ranker": ranker.mean, "scan": scan.mean},
-        "first": {"ranker": ranker.first, "scan": scan.first}, "top_3": {"ranker": ranker.top_3, "scan": scan.top_3},
-        "saved": saved, "saved_95": interval.map(|interval| [interval.low, interval.high]),
-    })
+fn figures(by: &'static str, found: &HeldOut) -> HeldOutFigures {
+    let HeldOut { groups, runs, ranker, scan, saved, interval } = *found;
+    HeldOutFigures {
+        by,
+        groups,
+        runs,
+        looks: RankerAgainstScan { ranker: ranker.mean, scan: scan.mean },
+        first: RankerHits { ranker: ranker.first, scan: scan.first },
+        top_3: RankerHits { ranker: ranker.top_3, scan: scan.top_3 },
+        saved,
+        saved_95: interval.map(|interval| [interval.low, interval.high]),
+    }
 }

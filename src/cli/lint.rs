@@ -1,9 +1,9 @@
 //! `aegis lint DATASET`: what makes a dataset unfit to learn from or to measure with.
 
+use crate::cli::printed::{LintedModes, ListedRule, ListedRules, PrintedLint, printed};
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
@@ -63,10 +63,13 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
         _ => format!("{} samples, {found} findings of {} rules", report.samples, counts.len()),
     };
     let exit = if report.is_clean() && report.samples > 0 { Exit::Ok } else { Exit::Finding };
-    let rules: serde_json::Map<_, _> =
-        counts.iter().map(|(rule, count)| (rule.name().to_owned(), json!(count))).collect();
-    let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules, "sure": report.sure,
-        "modes": {"planted": report.planted, "declared": report.declared}});
+    let data = printed(&PrintedLint {
+        samples: report.samples,
+        findings: &report.findings,
+        rules: counts.iter().map(|(rule, count)| (rule.name(), *count)).collect(),
+        sure: &report.sure,
+        modes: LintedModes { planted: report.planted, declared: report.declared },
+    });
     Ok(Finished { exit, summary, data })
 }
 
@@ -110,8 +113,8 @@ fn rules(global: &Global) -> Result<Finished, Failure> {
             written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
     }
-    let all: Vec<_> = Rule::ALL.iter().map(|rule| json!({"rule": rule.name(), "meaning": rule.meaning()})).collect();
-    Ok(Finished { exit: Exit::Ok, summary: format!("{} rules", all.len()), data: json!({"rules": all}) })
+    let all: Vec<_> = Rule::ALL.iter().map(|rule| ListedRule { rule: *rule, meaning: rule.meaning() }).collect();
+    Ok(Finished { exit: Exit::Ok, summary: format!("{} rules", all.len()), data: printed(&ListedRules { rules: all }) })
 }
 
 impl From<DatasetError> for Failure {

@@ -38,6 +38,7 @@ mod fork;
 mod groups;
 mod plan;
 mod prove;
+mod printed;
 mod progress;
 mod repair;
 mod replay;

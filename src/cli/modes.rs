@@ -1,6 +1,7 @@
 //! `aegis modes [DIR…]`: is a planted change the failure mode that it is called? Counts what plans, people and judges say, and asks
 //! a judge where one is named.
 
+use crate::cli::printed::{JudgedModes, ModeAgreement, ModeOfChange, PairAgreement, ShownModes, printed};
 use std::{
     collections::BTreeMap,
     io::{self, Write},
@@ -9,7 +10,6 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, attribute::JudgeArgs, counted, escape, settings, trial::failed,
@@ -113,10 +113,10 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
         write(&changes, &compared, &mut io::stdout().lock())
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let data = json!({
-        "changes": changes.iter().map(ClaimedChange::data).collect::<Vec<_>>(),
-        "agreement": compared.data(),
-        "asked": asked.as_ref().map(JudgingCounts::data),
+    let data = printed(&ShownModes {
+        changes: changes.iter().map(ClaimedChange::data).collect(),
+        agreement: compared.data(),
+        asked: asked.as_ref().map(JudgingCounts::data),
     });
     Ok(Finished { exit: exit(asked.as_ref()), summary: summary(&changes, asked.as_ref()), data })
 }
@@ -245,10 +245,9 @@ impl VerdictAgreement {
         Self { all: agreement(&answers, |one, other| one == other), pairs }
     }
 
-    fn data(&self) -> Value {
-        let pairs =
-            self.pairs.iter().map(|((first, second), share)| json!({"between": [first, second], "same": share}));
-        json!({"all": self.all, "pairs": pairs.collect::<Vec<_>>()})
+    fn data(&self) -> ModeAgreement<'_> {
+        let pairs = self.pairs.iter().map(|((first, second), same)| PairAgreement { between: [first, second], same });
+        ModeAgreement { all: &self.all, pairs: pairs.collect() }
     }
 }
 
@@ -334,22 +333,32 @@ fn exit(asked: Option<&JudgingCounts>) -> Exit {
 }
 
 impl ClaimedChange {
-    fn data(&self) -> Value {
+    fn data(&self) -> ModeOfChange<'_> {
         let PlantedChange { run, step, injection, agent, side, declared, .. } = &self.change;
-        let said: BTreeMap<&String, &str> =
-            self.verdicts.iter().map(|(by, shown)| (by, shown.map_or(NONE, FailureMode::code))).collect();
-        json!({
-            "run": run, "step": step, "injection": injection, "agent": agent, "side": side, "mode": declared.code(),
-            "mode_claim": self.claim, "said": said,
-        })
+        let said = self.verdicts.iter().map(|(by, shown)| (by.as_str(), shown.map_or(NONE, FailureMode::code)));
+        ModeOfChange {
+            run,
+            step: *step,
+            injection: *injection,
+            agent,
+            side: *side,
+            mode: declared.code(),
+            mode_claim: &self.claim,
+            said: said.collect(),
+        }
     }
 }
 
 impl JudgingCounts {
-    fn data(&self) -> Value {
-        json!({
-            "changes": self.changes, "confirmed": self.confirmed, "refuted": self.refuted, "undecided": self.undecided,
-            "nothing": self.nothing, "live_calls": self.live, "replayed_calls": self.replayed,
-        })
+    fn data(&self) -> JudgedModes<'_> {
+        JudgedModes {
+            changes: self.changes,
+            confirmed: self.confirmed,
+            refuted: self.refuted,
+            undecided: self.undecided,
+            nothing: &self.nothing,
+            live_calls: self.live,
+            replayed_calls: self.replayed,
+        }
     }
 }

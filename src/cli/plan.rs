@@ -2,11 +2,10 @@
 
 mod check;
 
+use crate::cli::printed::{ExplainedPlan, ReadyPlan};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-
-use serde_json::json;
 
 use self::check::Checked;
 use super::{
@@ -105,7 +104,7 @@ pub(super) fn run(
         }
         PlanAction::Explain { file } => {
             let text = plan::explain(&read(file)?);
-            let text = if json { super::pretty(&json!({"file": file, "explanation": text}))? } else { text };
+            let text = if json { super::pretty(&ExplainedPlan { file, explanation: text })? } else { text };
             (Exit::Ok, text)
         }
         PlanAction::Ready { name } => (Exit::Ok, ready(name.as_deref(), json)?),
@@ -133,7 +132,8 @@ fn ready(name: Option<&str>, json: bool) -> Result<String, Failure> {
         None => plan::shipped(),
     };
     if json {
-        let row = |plan: &ShippedPlan| json!({"name": plan.name, "about": plan.description(), "text": plan.text});
+        let row =
+            |plan: &ShippedPlan| ReadyPlan { name: plan.name, about: plan.description().to_owned(), text: plan.text };
         return super::pretty(&plans.iter().map(row).collect::<Vec<_>>());
     }
     if let (Some(_), [plan]) = (name, plans.as_slice()) {

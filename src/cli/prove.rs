@@ -3,6 +3,7 @@
 
 mod rows;
 
+use crate::cli::printed::{PrintedProof, printed};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
@@ -10,7 +11,6 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global,
@@ -83,7 +83,11 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
     let exit = exit(proved.standing);
-    Ok(Finished { exit, summary, data: json!({"label": label, "standing": proved.standing, "runs": proved.runs}) })
+    Ok(Finished {
+        exit,
+        summary,
+        data: printed(&PrintedProof { label: &label, standing: proved.standing, runs: proved.runs }),
+    })
 }
 
 /// Proves one run, and writes its label.

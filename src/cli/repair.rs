@@ -1,10 +1,10 @@
 //! `aegis repair RUN`: cuts a torn end, ends a run whose writer was killed, or rescues what can be read of a damaged
 //! run into a new one.
 
+use crate::cli::printed::{RepairedRun, printed};
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::{Exit, Failure, Finished};
 use crate::{
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
     }
     let dir = target.as_ref().unwrap_or(&arguments.dir).display().to_string();
     let written = if json {
-        writeln!(out, "{}", json!({"run_dir": dir, "repaired": repaired}))
+        writeln!(out, "{}", printed(&RepairedRun { run_dir: &dir, repaired: &repaired }))
     } else {
         let recording::Repaired { records, lost, torn_bytes, steps } = repaired;
         writeln!(

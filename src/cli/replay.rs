@@ -1,9 +1,9 @@
 //! `aegis replay RUN [-- CMD]`: a recording as the upstream, offline; as a server or around a command.
 
+use crate::cli::printed::{PrintedReplay, printed};
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
@@ -243,5 +243,5 @@ fn finish(id: &RunId, cassette: &Cassette, report: &ReplayReport, ending: Option
         report.unused.len(),
         cassette.bare_steps().len()
     );
-    Finished { exit, summary, data: json!({"run": id, "record": cassette.run(), "report": report}) }
+    Finished { exit, summary, data: printed(&PrintedReplay { run: id, record: cassette.run(), report }) }
 }

@@ -6,13 +6,14 @@ mod corpus;
 mod pairs;
 mod table;
 
+use crate::cli::printed::{ForetoldArm, ForetoldRetry, RetryFile, printed};
 use std::{
     io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(super) use self::arguments::RetryArgs;
 use super::{
@@ -216,8 +217,8 @@ fn dry(
         counted(usize::try_from(rounds).unwrap_or(usize::MAX), "round"),
         executed.needs()
     );
-    let data = json!({"rounds": rounds, "executions": executions, "calls": calls, "step": critique.step,
-        "arms": arms.iter().map(|(arm, (runs, calls))| json!({"arm": arm, "executions": runs, "calls": calls})).collect::<Vec<_>>()});
+    let arms = arms.iter().map(|(arm, (runs, calls))| ForetoldArm { arm: *arm, executions: *runs, calls: *calls });
+    let data = printed(&ForetoldRetry { rounds, executions, calls, step: critique.step, arms: arms.collect() });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 
@@ -315,10 +316,16 @@ impl Retrying<'_> {
         if let Some(why) = ended {
             eprintln!("ended    {}", super::escape(why));
         }
-        let data = json!({
-            "format": 1, "run": self.arguments.dir.file_name().map(|name| name.to_string_lossy()), "origin": "feedback",
-            "repaired_in_round": repaired.map(|round| round.round), "rounds": rounds, "spent": self.spent,
-            "out_of_budget": out_of_budget, "ended": ended, "pairs": self.pairs.len(),
+        let data = printed(&RetryFile {
+            format: 1,
+            run: self.arguments.dir.file_name().map(|name| name.to_string_lossy().into_owned()),
+            origin: "feedback",
+            repaired_in_round: repaired.map(|round| round.round),
+            rounds,
+            spent: self.spent,
+            out_of_budget,
+            ended,
+            pairs: self.pairs.len(),
         });
         let text = serde_json::to_vec_pretty(&data).map_err(|error| Failure::new(Exit::Recording, error))?;
         let path = self.arguments.dir.join(KEPT);

@@ -3,6 +3,7 @@
 //! `POST /rewards` with `{"reward": "aegis", "rows": [{"completion": "…", "ground_truth": "…"}, …]}` is answered
 //! `{"rewards": [1.0, …]}`, in the order of the rows. A truth is an answer in JSON, as a text or as an object.
 
+use crate::cli::printed::{ListeningAt, NoData, printed};
 use std::{convert::Infallible, io::Write, time::Duration};
 
 use bytes::Bytes;
@@ -60,7 +61,8 @@ async fn serve(listen: &str, global: &Global) -> Result<Finished, Failure> {
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     if listen.ends_with(":0") || global.format == super::OutputFormat::Json {
         let mut out = std::io::stdout();
-        let told = writeln!(out, "{}", json!({"listen": address.to_string()})).and_then(|()| out.flush());
+        let told = writeln!(out, "{}", printed(&ListeningAt { listen: address.to_string(), control: None }))
+            .and_then(|()| out.flush());
         told.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     if !global.quiet {
@@ -73,7 +75,7 @@ async fn serve(listen: &str, global: &Global) -> Result<Finished, Failure> {
         _ = ended.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    Ok(Finished { exit: Exit::Ok, summary: "no longer listening".to_owned(), data: json!({}) })
+    Ok(Finished { exit: Exit::Ok, summary: "no longer listening".to_owned(), data: printed(&NoData {}) })
 }
 
 async fn accept(listener: TcpListener) {

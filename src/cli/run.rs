@@ -3,6 +3,7 @@
 mod arguments;
 mod talk;
 
+use crate::cli::printed::{PrintedRun, printed};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use nix::sys::signal::Signal;
@@ -307,20 +308,21 @@ impl ConcludedRun {
             (Err(why), true) => format!("  no label: {why}"),
             (Err(_), false) => String::new(),
         };
-        let data = serde_json::json!({
-            "run": self.run,
-            "run_dir": self.dir,
-            "steps": self.steps,
-            "uninspected": self.uninspected,
-            "unread": self.unread,
-            "account": self.account,
-            "fetches": self.fetches,
-            "unanswered": self.unanswered,
-            "outcome": self.outcome,
-            "label": self.label.as_ref().ok(),
-            "no_label": self.label.as_ref().err(),
-            "client": self.client,
-            "watched": self.watched,
+        let data = printed(&PrintedRun {
+            run: &self.run,
+            run_dir: &self.dir,
+            steps: self.steps,
+            uninspected: self.uninspected,
+            unread: &self.unread,
+            account: &self.account,
+            fetches: self.fetches,
+            unanswered: self.unanswered,
+            outcome: &self.outcome,
+            label: self.label.as_ref().ok(),
+            no_label: self.label.as_ref().err(),
+            client: &self.client,
+            watched: &self.watched,
+            attribution: None,
         });
         let client = self.client.as_ref().map(|client| format!("  client {}", client.result.name()));
         let client = client.unwrap_or_default();

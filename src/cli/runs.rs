@@ -4,6 +4,7 @@ mod end;
 mod prune;
 mod since;
 
+use crate::cli::printed::ListedRuns;
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -86,7 +87,7 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
         OutputFormat::Text => write(&runs, Screen::stdout(global), &mut out),
         OutputFormat::Json => {
             let result = format!("{} {summary}", Exit::Ok.word());
-            let report = RunsReport { runs: &runs, result: &result, exit: Exit::Ok.code() };
+            let report = RunsReport { listed: ListedRuns { runs: &runs }, result: &result, exit: Exit::Ok.code() };
             serde_json::to_writer(&mut out, &report).map_err(io::Error::from).and_then(|()| out.write_all(b"\n"))
         }
     };
@@ -97,7 +98,8 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
 /// What `--format json` prints.
 #[derive(Debug, Serialize)]
 struct RunsReport<'a> {
-    runs: &'a [Arc<RunRow>],
+    #[serde(flatten)]
+    listed: ListedRuns<'a>,
     result: &'a str,
     exit: u8,
 }

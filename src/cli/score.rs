@@ -3,6 +3,7 @@
 mod paper;
 mod text;
 
+use crate::cli::printed::{PrintedScore, ScoredRewards, printed};
 use std::{
     io::{Read, Write},
     path::{Path, PathBuf},
@@ -100,10 +101,7 @@ pub(super) fn run(arguments: &ScoreArgs, global: &Global, out: &mut dyn Write) -
         }
         text::write(&scored, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let mut data = serde_json::to_value(&scored).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    if let (Some(fields), Some(sure)) = (data.as_object_mut(), sure) {
-        fields.insert("gold_sure".to_owned(), sure.into());
-    }
+    let data = printed(&PrintedScore { scored: &scored, gold_sure: sure });
     Ok(Finished { exit: Exit::Ok, summary: summary(&scored), data })
 }
 
@@ -158,7 +156,7 @@ fn rewards(
     let mean = if known.is_empty() { 0.0 } else { known.iter().sum::<f64>() / f64::from(count) };
     let summary = format!("mean reward {mean:.4} over {} of {} rows", known.len(), rows.len());
     let written = if json { Ok(()) } else { rows.iter().try_for_each(|row| writeln!(out, "{}", json!(row))) };
-    let data = json!({"rewards": rows, "mean": mean, "rows": rows.len(), "known": known.len()});
+    let data = printed(&ScoredRewards { rewards: &rows, mean, rows: rows.len(), known: known.len() });
     let exit = if known.is_empty() { Exit::Finding } else { Exit::Ok };
     Ok(written.map(|()| Finished { exit, summary, data }).map_err(|error| Failure::new(Exit::Infrastructure, error)))
 }

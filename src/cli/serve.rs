@@ -6,6 +6,7 @@ mod reloading;
 mod sealing;
 pub(super) mod tokens;
 
+use crate::cli::printed::{ListeningAt, printed};
 use std::{
     io::Write,
     net::{IpAddr, SocketAddr},
@@ -302,12 +303,8 @@ pub(super) fn announce(
     global: &Global,
 ) -> Result<(), Failure> {
     if asked.ends_with(":0") || global.format == super::OutputFormat::Json {
-        let mut line = serde_json::json!({"listen": address.to_string()});
-        if let (Some(control), Some(object)) =
-            (control.and_then(|control| control.local_addr().ok()), line.as_object_mut())
-        {
-            object.insert("control".to_owned(), control.to_string().into());
-        }
+        let control = control.and_then(|control| control.local_addr().ok()).map(|control| control.to_string());
+        let line = printed(&ListeningAt { listen: address.to_string(), control });
         let mut out = std::io::stdout();
         writeln!(out, "{line}")
             .and_then(|()| out.flush())

@@ -1,8 +1,9 @@
 //! Verbs about this machine: what is wrong with the set-up, first files, tokens, completions for shells, manual pages.
 
-mod doctor;
+pub(super) mod doctor;
 mod init;
 mod reference;
+mod schemas;
 mod token;
 
 use std::{
@@ -31,9 +32,9 @@ pub(super) enum SetupVerb {
     Completions(CompletionsArgs),
     /// Write the manual pages.
     Man(ManArgs),
-    /// Write the reference pages of the documentation.
+    /// Write the reference pages of the documentation, or the schemas of files and outputs.
     #[command(hide = true)]
-    Reference(ManArgs),
+    Reference(ReferenceArgs),
 }
 
 /// Options of `completions`.
@@ -50,6 +51,17 @@ pub(super) struct ManArgs {
     /// Directory for the pages, made if missing; `man -l DIR/aegis.1` shows them.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+}
+
+/// Options of `reference`.
+#[derive(Debug, Args)]
+pub(super) struct ReferenceArgs {
+    /// Directory for the files, made if missing.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Write the JSON Schemas of every file and of each verb's JSON, and the `OpenAPI` document, instead of the pages.
+    #[arg(long)]
+    schemas: bool,
 }
 
 pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
@@ -75,7 +87,11 @@ pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
         SetupVerb::Init(arguments) => Ok(init::run(arguments, global.format, &mut out)?.say(global)),
         SetupVerb::Token(arguments) => Ok(token::run(arguments, global.format, &mut out)?.say(global)),
         SetupVerb::Reference(arguments) => {
-            write_pages(&arguments.dir, &reference::pages())?;
+            if arguments.schemas {
+                write_pages(&arguments.dir, &schemas::written())?;
+            } else {
+                write_pages(&arguments.dir, &reference::pages())?;
+            }
             Ok(Exit::Ok)
         }
         SetupVerb::Completions(arguments) => {
@@ -109,13 +125,15 @@ fn write_manual(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Writes files into a directory, in the place of what is there: who generates documentation does so again and again.
-fn write_pages(dir: &Path, pages: &[(&'static str, String)]) -> Result<(), Failure> {
+fn write_pages(dir: &Path, pages: &[(impl AsRef<Path>, String)]) -> Result<(), Failure> {
     let cannot = |path: &Path, error: std::io::Error| {
         Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display()))
     };
     std::fs::create_dir_all(dir).map_err(|error| cannot(dir, error))?;
     for (name, text) in pages {
         let path = dir.join(name);
+        let parent = path.parent().unwrap_or(dir);
+        std::fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
         std::fs::write(&path, text).map_err(|error| cannot(&path, error))?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `aegis shard`: parts of campaigns, put together, and the files that have engines make them.
 
+use crate::cli::printed::{EmittedScript, PrintedMerge, printed};
 use std::{
     io::Write,
     num::{NonZeroU64, NonZeroUsize},
@@ -98,15 +99,13 @@ fn merge(arguments: &MergeArgs, global: &Global) -> Result<Finished, Failure> {
     let done = settings::block_on(async { campaign::merge(&options, &shown).await })?;
     let (merged, concluded) = done.map_err(|error| failure(error, &arguments.out))?;
     tell(&merged, &arguments.out, global);
-    let mut data = serde_json::to_value(&merged).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let (missing, unfinished) = (merged.missing.len(), merged.unfinished.len());
     let Some((concluded, _)) = concluded else {
         let summary = format!("{missing} of {} chains are missing, {unfinished} unfinished", merged.chains);
+        let data = printed(&merged);
         return Ok(Finished { exit: Exit::Finding, summary, data });
     };
-    if let (Some(data), serde_json::Value::Object(sums)) = (data.as_object_mut(), concluded.data()) {
-        data.extend(sums);
-    }
+    let data = printed(&PrintedMerge { merged: &merged, sums: concluded.sums() });
     if !global.quiet {
         let (page, more) = if arguments.page {
             ("report.html", "report.md, report.json beside it")
@@ -192,5 +191,9 @@ fn emit(arguments: &EmitArgs, global: &Global) -> Result<Finished, Failure> {
         eprintln!("next      read it, keep it as {name}, and: {next}");
     }
     let summary = format!("{} shards for {}; nothing was started", script.shards, engine.name);
-    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "file": name, "script": text, "submit": next }) })
+    Ok(Finished {
+        exit: Exit::Ok,
+        summary,
+        data: printed(&EmittedScript { file: &name, script: &text, submit: &next }),
+    })
 }

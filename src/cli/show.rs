@@ -6,6 +6,7 @@ mod head;
 mod table;
 mod whole;
 
+use crate::cli::printed::{ShownRule, ShownSigns, ShownVerdict, printed};
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -130,8 +131,8 @@ fn judged(
         file.write_aloud(text.as_bytes())?;
     }
     let written = if json {
-        let data = serde_json::json!({"run": recording.manifest.run, "client": verdict, "survival": survival});
-        writeln!(out, "{data}")
+        let shown = ShownVerdict { run: &recording.manifest.run, client: &verdict, survival: &survival };
+        writeln!(out, "{}", printed(&shown))
     } else {
         client_verdict::write(&verdict, out).and_then(|()| unfired(recording, out))
     };
@@ -151,10 +152,10 @@ fn watched(arguments: &ShowArgs, rules: &[String], json: bool, out: &mut dyn Wri
         let asked: Vec<&str> = settings.names().collect();
         let rules = crate::watch::RULES.iter().filter(|rule| asked.contains(&rule.name)).map(|rule| {
             let mode = Some(rule.mode).filter(|mode| !mode.is_empty());
-            serde_json::json!({"name": rule.name, "mode": mode, "on": rule.is_on, "says": rule.says})
+            ShownRule { name: rule.name, mode, on: rule.is_on, says: rule.says }
         });
-        let rules = rules.collect::<Vec<_>>();
-        writeln!(out, "{}", serde_json::json!({"run": recording.manifest.run, "watched": signs, "rules": rules}))
+        let shown = ShownSigns { run: &recording.manifest.run, watched: &signs, rules: rules.collect() };
+        writeln!(out, "{}", printed(&shown))
     } else {
         signs.iter().try_for_each(|sign| writeln!(out, "{}", escape(&watch::line(sign))))
     };

@@ -7,10 +7,10 @@ mod choice;
 mod report;
 mod tested;
 
+use crate::cli::printed::{PrintedTest, TestedPlan, printed};
 use std::{ffi::OsString, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
 
 use clap::Args;
-use serde_json::json;
 
 use self::{
     allowed::{allowed, defect_rule},
@@ -333,7 +333,7 @@ impl ConcludedTest {
         let summary =
             format!("{}  {plans}, {} runs: {}{not_made}{unjudged}{fails}", self.name, self.planned, told.join(", "));
         let exit = self.exit();
-        Finished { exit, data: self.data(), summary }
+        Finished { exit, data: printed(&self.data()), summary }
     }
 
     fn exit(&self) -> Exit {
@@ -348,16 +348,22 @@ impl ConcludedTest {
         }
     }
 
-    fn data(&self) -> serde_json::Value {
-        let plans = self.plans.iter().map(|plan| {
-            let runs: Vec<_> = self.runs.iter().filter(|run| run.plan == plan.name).map(TestedRun::data).collect();
-            json!({"plan": plan.name, "from": plan.from, "about": plan.description, "runs": runs})
+    fn data(&self) -> PrintedTest<'_> {
+        let plans = self.plans.iter().map(|plan| TestedPlan {
+            plan: &plan.name,
+            from: &plan.from,
+            about: &plan.description,
+            runs: self.runs.iter().filter(|run| run.plan == plan.name).map(TestedRun::data).collect(),
         });
-        json!({
-            "test": self.name.as_str(), "dir": self.dir, "seconds": self.seconds,
-            "baseline": self.baseline.as_ref().map(BaselineRun::data),
-            "plans": plans.collect::<Vec<_>>(), "planned": self.planned, "made": self.runs.len(),
-        })
+        PrintedTest {
+            test: self.name.as_str(),
+            dir: &self.dir,
+            seconds: self.seconds,
+            baseline: self.baseline.as_ref().map(BaselineRun::data),
+            plans: plans.collect(),
+            planned: self.planned,
+            made: self.runs.len(),
+        }
     }
 
     /// Writes what was asked for: the report, files, annotations.

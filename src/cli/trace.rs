@@ -13,6 +13,7 @@ mod prior;
 mod proven;
 mod table;
 
+use crate::cli::printed::{PrintedTrace, printed};
 use std::{io::Write, path::Path, sync::Arc};
 
 pub(super) use self::arguments::TraceArgs;
@@ -76,7 +77,7 @@ pub(super) fn trace_run(
         });
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    finish(&finding, arguments, &label, next)
+    Ok(finish(&finding, arguments, &label, next))
 }
 
 async fn conduct(
@@ -143,12 +144,7 @@ fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
     label::replace(&dir.join("trace.json"), &text)
 }
 
-fn finish(
-    finding: &TraceFinding,
-    arguments: &TraceArgs,
-    label: &str,
-    next: Option<String>,
-) -> Result<Finished, Failure> {
+fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
     let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
         Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
         None if finding.is_in_doubt(rule) => format!("{name} not sure"),
@@ -180,10 +176,6 @@ fn finish(
         _ if finding.out_of_budget => Exit::Budget,
         _ => Exit::Finding,
     };
-    let mut data = serde_json::to_value(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
-    if let Some(object) = data.as_object_mut() {
-        object.insert("label".to_owned(), label.into());
-        object.insert("next".to_owned(), next.into());
-    }
-    Ok(Finished { exit, summary: parts.join("  "), data })
+    let data = printed(&PrintedTrace { finding, label, next });
+    Finished { exit, summary: parts.join("  "), data }
 }

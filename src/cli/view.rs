@@ -1,5 +1,6 @@
 //! `aegis view [DIR…]`: a page on this machine that shows runs, campaigns and datasets; or that page as one file.
 
+use crate::cli::printed::{NoData, ViewedAt, WrittenPage, printed};
 use std::{
     io::Write,
     net::SocketAddr,
@@ -8,7 +9,6 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::json;
 
 use super::{
     Config, Exit, Failure, Finished, Global, OutputFormat, browser,
@@ -100,7 +100,7 @@ fn write_bundle(library: &ViewerLibrary, path: &Path, file: &OutputFile<'_>) -> 
         ""
     };
     let summary = format!("{}  {} runs, {} kB{left}", path.display(), made.runs, bytes.div_ceil(1024));
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({"file": path, "runs": made.runs, "bytes": bytes}) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&WrittenPage { file: path, runs: made.runs, bytes }) })
 }
 
 async fn serve(library: ViewerLibrary, arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
@@ -125,14 +125,14 @@ async fn serve(library: ViewerLibrary, arguments: &ViewArgs, global: &Global) ->
         _ = ended.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    Ok(Finished { exit: Exit::Ok, summary: "no longer listening".to_owned(), data: json!({}) })
+    Ok(Finished { exit: Exit::Ok, summary: "no longer listening".to_owned(), data: printed(&NoData {}) })
 }
 
 /// Says where the page is: the address alone on standard output, for people and for programs.
 fn announce(url: &str, address: SocketAddr, global: &Global) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     match global.format {
-        OutputFormat::Json => writeln!(out, "{}", json!({"listen": address.to_string(), "url": url}))?,
+        OutputFormat::Json => writeln!(out, "{}", printed(&ViewedAt { listen: address.to_string(), url }))?,
         OutputFormat::Text => writeln!(out, "{url}")?,
     }
     out.flush()?;

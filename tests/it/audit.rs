@@ -16,6 +16,7 @@ async fn control(served: &Served, token: &str, path: &str, body: &Value) -> (u16
     let headers = format!("authorization: Bearer {token}\r\nconnection: close\r\n");
     client.send(&request("POST", path, body.to_string().as_bytes(), &headers)).await;
     let reply = client.reply().await;
+    crate::contract::check_answer("POST", path, reply.status, &reply.json());
     (reply.status, reply.json())
 }
 

@@ -31,6 +31,7 @@ mod clients;
 mod container;
 mod conformance;
 mod context;
+mod contract;
 mod corpus;
 mod dataset;
 mod dry_runs;

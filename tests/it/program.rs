@@ -137,5 +137,7 @@ impl Served {
 pub async fn verb(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = within(aegis(dir).args(arguments).output()).await.expect("started");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
+    let out = text(&output.stdout);
+    crate::contract::check_output(arguments, &out);
+    (output.status.code(), out, text(&output.stderr))
 }

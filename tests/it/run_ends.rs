@@ -21,6 +21,7 @@ pub async fn control(served: &Served, method: &str, path: &str, body: &Value) ->
     let body = if body.is_null() { String::new() } else { body.to_string() };
     client.send(&request(method, path, body.as_bytes(), &headers)).await;
     let reply = client.reply().await;
+    crate::contract::check_answer(method, path, reply.status, &reply.json());
     (reply.status, reply.json())
 }
 

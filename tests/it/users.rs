@@ -20,6 +20,7 @@ async fn control(served: &Served, token: &str, method: &str, path: &str, body: &
     let body = if body.is_null() { String::new() } else { body.to_string() };
     client.send(&request(method, path, body.as_bytes(), &headers)).await;
     let reply = client.reply().await;
+    crate::contract::check_answer(method, path, reply.status, &reply.json());
     (reply.status, reply.json())
 }
 

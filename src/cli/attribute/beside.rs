@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::logs::Logs;
@@ -34,11 +36,18 @@ pub(super) fn keep(logs: &Logs, rows: &[Vec<Attributed>], global: &Global) {
 
 /// A row, and what its method does: who opens the page need not know the methods by name.
 fn row_json(row: &Attributed) -> serde_json::Result<Value> {
-    let mut told = serde_json::to_value(row)?;
-    if let (Some(fields), Some(method)) = (told.as_object_mut(), methods::method(&row.method)) {
-        fields.insert("about".to_owned(), method.description().into());
-    }
-    Ok(told)
+    let about = methods::method(&row.method).map(|method| method.description().to_owned());
+    serde_json::to_value(AttributionRow { row, about })
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct AttributionRow<'a> {
+    #[serde(flatten)]
+    row: &'a Attributed,
+    /// What its method does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
 }
 
 /// Rows of other methods and judges stay; what combines several is left out, since the next call can add to them.

@@ -1,8 +1,7 @@
 //! What methods would ask at most; nobody is asked.
 
+use crate::cli::printed::{ForeseenAttribution, ForeseenMethod, printed};
 use std::{fmt::Write as _, io::Write as _};
-
-use serde_json::json;
 
 use super::{arguments::AttributeArgs, logs::Logs};
 use crate::{
@@ -34,7 +33,7 @@ pub(super) fn run(
             sum = sum.and(foresee(&**method, &log.run, view, arguments.votes));
         }
         let _ = writeln!(lines, "{:<15} {:>8} {:>14} {:>14}", method.name(), sum.calls, sum.bytes, sum.answers);
-        data.push(json!({"method": method.name(), "most": sum}));
+        data.push(ForeseenMethod { method: method.name().to_owned(), most: sum });
         all = all.and(sum);
     }
     if global.format == OutputFormat::Text {
@@ -52,5 +51,5 @@ pub(super) fn run(
         all.bytes + all.answers,
         logs.runs.len()
     );
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({"methods": data, "most": all}) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&ForeseenAttribution { methods: data, most: all }) })
 }

@@ -1,11 +1,10 @@
 //! Methods side by side where the truth is known: each figure with its interval, what it took, and the rules without a model.
 
+use crate::cli::printed::MeasuredMethod;
 use std::{
     collections::HashSet,
     io::{self, Write},
 };
-
-use serde_json::{Value, json};
 
 use super::logs::Logs;
 use crate::{
@@ -74,12 +73,17 @@ pub(super) fn measured(logs: &Logs, rows: &[Vec<Attributed>]) -> Result<Vec<Meth
 
 impl MethodFigures {
     /// The same as data.
-    pub(super) fn data(&self) -> Value {
-        let accuracy = self.report.as_ref().map(|report| &report.accuracy);
-        json!({
-            "method": self.name, "runs": self.runs, "abstained": self.abstained, "calls": self.calls, "tokens": self.tokens,
-            "cost": self.cost, "cut": self.cut, "accuracy": accuracy,
-        })
+    pub(super) fn data(&self) -> MeasuredMethod<'_> {
+        MeasuredMethod {
+            method: &self.name,
+            runs: self.runs,
+            abstained: self.abstained,
+            calls: self.calls,
+            tokens: self.tokens,
+            cost: self.cost,
+            cut: self.cut,
+            accuracy: self.report.as_ref().map(|report| &report.accuracy),
+        }
     }
 }
 

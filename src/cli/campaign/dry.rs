@@ -1,5 +1,6 @@
 //! What a campaign would cost; nothing is run.
 
+use crate::cli::printed::{ForeseenCampaign, printed};
 use std::io::Write;
 
 use super::{CampaignArgs, CampaignStart, next};
@@ -55,7 +56,7 @@ pub(super) fn tell(
     });
     let expected = expected.unwrap_or_default();
     let summary = format!("nothing was run: {expected}at most {runs} runs and {} model calls", extent.calls);
-    let data = serde_json::json!({ "dry_run": extent, "task_commands": commands, "first_part": first });
+    let data = printed(&ForeseenCampaign { dry_run: &extent, task_commands: commands, first_part: first });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 

@@ -27,8 +27,8 @@ pub(super) struct CertifiedData {
 }
 
 /// A certificate.
-#[derive(Debug, Serialize)]
-pub(super) struct Certificate {
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(in crate::cli) struct Certificate {
     /// Format of this file.
     format: u32,
     /// The version that made it.
@@ -52,7 +52,7 @@ pub(super) struct Certificate {
 }
 
 /// A judge, as its answers name it.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub(super) struct CertifiedJudge {
     pub(super) method: String,
     pub(super) model: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct CertifiedJudge {
 }
 
 /// The data of a certificate.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct DataDigest {
     /// blake3 of each file.
     files: BTreeMap<String, String>,
@@ -76,7 +76,7 @@ pub(super) struct DataDigest {
 }
 
 /// Calls and tokens of all answers.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub(super) struct CertifiedCost {
     pub(super) calls: u64,
     pub(super) tokens_in: u64,

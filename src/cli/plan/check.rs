@@ -1,8 +1,7 @@
 //! `aegis plan check`: what is found about plan files.
 
+use crate::cli::printed::{CheckedPlan, FailedCheck, ImpossibleMode, MatchedInjection};
 use std::{fmt::Write as _, path::Path};
-
-use serde_json::json;
 
 use super::read;
 use crate::{
@@ -86,23 +85,29 @@ impl Checked {
         self.strangers.len() + in_part.map(|matched| matched.impossible.len()).sum::<usize>()
     }
 
-    pub(super) fn data(&self) -> serde_json::Value {
-        let failures: Vec<_> =
-            self.failures.iter().map(|(line, failure)| json!({"line": line, "failure": failure})).collect();
-        let impossible = |one: &plan::ImpossibleStep| {
-            json!({"step": one.step, "failure_mode": one.mode.code(), "unmet": one.unmet.name(),
-                "why": one.unmet.missing()})
+    pub(super) fn data(&self) -> CheckedPlan<'_> {
+        let failures = self.failures.iter().map(|(line, failure)| FailedCheck { line: *line, failure });
+        let impossible = |one: &plan::ImpossibleStep| ImpossibleMode {
+            step: one.step,
+            failure_mode: one.mode.code(),
+            unmet: one.unmet.name(),
+            why: one.unmet.missing(),
         };
-        let matched: Vec<_> = self
-            .matched
-            .iter()
-            .map(|m| {
-                json!({"injection": m.injection, "steps": m.steps, "nearest_miss": m.nearest_miss,
-                    "impossible": m.impossible.iter().map(impossible).collect::<Vec<_>>()})
-            })
-            .collect();
-        json!({"file": self.file, "passed": self.passed(), "injections": self.injections, "checks": self.checks,
-            "failures": failures, "matched": matched, "notes": self.strangers})
+        let matched = self.matched.iter().map(|matched| MatchedInjection {
+            injection: matched.injection,
+            steps: &matched.steps,
+            nearest_miss: &matched.nearest_miss,
+            impossible: matched.impossible.iter().map(impossible).collect(),
+        });
+        CheckedPlan {
+            file: &self.file,
+            passed: self.passed(),
+            injections: self.injections,
+            checks: self.checks,
+            failures: failures.collect(),
+            matched: matched.collect(),
+            notes: &self.strangers,
+        }
     }
 }
 

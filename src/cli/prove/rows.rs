@@ -1,12 +1,11 @@
 //! The failures of a dataset, one after another; their rows are written anew with what was shown.
 
+use crate::cli::printed::{ProvenRows, printed};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-use serde_json::json;
 
 use super::{ProveArgs, prove, word};
 use crate::{
@@ -85,7 +84,7 @@ pub(super) fn run(
     Ok(Finished {
         exit,
         summary: summary.join(", "),
-        data: json!({"verified": verified, "proven": all, "lost": lost, "refused": refused}),
+        data: printed(&ProvenRows { verified, proven: all, lost, refused }),
     })
 }
 

@@ -1,13 +1,12 @@
 //! `aegis retry DIR`: the failures of a directory of runs that no plan made, and what critiques add over all of them.
 
+use crate::cli::printed::{RetriedRuns, printed};
 use std::{
     collections::BTreeSet,
     fs,
     io::{self, Write},
     path::Path,
 };
-
-use serde_json::json;
 
 use super::{RetryArgs, retry_run};
 use crate::{
@@ -127,7 +126,7 @@ impl CorpusRetry<'_> {
             () if gains.iter().any(|gain| gain.interval.low > 0.0) => Exit::Ok,
             () => Exit::Finding,
         };
-        let data = json!({"failures": failures, "refused": self.work.refused, "gains": gains, "runs": self.retried});
+        let data = printed(&RetriedRuns { failures, refused: self.work.refused, gains: &gains, runs: &self.retried });
         Ok(Finished { exit, summary: parts.join(", "), data })
     }
 }

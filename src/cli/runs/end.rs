@@ -1,12 +1,12 @@
 //! `aegis runs end RUN`: seals runs that nothing serves any more, and derives their labels.
 
+use crate::cli::printed::{EndedRuns, RunEnd, printed};
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
-use serde_json::json;
 
 use crate::{
     cli::{Exit, Failure, Finished, Global, OutputFormat, counted, escape},
@@ -31,10 +31,10 @@ pub(super) fn run(arguments: &EndArgs, global: &Global) -> Result<Finished, Fail
             let line = writeln!(io::stdout(), "ended {name}  {steps}");
             line.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
-        ended.push(json!({"run_dir": dir.display().to_string(), "steps": steps}));
+        ended.push(RunEnd { run_dir: dir.display().to_string(), steps });
     }
     let summary = format!("{} ended", counted(ended.len(), "run"));
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({ "ended": ended }) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&EndedRuns { ended }) })
 }
 
 /// Seals a run and rules on it. Gives its steps.

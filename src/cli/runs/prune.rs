@@ -1,5 +1,6 @@
 //! `aegis runs prune DIR --keep 30d,50GB`: removes ended runs that nobody needs; without `--yes` it only says which.
 
+use crate::cli::printed::{PrunedRun, PrunedRuns, printed};
 use std::{
     collections::BTreeMap,
     io::{self, Write},
@@ -8,7 +9,6 @@ use std::{
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 
 use crate::{
     cli::{Exit, Failure, Finished, Global, OutputFormat, escape},
@@ -40,7 +40,7 @@ struct Pruned {
     failed: usize,
     /// Runs that stay, by the reason.
     kept: BTreeMap<String, usize>,
-    rows: Vec<Value>,
+    rows: Vec<PrunedRun>,
 }
 
 pub(super) fn run(arguments: &PruneArgs, global: &Global) -> Result<Finished, Failure> {
@@ -80,7 +80,14 @@ impl Pruned {
         self.bytes += bytes;
         let state = if removes { "pruned" } else { "would go" };
         let ended = ended.map(|ended| ended.to_string());
-        self.rows.push(json!({"run": run, "dir": dir, "bytes": bytes, "ended": ended, "state": state, "why": why}));
+        self.rows.push(PrunedRun {
+            run: run.clone(),
+            dir: dir.clone(),
+            bytes: *bytes,
+            ended,
+            state,
+            why: why.to_owned(),
+        });
         format!("{state:<9} {}  {}  {why}", dir.display(), amount(*bytes))
     }
 
@@ -88,7 +95,14 @@ impl Pruned {
         let SurveyedRun { run, dir, bytes, ended, .. } = surveyed;
         *self.kept.entry(why.to_owned()).or_default() += 1;
         let ended = ended.map(|ended| ended.to_string());
-        self.rows.push(json!({"run": run, "dir": dir, "bytes": bytes, "ended": ended, "state": "kept", "why": why}));
+        self.rows.push(PrunedRun {
+            run: run.clone(),
+            dir: dir.clone(),
+            bytes: *bytes,
+            ended,
+            state: "kept",
+            why: why.to_owned(),
+        });
         format!("{:<9} {}  {}  {why}", "kept", dir.display(), amount(*bytes))
     }
 
@@ -105,7 +119,7 @@ impl Pruned {
             }
         };
         let exit = if self.failed > 0 { Exit::Finding } else { Exit::Ok };
-        Finished { exit, summary, data: json!({"pruned": removed, "runs": self.rows, "bytes": self.bytes}) }
+        Finished { exit, summary, data: printed(&PrunedRuns { pruned: removed, runs: self.rows, bytes: self.bytes }) }
     }
 }
 

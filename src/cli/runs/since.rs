@@ -1,5 +1,6 @@
 //! `aegis runs --since WHEN|RUN`: how often runs fail, and how often each rule sees something, before a moment and from it on.
 
+use crate::cli::printed::{RatesSince, printed};
 use std::{
     collections::BTreeSet,
     fmt::Write as _,
@@ -9,7 +10,6 @@ use std::{
 };
 
 use jiff::{Span, Timestamp, Zoned, civil::Date, tz::TimeZone};
-use serde_json::json;
 
 use crate::{
     cli::{Config, Exit, Failure, Finished, Global, OutputFormat, escape, watch},
@@ -60,7 +60,7 @@ pub(super) fn run(
     if !unread.is_empty() {
         let _ = write!(summary, "  {} cannot be read", unread.len());
     }
-    let data = json!({"since": cut.to_string(), "rates": rates, "planned": planned, "unread": unread});
+    let data = printed(&RatesSince { since: cut.to_string(), rates: &rates, planned, unread: &unread });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 

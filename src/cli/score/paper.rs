@@ -1,12 +1,12 @@
 //! The table of the papers: F1 of pairs, agents and failure modes, and accuracy, of predictions and of the rules beneath them.
 
+use crate::cli::printed::{ScoreTable, ScoredSet, printed};
 use std::{
     io::{self, Write},
     path::Path,
 };
 
 use clap::ValueEnum;
-use serde_json::json;
 
 use super::{ScoreArgs, golds, read, unscored};
 use crate::{
@@ -127,9 +127,9 @@ pub(super) fn run(
     if global.format == OutputFormat::Text {
         write(&names, &sets, format, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let labelled = sets.iter().map(|set| json!({"gold": set.name, "strict": set.reports})).collect::<Vec<_>>();
+    let labelled = sets.iter().map(|set| ScoredSet { gold: &set.name, strict: &set.reports }).collect::<Vec<_>>();
     let summary = format!("{} methods, {} sets of labels", names.len(), sets.len());
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({"methods": names, "sets": labelled}) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&ScoreTable { methods: &names, sets: labelled }) })
 }
 
 /// Makes one row of the files of one method, each about data sets of its own.

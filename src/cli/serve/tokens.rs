@@ -28,20 +28,36 @@ const KEYS: [&str; 6] = ["name", "sha256", "requests_per_minute", "max_body_byte
 /// Most requests in a minute that an entry may allow: the times of so many are remembered.
 const REQUESTS_MAX: u32 = 60_000;
 
-#[derive(Debug, Deserialize)]
+/// The file.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TokensFile {
+pub(in crate::cli) struct TokensFile {
+    /// Format of the file: 1.
+    #[schemars(with = "u32")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Spanned<u32>>,
+    /// An entry a user.
     #[serde(default)]
     token: Vec<TokenEntry>,
 }
 
-#[derive(Debug, Deserialize)]
+/// Who may ask.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TokenEntry {
+    /// The user.
+    #[schemars(with = "String")]
     name: Spanned<String>,
+    /// The token's SHA-256, in hexadecimal digits.
+    #[schemars(with = "String")]
     sha256: Spanned<String>,
+    /// Most requests in a minute.
+    #[schemars(with = "u32")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     requests_per_minute: Option<Spanned<u32>>,
+    /// Longest body.
+    #[schemars(with = "usize")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_body_bytes: Option<Spanned<usize>>,
 }
 

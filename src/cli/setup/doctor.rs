@@ -68,7 +68,7 @@ pub(in crate::cli) struct DoctorArgs {
 }
 
 /// How something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Health {
     /// It works.
@@ -80,8 +80,8 @@ enum Health {
 }
 
 /// What was looked at.
-#[derive(Debug, Serialize)]
-pub(super) struct Examined {
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(in crate::cli) struct Examined {
     what: &'static str,
     health: Health,
     says: String,

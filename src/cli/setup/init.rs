@@ -2,13 +2,13 @@
 
 mod proposed;
 
+use crate::cli::printed::{FirstFiles, printed};
 use std::{
     io::Write,
     path::{Path, PathBuf},
 };
 
 use clap::Args;
-use serde_json::json;
 
 use self::proposed::Proposed;
 use crate::{
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &InitArgs, format: OutputFormat, out: &mut dyn Writ
         }
     }
     let summary = format!("{} files in {}", files.len(), dir.display());
-    Ok(Finished { exit: Exit::Ok, summary, data: json!({ "files": paths }) })
+    Ok(Finished { exit: Exit::Ok, summary, data: printed(&FirstFiles { files: &paths }) })
 }
 
 /// What to type next.

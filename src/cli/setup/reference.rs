@@ -8,7 +8,7 @@ use std::fmt::Write;
 use self::keys::KeyPage;
 use crate::{
     campaign,
-    cli::{Config, Exit, examples},
+    cli::{Config, Exit, examples, setup::schemas},
     plan::{self, CatalogueEntry, Operation},
     proxy::Limits,
     trajectory::Side,
@@ -53,6 +53,7 @@ pub(super) fn pages() -> Vec<(&'static str, String)> {
         ("cli.md", verbs::page(&mut examples::command())),
         ("environment.md", verbs::environment(&examples::command())),
         ("exit-codes.md", exit_codes()),
+        ("schemas.md", format!("{MADE}{}", schemas::page())),
     ]
 }
 

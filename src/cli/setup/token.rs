@@ -1,5 +1,6 @@
 //! `aegis token`: draws a token for a user of `aegis serve --tokens`, says it once, and writes the entry that knows it by its hash.
 
+use crate::cli::printed::{MadeToken, printed};
 use std::{
     fs::File,
     io::{Read, Seek, SeekFrom, Write},
@@ -9,7 +10,6 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::json;
 
 use crate::{
     cli::{Exit, Failure, Finished, OutputFormat, serve::tokens, settings},
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &TokenEntryArgs, format: OutputFormat, out: &mut dy
         None => "add the entry to the file of `aegis serve --tokens`".to_owned(),
     };
     let summary = format!("a token for {}, shown this once: {place}", grant.name);
-    let data = json!({"name": grant.name.as_str(), "token": token, "sha256": grant.token.sha256()});
+    let data = printed(&MadeToken { name: grant.name.as_str(), token: &token, sha256: grant.token.sha256() });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }
 

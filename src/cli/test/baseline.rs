@@ -1,8 +1,7 @@
 //! The program once without a plan: what it asks where nothing fails.
 
+use crate::cli::printed::TestedBaseline;
 use std::{path::PathBuf, sync::Arc};
-
-use serde_json::json;
 
 use crate::{
     cli::escape,
@@ -77,7 +76,8 @@ impl BaselineRun {
         format!("without a plan  outcome {outcome}  {} steps  {:.1} s{failed}", self.steps, self.seconds)
     }
 
-    pub(super) fn data(&self) -> serde_json::Value {
-        json!({"run_dir": self.dir, "steps": self.steps, "seconds": self.seconds, "outcome": self.outcome})
+    pub(super) fn data(&self) -> TestedBaseline<'_> {
+        let Self { dir, steps, seconds, outcome, .. } = self;
+        TestedBaseline { run_dir: dir, steps: *steps, seconds: *seconds, outcome }
     }
 }

@@ -1,8 +1,7 @@
 //! One run of a test: the program under a plan, and whether it survived.
 
+use crate::cli::printed::TestRun;
 use std::{path::PathBuf, sync::Arc};
-
-use serde_json::json;
 
 use crate::{
     execution::{ExecutedRun, ExecutionArm, beside},
@@ -123,12 +122,18 @@ impl TestedRun {
             || self.over_budget
     }
 
-    pub(super) fn data(&self) -> serde_json::Value {
-        json!({
-            "run": self.run, "run_dir": self.dir, "number": self.number, "steps": self.steps,
-            "seconds": self.seconds, "outcome": self.outcome, "result": self.survival.result,
-            "findings": self.survival.findings, "injections": self.survival.injections,
-            "client": self.survival.client,
-        })
+    pub(super) fn data(&self) -> TestRun<'_> {
+        TestRun {
+            run: &self.run,
+            run_dir: &self.dir,
+            number: self.number,
+            steps: self.steps,
+            seconds: self.seconds,
+            outcome: &self.outcome,
+            result: self.survival.result,
+            findings: &self.survival.findings,
+            injections: &self.survival.injections,
+            client: &self.survival.client,
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! `aegis trace DIR`: the failures of a directory of runs that no plan made, one after another.
 
+use crate::cli::printed::{TracedRun, TracedRuns, printed};
 use std::path::Path;
-
-use serde_json::json;
 
 use super::{TraceArgs, trace_run};
 use crate::{
@@ -35,11 +34,11 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
                 traced += 1;
                 labelled += usize::from(finished.exit == Exit::Ok && !arguments.dry_run);
                 work.end(dir, &finished);
-                rows.push(json!({"run": name, "finding": finished.data}));
+                rows.push(TracedRun::Traced { run: name, finding: finished.data });
             }
             Err(failure) => {
                 let why = work.refuse(dir, failure)?;
-                rows.push(json!({"run": name, "refused": why}));
+                rows.push(TracedRun::Refused { run: name, refused: why });
             }
         }
     }
@@ -58,12 +57,15 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         () if labelled < open.len() && !arguments.dry_run => Exit::Finding,
         () => Exit::Ok,
     };
-    let done = if arguments.source.missed_catch { "searched" } else { "labelled" };
-    Ok(Finished {
-        exit,
-        summary: parts.join(", "),
-        data: json!({"failures": open.len(), done: labelled, "refused": refused, "runs": rows}),
-    })
+    let searched = arguments.source.missed_catch;
+    let data = TracedRuns {
+        failures: open.len(),
+        labelled: (!searched).then_some(labelled),
+        searched: searched.then_some(labelled),
+        refused,
+        runs: rows,
+    };
+    Ok(Finished { exit, summary: parts.join(", "), data: printed(&data) })
 }
 
 /// Whether a run failed by itself, and nobody has said why: no plan, no label that is shown, no trace that is

@@ -1,8 +1,7 @@
 //! What a trace would cost; nothing is executed.
 
+use crate::cli::printed::{ForetoldSearch, MostExecuted, printed};
 use std::io::Write;
-
-use serde_json::json;
 
 use super::{
     arguments::TraceArgs,
@@ -65,7 +64,10 @@ pub(super) fn tell(
         most.calls,
         executed.needs()
     );
-    let data = json!({"foretold": foretold, "at_most": {"executions": most.executions, "calls": most.calls},
-        "analyzer_questions": questions});
+    let data = printed(&ForetoldSearch {
+        foretold: &foretold,
+        at_most: MostExecuted { executions: most.executions, calls: most.calls },
+        analyzer_questions: questions,
+    });
     Ok(Finished { exit: Exit::Ok, summary, data })
 }

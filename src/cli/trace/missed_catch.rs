@@ -1,8 +1,7 @@
 //! `aegis trace RUN --missed-catch`: which agents that spoke after the labelled error could have saved the run.
 
+use crate::cli::printed::{ForetoldCatches, PrintedCatches, printed};
 use std::{io::Write, sync::Arc};
-
-use serde_json::json;
 
 use super::{
     TraceArgs, completed, journal,
@@ -56,7 +55,7 @@ fn foretold(label: &Label, cassette: &Cassette, search: &PreparedSearch, execute
         names.join(", "),
         executed.needs()
     );
-    Finished { exit: Exit::Ok, summary, data: json!({"agents": names, "executions": most}) }
+    Finished { exit: Exit::Ok, summary, data: printed(&ForetoldCatches { agents: names, executions: most }) }
 }
 
 async fn conduct(
@@ -162,5 +161,9 @@ fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
         _ => format!("missed catch: {}", missed.join(", ")),
     };
     let exit = if *out_of_budget { Exit::Budget } else { Exit::Ok };
-    Ok(Finished { exit, summary, data: json!({"missed_catch": found, "spent": spent, "out_of_budget": out_of_budget}) })
+    Ok(Finished {
+        exit,
+        summary,
+        data: printed(&PrintedCatches { missed_catch: found, spent, out_of_budget: *out_of_budget }),
+    })
 }

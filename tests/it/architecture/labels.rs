@@ -21,9 +21,11 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("LABEL_FILE", &["crates/recording/src/recording/label.rs", "crates/recording/src/recording/mod.rs"]),
 ];
 
-/// The files of a label; the first is named where it is read.
-const FILES: &[(&str, &[&str])] =
-    &[("label.json", &["crates/recording/src/recording/label.rs"]), ("label.former.json", &[])];
+/// The files of a label; the first is named where it is read, and both where the schemas of all files are listed.
+const FILES: &[(&str, &[&str])] = &[
+    ("label.json", &["crates/recording/src/recording/label.rs", "src/cli/setup/schemas/files.rs"]),
+    ("label.former.json", &["src/cli/setup/schemas/files.rs"]),
+];
 
 /// Labels are made and written by `ruling` alone. Their fields are private, they are not `Deserialize`, and what makes one and what
 /// names its file has one name each.

@@ -15,7 +15,7 @@ use crate::{execution::ExecutionError, trajectory::Usage};
 const QUESTIONS_MAX: usize = 10_000;
 
 /// What a method says of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Attributed {
     /// The run.
     pub id: String,
@@ -76,7 +76,7 @@ pub struct Driving {
 }
 
 /// What a dialogue would take at most.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Foreseen {
     /// Questions, without repairs of answers that cannot be read.
     pub calls: u64,

@@ -41,7 +41,7 @@ impl Correction {
 }
 
 /// Where a correction comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CorrectionOrigin {
     /// The user's file.

@@ -18,7 +18,7 @@ pub const LABEL_SOURCE: &str = "label";
 const LONGEST: usize = 2000;
 
 /// What is said to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Critique {
     /// The blamed agent.
     pub agent: AgentName,

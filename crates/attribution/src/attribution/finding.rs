@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// What a trace has found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct TraceFinding {
     /// Format of this file.
     pub format: u32,
@@ -69,7 +69,7 @@ pub struct TraceFinding {
 }
 
 /// Which of the found steps is the label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelRule {
     /// The earliest step whose correction turns failure into success (`AgenTracer`'s rule, here against a control arm), all
@@ -97,7 +97,7 @@ impl LabelRule {
 }
 
 /// A rule that names no step, although one is sought.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Doubt {
     /// The rule.
     pub rule: LabelRule,
@@ -110,7 +110,7 @@ pub struct Doubt {
 }
 
 /// What was found of a step.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct StepFinding {
     /// The step.
     pub step: StepIndex,
@@ -154,7 +154,7 @@ pub struct StepFinding {
 }
 
 /// What was found of two steps together.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct CoupleFinding {
     /// The steps.
     pub steps: [StepIndex; 2],
@@ -163,7 +163,7 @@ pub struct CoupleFinding {
 }
 
 /// What was found of an agent.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct AgentFinding {
     /// The agent.
     pub agent: AgentName,
@@ -183,7 +183,7 @@ pub struct AgentFinding {
 }
 
 /// A decisive step, with what it rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Decisive {
     /// The step.
     pub step: StepIndex,

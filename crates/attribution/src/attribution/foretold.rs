@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What a trace costs where the error is at a step, with a model that repeats itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ForetoldTrace {
     /// The step that is supposed to be the first decisive one; `None`: nothing heals.
     pub step: Option<StepIndex>,

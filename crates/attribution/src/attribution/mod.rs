@@ -55,4 +55,4 @@ pub use retried_corpus::{CorpusGain, RetriedRun};
 pub use retry::{RetrySettings, RetrySpent, RetrySubject, foretell_round};
 pub use rounds::{FailedRun, RetryConductor, RetryRounds};
 pub use settings::{EndedExecution, SearchSpent, TraceSettings, Watch};
-pub use trace_journal::TraceJournal;
+pub use trace_journal::{TraceJournal, trace_journal_schema};

@@ -19,7 +19,7 @@ const UNNAMED: f64 = 0.04;
 const REACHES: f64 = 2.0;
 
 /// How suspicious each step is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Prior {
     /// What it was made of.
     #[serde(rename = "said")]
@@ -29,7 +29,7 @@ pub struct Prior {
 }
 
 /// What one method says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PriorRanking {
     /// The method, or the file that it was read from.
     pub by: String,
@@ -41,7 +41,7 @@ pub struct PriorRanking {
 }
 
 /// A step and its weight.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RankedStep {
     /// The step.
     pub step: StepIndex,

@@ -6,7 +6,7 @@ use crate::proof::{Arm, LeaveOneOut, NeedTerms, ProofSample, Shams};
 
 /// What executions are made of, each as the first 16 hex digits of a blake3: those of another check, program or upstream
 /// say nothing here.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProofOf {
     /// The command that judges.
     pub check: String,
@@ -20,7 +20,7 @@ pub struct ProofOf {
 }
 
 /// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RecordedProof {
     /// What was executed and how it was judged.
     pub of: ProofOf,
@@ -41,7 +41,7 @@ pub struct RecordedProof {
 }
 
 /// What was executed for one of several errors, in turn.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeaveOneOutRuns {
     /// Without what one injection did to one agent.
     pub without: Vec<ProofSample>,

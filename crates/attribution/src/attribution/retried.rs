@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What a round executes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryArm {
     /// The step drawn anew, nothing said.
@@ -25,7 +25,7 @@ pub enum RetryArm {
 }
 
 /// One execution.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct RetryExecution {
     /// Its arm.
     pub arm: RetryArm,
@@ -38,11 +38,12 @@ pub struct RetryExecution {
     pub dir: PathBuf,
     /// What it says.
     #[serde(serialize_with = "in_a_word")]
+    #[schemars(with = "String")]
     pub sample: ProofSample,
 }
 
 /// What an arm came to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RetryArmFinding {
     /// The arm.
     pub arm: RetryArm,
@@ -56,7 +57,7 @@ pub struct RetryArmFinding {
 }
 
 /// What the critique adds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RetryGain {
     /// Its share less that of the best of the others.
     pub gain: f64,
@@ -68,7 +69,7 @@ pub struct RetryGain {
 }
 
 /// What a round came to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct RetryRound {
     /// Its number, from 1.
     pub round: u32,

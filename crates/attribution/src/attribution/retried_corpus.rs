@@ -14,7 +14,7 @@ use crate::{
 const SEED: u64 = 0;
 
 /// The first round of one run's retry: later rounds start from other failures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RetriedRun {
     /// The run, by its directory's name.
     pub run: String,
@@ -27,7 +27,7 @@ pub struct RetriedRun {
 }
 
 /// What one method's critiques add.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CorpusGain {
     /// Who was asked.
     pub asked: String,

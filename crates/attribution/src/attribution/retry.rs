@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// What a retry has spent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RetrySpent {
     /// Executions of the program.
     pub runs: u64,

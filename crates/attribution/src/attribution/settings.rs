@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What a search has spent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SearchSpent {
     /// Executions of the program.
     pub runs: u64,

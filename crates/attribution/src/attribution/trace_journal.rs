@@ -42,14 +42,14 @@ struct TraceLines {
 }
 
 /// An execution of a trace: its arm, and its number there.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct TrialKey {
     pub(super) arm: String,
     pub(super) number: usize,
 }
 
 /// What an execution came to, as far as a trace makes use of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct EndedTrial {
     pub(super) run: RunId,
     pub(super) sample: ProofSample,
@@ -58,7 +58,7 @@ pub(super) struct EndedTrial {
     pub(super) other_tool_results: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TraceLine {
     /// A trace begins: what its executions depend on, hashed.
@@ -79,6 +79,11 @@ enum TraceLine {
         question: String,
         answer: String,
     },
+}
+
+/// The schema of a line of `trace.journal.jsonl`.
+pub fn trace_journal_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<TraceLine>()
 }
 
 impl TraceJournal {

@@ -15,7 +15,7 @@ pub(super) struct Chain {
 }
 
 /// Whether a program called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Silence {
     /// It did.

@@ -18,6 +18,29 @@ use crate::{
 /// Most tasks that are left out of which it is said why.
 pub(super) const TOLD: usize = 3;
 
+/// The sums of a campaign, as `campaign --format json` prints them.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub struct CampaignSums {
+    /// Tasks, each counted for each system.
+    tasks: usize,
+    /// Those that were gone on with.
+    kept_tasks: usize,
+    /// Injected runs that were to be made.
+    attempts: usize,
+    /// Those in which altered bytes were delivered.
+    delivered: usize,
+    /// Those that failed for it, shown or not.
+    flipped: usize,
+    /// Failures that are shown.
+    verified: usize,
+    /// What came of clean runs that failed; `null` where none is searched.
+    natural: Option<NaturalFunnel>,
+    /// What was charged.
+    spent: Cost,
+    /// Whether every cell is finished.
+    complete: bool,
+}
+
 /// What came of a campaign.
 #[derive(Debug, Default)]
 pub struct Concluded {
@@ -221,18 +244,18 @@ impl Concluded {
     }
 
     /// The sums as data.
-    pub fn data(&self) -> serde_json::Value {
-        serde_json::json!({
-            "tasks": self.tasks,
-            "kept_tasks": self.kept,
-            "attempts": self.attempts,
-            "delivered": self.delivered,
-            "flipped": self.flipped,
-            "verified": self.verified,
-            "natural": self.natural,
-            "spent": self.spent,
-            "complete": self.is_complete(),
-        })
+    pub fn sums(&self) -> CampaignSums {
+        CampaignSums {
+            tasks: self.tasks,
+            kept_tasks: self.kept,
+            attempts: self.attempts,
+            delivered: self.delivered,
+            flipped: self.flipped,
+            verified: self.verified,
+            natural: self.natural,
+            spent: self.spent,
+            complete: self.is_complete(),
+        }
     }
 
     /// Whether every cell is finished.

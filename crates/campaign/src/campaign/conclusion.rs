@@ -40,7 +40,7 @@ const PLAIN_MAX: u64 = 1 << 30;
 const GONE: &str = "it is not there, or not as it was written";
 
 /// What is known of a chain without looking into its conclusion.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct ChainFacts {
     /// Whether any clean run is finished.
     pub(super) begun: bool,
@@ -65,7 +65,7 @@ pub(super) struct ChainFacts {
 }
 
 /// Why a conclusion that may lie there is not believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unbelieved {
     /// There is none, or the chain had not been made to its end.
@@ -83,7 +83,7 @@ pub enum Unbelieved {
 }
 
 /// The first line of a conclusion's file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct ConclusionHead {
     format: u32,
     /// Whose: system and task.
@@ -98,8 +98,13 @@ pub(super) struct ConclusionHead {
     pub(super) body: String,
 }
 
+/// The schema of the first line of a file of `chains/`.
+pub fn conclusion_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<ConclusionHead>()
+}
+
 /// What a chain came to.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct ChainConclusion {
     /// All that reports and sums are made of.
     pub(super) concluded: ConcludedChain,

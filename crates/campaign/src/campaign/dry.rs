@@ -18,7 +18,7 @@ use crate::{
 const MAX_INPUT_TOKENS: u64 = 8192;
 
 /// The greatest extent of a campaign.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Extent {
     /// Clean runs.
     pub clean: u64,

@@ -19,7 +19,7 @@ use crate::{
 pub(super) const FORMAT: u32 = 1;
 
 /// A finished cell. It holds times and so differs between two runs of a campaign; data sets are made of what does not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndedCell {
     /// Format of this file.
     pub format: u32,
@@ -83,7 +83,7 @@ pub struct EndedCell {
 }
 
 /// What a cell ran, as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "cell")]
 pub enum Ran {
     /// The system as it is.
@@ -149,7 +149,7 @@ pub enum Ran {
 }
 
 /// How a cell's program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HowEnded {
     /// By itself, with this exit code.
@@ -165,7 +165,7 @@ pub enum HowEnded {
 }
 
 /// What an injected run is counted as: each in one class, never mixed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// The injection, and nothing else, turned success into failure.

@@ -15,7 +15,7 @@ use crate::equality::ToolResults;
 use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
 
 /// What came of a chain.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ConcludedChain {
     /// The system and its task; several only in tests of what is made of many.
     pub tasks: Vec<TaskState>,
@@ -61,7 +61,7 @@ pub struct ConcludedChain {
 }
 
 /// Control executions: the beginning of a run without its injection, and what it comes to then.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ControlCounts {
     /// Those that solved the task.
     pub passed: usize,
@@ -72,7 +72,7 @@ pub struct ControlCounts {
 }
 
 /// What came of the clean runs of a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskState {
     /// The system.
     pub system: String,
@@ -102,7 +102,7 @@ pub struct TaskState {
 }
 
 /// Why a task is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOut {
     /// No clean run solves it.
@@ -124,7 +124,7 @@ pub enum LeftOut {
 }
 
 /// One injected run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InjectedRun {
     /// The system.
     pub system: String,
@@ -164,7 +164,7 @@ pub struct InjectedRun {
 }
 
 /// What an injection aims at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Aim {
     /// The agents, as the plan writes them.
     pub agent: String,

@@ -30,7 +30,7 @@ pub(super) struct Journal {
     before: Cost,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum JournalLine {
     Reserved {
@@ -46,6 +46,11 @@ enum JournalLine {
         n: u64,
         cost: Cost,
     },
+}
+
+/// The schema of a line of `spent.jsonl`.
+pub fn spending_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<JournalLine>()
 }
 
 /// What lines of journals say, each call once. It holds the calls that are not settled, and of the others only which they

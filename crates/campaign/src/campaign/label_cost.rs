@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::proof::{Foretold, Terms, foretell};
 
 /// What a label is expected to cost, once the first injected run has flipped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LabelCost {
     /// How often a run comes out wrong by chance; `None` for a system that repeats itself.
     pub noise: Option<f64>,

@@ -59,7 +59,8 @@ mod treatment;
 mod skipped_edits;
 
 pub use command::CommandTemplate;
-pub use concluded::Concluded;
+pub use concluded::{CampaignSums, Concluded};
+pub use conclusion::conclusion_schema;
 pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, NaturalSearch, Planting, SampleSpace,
 };
@@ -69,6 +70,7 @@ pub use error::CampaignError;
 pub use file::{CallPosition, CorrectionSource, Repeatable, schema};
 pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
+pub use journal::spending_schema;
 pub use junit::junit;
 pub use label_cost::LabelCost;
 pub use natural::{FailureTracer, NaturalEnd, NaturalError, NaturalFailure, NaturalFunnel, NaturalRun};
@@ -78,7 +80,7 @@ pub use read_system::MAX_CALLS;
 pub use report::CampaignReport;
 pub use shard::{
     CampaignSnapshot, Engine, EngineScript, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions,
-    ShardPart, merge, run_shard,
+    ShardPart, merge, run_shard, shard_schema,
 };
 pub use start::{CampaignOptions, refuse_start, run};
 pub use state::Earlier;

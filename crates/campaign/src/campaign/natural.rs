@@ -49,7 +49,7 @@ pub trait FailureTracer: Debug + Send + Sync {
 }
 
 /// A clean run that failed, and what a search of it came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NaturalRun {
     /// The system.
     pub system: String,
@@ -68,7 +68,7 @@ pub struct NaturalRun {
 }
 
 /// An error that a label names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NaturalError {
     /// Whose it is.
     pub agent: AgentName,
@@ -77,7 +77,7 @@ pub struct NaturalError {
 }
 
 /// What a search of a failure came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NaturalEnd {
     /// A label is proven: the run is a row of the data set.
@@ -91,7 +91,7 @@ pub enum NaturalEnd {
 }
 
 /// What came of all failures of clean runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct NaturalFunnel {
     /// Clean runs that failed by themselves.
     pub failures: usize,

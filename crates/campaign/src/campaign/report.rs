@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What a campaign reports.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct CampaignReport {
     /// Format of the report; 2.
     pub format: u32,
@@ -95,7 +95,7 @@ fn is_none_silent(runs: &usize) -> bool {
 }
 
 /// Clean runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Clean {
     /// Tasks, each counted for each system.
     pub tasks: usize,
@@ -110,7 +110,7 @@ pub struct Clean {
 }
 
 /// From attempts to proof.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Funnel {
     /// Injected runs that were planned.
     pub attempts: usize,
@@ -123,7 +123,7 @@ pub struct Funnel {
 }
 
 /// A share with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ReportedShare {
     /// The share, 0 to 1; 0 of nothing.
     pub value: f64,
@@ -134,7 +134,7 @@ pub struct ReportedShare {
 }
 
 /// From planting to proof, in errors: a run with several of them counts for each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ErrorFunnel {
     /// Errors that were planned.
     pub planted: usize,
@@ -147,7 +147,7 @@ pub struct ErrorFunnel {
 }
 
 /// One combination of system, agent, mode, side and manipulator.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Stratum {
     /// The system.
     pub system: String,
@@ -168,7 +168,7 @@ pub struct Stratum {
 }
 
 /// How often a failure mode is among what is proven.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ModeBalance {
     /// Its code.
     pub mode: &'static str,
@@ -183,7 +183,7 @@ pub struct ModeBalance {
 }
 
 /// The yield of all errors that share something.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct YieldRow {
     /// What they share: a system, an agent, a position.
     pub name: String,
@@ -196,7 +196,7 @@ pub struct YieldRow {
 }
 
 /// How often errors of a mode were planted in an agent at a position beside so many others.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct PlantedCount {
     /// The failure mode's code; `null` for a fault.
     pub mode: Option<&'static str>,
@@ -211,7 +211,7 @@ pub struct PlantedCount {
 }
 
 /// What a campaign cost.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Costs {
     /// Charged in all, unfinished runs and earlier starts included.
     pub spent: Expense,
@@ -232,7 +232,7 @@ pub struct Costs {
 }
 
 /// Calls, tokens, money.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Expense {
     /// Model calls.
     pub calls: f64,
@@ -245,7 +245,7 @@ pub struct Expense {
 }
 
 /// An injected run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct CellRow {
     /// The system.
     pub system: String,
@@ -283,7 +283,7 @@ pub struct CellRow {
 }
 
 /// A task that is out of the ordinary.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct TaskRow {
     /// The system.
     pub system: String,

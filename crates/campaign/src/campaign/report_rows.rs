@@ -24,7 +24,8 @@ pub(super) struct RowsWriter<T> {
 }
 
 /// Rows of a report, all of them. In JSON they are a list, with a row a line.
-#[derive(Debug)]
+#[derive(Debug, schemars::JsonSchema)]
+#[schemars(with = "Vec<T>")]
 pub struct ReportRows<T> {
     file: File,
     first: Vec<T>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::recording::Recording;
 
 /// What a model was asked for edits, and what came of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rewriting {
     /// Questions.
     #[serde(rename = "asked")]

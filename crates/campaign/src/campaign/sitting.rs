@@ -16,7 +16,7 @@ use crate::{
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 
 /// What a campaign makes in one go.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sitting {
     /// When it began: RFC 3339 UTC, always to the microsecond, so that its order is that of the texts.
     at: String,
@@ -125,7 +125,7 @@ fn nth_verdict(arm: &[ArmExecution], number: usize) -> Option<usize> {
 }
 
 /// Runs without the injection that do not count beside later runs, and what such runs came to since.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OlderControls {
     /// Those that are left out.
     pub runs: usize,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{ended::EndedCell, funnel::ConcludedChain, rewriting::Rewriting};
 
 /// A reason for which an edit could not be made.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct SkippedEdit {
     /// What was to edit.
     pub manipulator: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How far the results of tools, which run anew each time, may differ in a request that is still the same.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolResults {
     /// As all else.

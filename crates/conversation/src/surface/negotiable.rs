@@ -12,7 +12,7 @@ const FIXED: &[&str] = &["model", "messages", "stream", "stream_options", "n"];
 const QUOTED: usize = 160;
 
 /// A parameter that a user sets by hand, written `NAME=VALUE`: the value is JSON, else a text, and `none` leaves the parameter out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct ParameterSetting {
     name: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::AgentName;
 
 /// What was seen of the executions of a claim that makes them depend on each other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dependence {
     /// Two executions that asked otherwise got one reply, by its id, of an upstream that names each reply otherwise.

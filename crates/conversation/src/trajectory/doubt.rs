@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How unsure a model was of a reply, in nats: minus the natural logarithm of a token's probability. 0: it could say nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TokenDoubt {
     /// The mean over all tokens.
     pub mean: f64,

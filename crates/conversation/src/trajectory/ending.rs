@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::CloseCause;
 
 /// How a call ended, from the program's side. Whether a planned fault made it so is another question, which the step answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema)]
+#[schemars(with = "String", extend("enum" = Self::ALL.map(Self::name)))]
 pub enum CallEnding {
     /// The model answered. An answer may be empty, and may stop at the length that was asked for.
     Answered,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dependence, Interval, Necessity, Need, RunId, StepIndex};
 
 /// How many of some runs solved the task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tally {
     /// Runs that solved it.
     pub passed: u32,
@@ -16,7 +16,7 @@ pub struct Tally {
 }
 
 /// Why an execution says nothing of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Void {
     /// The check could not tell, or could not be run.
@@ -48,7 +48,7 @@ impl Void {
 }
 
 /// What the executions of one arm came to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Executions {
     /// Those that solved the task.
     pub passed: u32,
@@ -77,7 +77,7 @@ impl Executions {
 }
 
 /// What was executed for a claim, and what it amounts to.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Executed {
     /// Without the treatment.
     #[serde(rename = "null")]
@@ -113,7 +113,7 @@ pub struct Executed {
 }
 
 /// Where a claim stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// It is shown.
@@ -128,7 +128,7 @@ pub enum Standing {
 }
 
 /// The runs that a label rests on.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Evidence {
     /// What was executed for the claim; `None` in labels that were written under the former rule.

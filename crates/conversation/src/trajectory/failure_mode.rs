@@ -22,7 +22,8 @@ pub struct UnknownFailureMode {
 macro_rules! failure_modes {
     ($($variant:ident $code:literal $name:literal $meaning:literal)*) => {
         /// A failure mode of MAST.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema)]
+        #[schemars(with = "WrittenMode")]
         pub enum FailureMode { $(#[doc = concat!($name, ": ", $meaning)] $variant,)* }
 
         impl FailureMode {
@@ -84,6 +85,19 @@ impl FailureMode {
         // A number beyond the last is nearest to the last.
         nearest(code, alike.rev())
     }
+}
+
+/// A mode as it is written: for its schema alone.
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct WrittenMode {
+    /// The code, for example `FM-1.3`.
+    #[schemars(extend("enum" = FailureMode::ALL.iter().map(|mode| mode.code()).collect::<Vec<_>>()))]
+    code: String,
+    /// MAST's name, for example `step repetition`.
+    name: String,
+    /// The taxonomy that code and name are of.
+    taxonomy: String,
 }
 
 impl Serialize for FailureMode {

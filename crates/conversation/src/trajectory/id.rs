@@ -25,8 +25,9 @@ pub enum IdError {
 
 /// Names one execution of a multi-agent system: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, so it is always safe as a
 /// directory name and as a path segment of a URL.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
 pub struct RunId(Box<str>);
 
 impl RunId {
@@ -79,7 +80,7 @@ pub const TOOLS: &str = "mcp/";
 pub const PEERS: &str = "a2a/";
 
 /// What a name in a run is of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PrincipalKind {
     /// An agent, for which a model answers.
@@ -104,8 +105,9 @@ impl PrincipalKind {
 
 /// Names an agent. Free text, because frameworks name agents `Senior Researcher`; never empty, never with
 /// characters that could steer a terminal.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", extend("minLength" = 1, "maxLength" = 128))]
 pub struct AgentName(Arc<str>);
 
 impl AgentName {

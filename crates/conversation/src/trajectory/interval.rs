@@ -53,7 +53,7 @@ fn at_most_so_many(hits: u64, trials: u64, rate: f64) -> f64 {
 }
 
 /// A 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// What was really applied to one side of one step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InjectedError {
     /// Index of the injection in its plan, 0-based.
     pub injection: u32,
@@ -64,7 +64,7 @@ impl InjectedError {
 }
 
 /// How far the truth of a label is established.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelStatus {
     /// Altered bytes were delivered; nothing is claimed of what they caused.
@@ -94,7 +94,7 @@ impl From<Standing> for LabelStatus {
 
 /// The ground truth of a run, as it was ruled. It reads as [`LabelContent`], and cannot be changed. It is not
 /// [`Deserialize`]: what a file says becomes a label by [`Label::read_back`] alone.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Label(LabelContent);
 
@@ -202,7 +202,7 @@ impl std::ops::DerefMut for Label {
 }
 
 /// What a label says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabelContent {
     /// Format of this file.
     pub format: u32,
@@ -264,7 +264,7 @@ impl LabelContent {
 }
 
 /// Names of agents that were given after the run was recorded: they count as declared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LaterNames {
     /// When, RFC 3339 UTC.
     pub at: String,

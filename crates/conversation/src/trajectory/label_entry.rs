@@ -9,7 +9,7 @@ use super::{AgentName, Call, FailureMode, InjectedError, ModeClaim, ReplyOrigin,
 pub const COUNTERFACTUAL: &str = "counterfactual";
 
 /// How an error came to be in a run, as its label says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorOrigin {
     /// An injection planted it.
@@ -23,7 +23,7 @@ pub enum ErrorOrigin {
 }
 
 /// One error as ground truth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "WrittenEntry", into = "WrittenEntry")]
 pub struct LabelEntry {
     /// What was planted, where, by what. Of a natural error: where it is, with the reply that heals the run as `before` and the
@@ -97,14 +97,14 @@ impl LabelEntry {
 }
 
 /// An entry as `label.json` has it.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum WrittenEntry {
     Found(WrittenFound),
     Planted(WrittenPlanted),
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct WrittenFound {
     origin: FoundOrigin,
     shown_by: String,
@@ -120,14 +120,14 @@ struct WrittenFound {
     proposed_mode: Option<FailureMode>,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum FoundOrigin {
     Natural,
     Inherited,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct WrittenPlanted {
     #[serde(flatten)]
     error: InjectedError,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentName, Call, Executed, StepIndex};
 
 /// What executions say of one agent that spoke after the error of a failed run: its step got another reply, all else ran on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MissedCatch {
     /// The agent.
     pub agent: AgentName,
@@ -25,7 +25,7 @@ pub struct MissedCatch {
 }
 
 /// Whether a later agent could have saved a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchState {
     /// With another reply of the agent, and nothing else, the run passes: it missed the catch.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How far it is established that an error is of its failure mode. That it is the agent's, at that step, and that it turned the
 /// outcome are other claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModeState {
     /// The plan calls it so, and nothing more is known.
@@ -35,7 +35,7 @@ impl ModeState {
 }
 
 /// What is known of an error's failure mode. Earlier versions wrote the state alone, which was always `declared`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "WrittenClaim")]
 pub struct ModeClaim {
     /// How far it is established.
@@ -48,7 +48,7 @@ pub struct ModeClaim {
     pub by: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum WrittenClaim {
     State(ModeState),

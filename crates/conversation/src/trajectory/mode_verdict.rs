@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{FailureMode, InjectedError, ModeClaim, ModeState, StepIndex};
 
 /// Which of the modes that were offered a planted change shows, as one person or one judge says it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ModeVerdict {
     /// The step of the change.
     pub step: StepIndex,
@@ -24,7 +24,7 @@ pub struct ModeVerdict {
 }
 
 /// Votes of a judge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ModeVotes {
     /// Answers that say the same.
     pub agreeing: u32,

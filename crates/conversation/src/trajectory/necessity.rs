@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentName, Evidence, Executed, InjectedError};
 
 /// Whether a failure needs one of several planted errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// It is shown that without the error the run fails less often.
@@ -28,7 +28,7 @@ impl Need {
 }
 
 /// What speaks against an effect of one error.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EffectExcluded {
     /// The size from which on an effect counts, as a difference of chances to pass.
     pub effect: f64,
@@ -40,7 +40,7 @@ pub struct EffectExcluded {
 
 /// Of a plan that hit several agents or has several injections: whether the failure needs what one injection did to one
 /// agent, by runs without it and runs with all, made in turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "NecessityInFile")]
 pub struct Necessity {
     /// The injection, by its index in the plan.
@@ -60,7 +60,7 @@ pub struct Necessity {
 
 /// The same as files have it. Earlier versions wrote `necessary`, true or false; of what is false they had shown nothing, until
 /// `proof` reads it off the runs.
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 struct NecessityInFile {
     injection: u32,
     agent: AgentName,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Where the reply of an attempt came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyOrigin {
     /// From the upstream, while the run was under way.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentName, StepIndex};
 
 /// Why a request counts as another try of an earlier call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryEvidence {
     /// The client counts its tries and says so (`x-stainless-retry-count`).
@@ -17,7 +17,7 @@ pub enum RetryEvidence {
 }
 
 /// What the record of a request says of its place among the calls of its agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RecordedRelation {
     /// Why it counts as another try of its step; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -110,7 +110,7 @@ impl Attempt {
 }
 
 /// Which rule named the agent of a step (in order of trust).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The path `/a/<agent>/`.
@@ -140,7 +140,7 @@ pub enum Source {
 }
 
 /// Who made a call, on what evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attribution {
     /// The agent.
     pub agent: AgentName,
@@ -172,7 +172,7 @@ impl Attribution {
 }
 
 /// Whose words an edit of a team's reply is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReplySpeaker {
     /// The agent, by the name that the upstream gives it, for example `/root/solver`.
     pub name: AgentName,
@@ -193,7 +193,7 @@ pub enum Side {
 }
 
 /// How an exchange ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CloseCause {
     /// The whole reply was delivered.
@@ -251,7 +251,7 @@ impl CloseCause {
 }
 
 /// Token counts, as the upstream reported them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Usage {
     /// Tokens of the request.
     pub input: u64,
@@ -260,7 +260,7 @@ pub struct Usage {
 }
 
 /// Bytes that passed uninspected, as those of a WebSocket do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Uninspected {
     /// From the client to the upstream, in bytes.
     pub from_client: u64,
@@ -269,7 +269,7 @@ pub struct Uninspected {
 }
 
 /// What a run achieved (the papers' Z: success 0, failure 1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The task was solved.
@@ -282,7 +282,7 @@ pub enum Verdict {
 }
 
 /// Who says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The command given with `--check`.
@@ -302,7 +302,7 @@ pub enum Reason {
 }
 
 /// A verdict with the evidence it rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// Success, failure or unknown.
     pub verdict: Verdict,
@@ -315,7 +315,7 @@ pub struct Outcome {
 }
 
 /// How a run's program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramEnd {
     /// By itself, with this exit code.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A piece of a body that may carry a text or a call and stands in no view.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Unplaced {
     /// Where it stands, for example `event 3: choices[0].delta.foo`. Events are counted from 0.
     pub place: String,
@@ -16,7 +16,8 @@ pub struct Unplaced {
 }
 
 /// What an unplaced piece is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, schemars::JsonSchema)]
+#[schemars(with = "String", extend("enum" = Self::ALL.map(Self::words)))]
 pub enum UnplacedKind {
     /// An event of a type that no reader knows, with a text or a call in it.
     Event,
@@ -36,7 +37,7 @@ pub enum UnplacedKind {
 
 /// What the importer of a foreign trace could not place of a call. A step that was recorded has none of it: its bytes say
 /// what of them is read. A piece of which the trace does not say whether it was asked or answered stands on both sides.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepUnplaced {
     /// Of what was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentName, FailureMode, StepIndex};
 
 /// A sign of trouble. It is a suspicion, never a label: nothing was executed to show it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WatchSign {
     /// The rule, by name.
     pub rule: String,

@@ -13,7 +13,7 @@ use crate::{
 pub const ALPHA: f64 = 0.01;
 
 /// What a label rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ground {
     /// Pairs of executions, which amount to this e-value.
@@ -107,7 +107,7 @@ impl Grounds {
 }
 
 /// How sure the labels of a data set are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Claims {
     /// Claims that were begun, those that never flipped included; less those of systems that repeat themselves.
     pub begun: usize,

@@ -6,7 +6,7 @@ use super::claims::percent;
 use crate::proof;
 
 /// How many decoys were taken for errors.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecoyCounts {
     /// Runs into which one was delivered.
     pub planted: u64,

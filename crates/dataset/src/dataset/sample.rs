@@ -17,7 +17,7 @@ pub const FORMAT: u32 = 1;
 const SIMULATOR: &str = "simulator";
 
 /// A run as data. Steps are numbered from 0 in canonical order; nothing in it is a clock, a port or a random id.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
     /// Format of the record; 1.
     pub format: u32,
@@ -59,7 +59,7 @@ pub struct Sample {
 }
 
 /// What a sample is in its dataset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleKind {
     /// A run without injection that solved its task: the twin of failures.
@@ -73,7 +73,7 @@ pub enum SampleKind {
 }
 
 /// The part of a dataset that a task belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
     /// To learn from.
@@ -96,7 +96,7 @@ impl Split {
 }
 
 /// A task with its answer.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Task {
     /// Its id, unique in a task set.
     pub id: String,
@@ -114,7 +114,7 @@ pub struct Task {
 }
 
 /// A tool as its agent's model saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OfferedTool {
     /// Its name.
     pub name: String,
@@ -131,7 +131,7 @@ pub struct OfferedTool {
 /// There are no token counts in it. An upstream counts what it got and what it said; where an edit stood between it and
 /// the agent, that is not what the step shows, and the counts, or their absence at that step alone, would tell where the
 /// edit was. They are in the run's recording. Lines of earlier versions have a `usage`, which is not read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampleStep {
     /// Number in the sample, 0-based; equal to its index.
     pub step: StepIndex,
@@ -193,7 +193,7 @@ pub struct SampleStep {
 
 /// The messages of a request, written as a difference, so that a growing conversation is stored once:
 /// the first `kept` messages of step `follows`, then `messages`. [`Sample::input`] puts them together.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Input {
     /// The earlier step whose messages begin this one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +206,7 @@ pub struct Input {
 }
 
 /// A message.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampleMessage {
     /// `system`, `developer`, `user`, `assistant`, `tool` or `other`.
     pub role: String,
@@ -227,7 +227,7 @@ pub struct SampleMessage {
 }
 
 /// A call of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Called {
     /// The id that its result names: `call_0`, `call_1`, … in the order in which the sample's calls appear. What the
     /// backend or the program called it is in the run's recording.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ground, Sample, SampleKind, Split, Truth};
 
 /// A sample as its line in a data set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampleLine {
     /// Its kind.
     pub kind: SampleKind,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The ground truth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Truth {
     /// How far it is established.
     pub status: LabelStatus,
@@ -46,7 +46,7 @@ pub struct Truth {
 }
 
 /// One error of one agent. Foreign formats lack some of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabelledError {
     /// The agent, by the name that its steps have; of a tool, that of its steps: `mcp/<server>/<tool>`.
     pub agent: AgentName,
@@ -114,7 +114,7 @@ fn is_agent(kind: &PrincipalKind) -> bool {
 
 /// A failure mode as it was written. It may come from another code book, so nothing is assumed of it;
 /// [`Mode::failure_mode`] reads it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mode {
     /// For example `FM-1.3`.
     pub code: String,
@@ -126,7 +126,7 @@ pub struct Mode {
 
 /// What was changed in one step on its way. It is part of the label: none of it may be shown to a tracer, but for
 /// what the steps show themselves.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// The step, 0-based.
     pub step: StepIndex,

@@ -34,7 +34,7 @@ pub struct Writer {
 }
 
 /// What a dataset holds: `dataset.json`, beside its samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DatasetManifest {
     /// Format of samples and manifest; 1.
     pub format: u32,
@@ -65,7 +65,7 @@ pub struct DatasetManifest {
 }
 
 /// What a file of a dataset holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileFacts {
     /// Samples.
     pub samples: u64,

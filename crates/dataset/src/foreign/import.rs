@@ -44,7 +44,7 @@ pub struct ForeignOptions {
 }
 
 /// What was read and written.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ForeignImport {
     /// The format.
     pub from: &'static str,

@@ -30,7 +30,7 @@ const BYTES: usize = 2 << 30;
 const TOLD: usize = 20;
 
 /// A foreign run that was recorded.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct RecordedForeign {
     /// The run.
     pub run: RunId,
@@ -55,7 +55,7 @@ pub struct RecordedForeign {
 }
 
 /// How much of a run its trace holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Remade {
     /// Calls whose request the trace does not hold.
     pub without_request: u64,

@@ -80,7 +80,7 @@ pub enum Grouping {
 }
 
 /// Something that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ForeignDefect {
     /// The file.
     pub file: String,

@@ -30,7 +30,7 @@ pub enum Judge {
 }
 
 /// Checkers with the task that they judge.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskCheck {
     /// Where the answer is, and who looks at it.
     pub verify: Verify,

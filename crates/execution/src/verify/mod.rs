@@ -28,7 +28,7 @@ pub use command::OnTimeout;
 pub use config::{Output, Sources, Verified, Verify, VerifyError};
 pub use numeric::Units;
 pub use sandbox::words as sandbox_words;
-pub use transcript::{ExecutionTranscript, Transcript};
+pub use transcript::{ExecutionTranscript, Transcript, transcript_schema};
 
 checks! {
     compare:
@@ -65,7 +65,7 @@ pub struct Surroundings {
 }
 
 /// What a checker says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckFinding {
     /// Which one.
     pub checker: String,

@@ -50,7 +50,7 @@ struct StoredVerdicts {
 }
 
 /// A line of the file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 struct TranscriptLine {
     /// blake3 of the execution, and of path and body of the request. Without the execution in lines of earlier versions, in which one
     /// answer stood for all executions: those are nobody's answer any more.
@@ -63,6 +63,11 @@ struct TranscriptLine {
     /// What was changed in the request on its way, because the upstream refuses it: in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed: Option<String>,
+}
+
+/// The schema of a line of `judge.jsonl`.
+pub fn transcript_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<TranscriptLine>()
 }
 
 impl Transcript {

@@ -21,7 +21,7 @@ use super::{
 use crate::trajectory::{AgentName, RunId, Source, StepIndex};
 
 /// Where the late pass sees a step otherwise than its record does.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LateStep {
     /// Step of the run that recorded it.
     pub step: StepIndex,

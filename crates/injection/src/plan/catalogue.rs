@@ -10,7 +10,7 @@ use crate::trajectory::Side;
 use crate::{fault, manipulator};
 
 /// Whether an entry edits content or disturbs the transport.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// It stands under `manipulator`.
@@ -20,7 +20,7 @@ pub enum Operation {
 }
 
 /// A manipulator or a fault as a plan's author sees it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct CatalogueEntry {
     /// Which of the two.
     pub operation: Operation,
@@ -37,7 +37,7 @@ pub struct CatalogueEntry {
 }
 
 /// A parameter of a manipulator or a fault.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Parameter {
     /// Its name.
     pub name: String,

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// xxh3-128 of some bytes. It finds equal content; it is no defence against a forger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema)]
+#[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
 pub(super) struct ContentHash(u128);
 
 impl ContentHash {

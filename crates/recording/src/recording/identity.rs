@@ -16,9 +16,11 @@ use crate::identity::LateStep;
 const FORMAT: u64 = 1;
 
 /// The file.
-#[derive(Debug, Serialize, Deserialize)]
-struct IdentityFile {
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub(super) struct IdentityFile {
+    /// Format of this file.
     format: u64,
+    /// The steps that are seen otherwise.
     steps: Vec<LateStep>,
 }
 

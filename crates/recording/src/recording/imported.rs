@@ -6,7 +6,7 @@ use super::redact::Redactor;
 
 /// Whose trace a run was. Its bodies are remade: nothing about bytes, and nothing about what was shown to whom beyond what
 /// [`requests`](ImportedFrom::requests) says, may be concluded from them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ImportedFrom {
     /// The format: `otlp`, `inspect`, `atif`.
     pub format: String,

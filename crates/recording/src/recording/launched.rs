@@ -14,7 +14,7 @@ const MASK: &str = "***";
 const SECRET_NAMES: &str = r"(?:[a-z0-9]+[_-])*(?:api)?(?:key|token|secret|password|passwd|pass|pwd|auth|credentials?)";
 
 /// How Aegis started and judged the program of a run: the same whichever verb made the run. It is never part of an export.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Launched {
     /// Program and arguments; what looks like a secret is masked.
     pub command: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Launched {
 }
 
 /// What judged the outcome of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum RecordedCheck {
     /// A command, run by `sh -c` with the program's output on its standard input.

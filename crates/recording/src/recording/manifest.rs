@@ -15,7 +15,7 @@ pub const VERSION: &str = env!("BUILD_VERSION");
 pub(super) const CALLS: u32 = 1;
 
 /// What a run is: written when it begins, completed when it is sealed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
     /// Format of this file.
     pub format: u64,
@@ -72,11 +72,12 @@ pub struct Manifest {
     pub calls_us: Option<u64>,
     /// Keys of a later version, kept.
     #[serde(flatten)]
+    #[schemars(skip)]
     pub other: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What a run was made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOrigin {
     /// To see whether an agent that is told what it did wrong does better: no evidence of who erred, so it earns no label.
@@ -89,7 +90,7 @@ pub enum RunOrigin {
 }
 
 /// Versions of what wrote a recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Versions {
     /// This program's.
     pub aegis: String,
@@ -172,7 +173,7 @@ impl Manifest {
 }
 
 /// What a sealed run holds: `seal.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seal {
     /// Format of this file.
     pub format: u64,

@@ -19,7 +19,7 @@ pub(super) type Text<'a> = Cow<'a, str>;
 pub(super) type Headers<'a> = Vec<(Text<'a>, Text<'a>)>;
 
 /// One record.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Record<'a> {
     Open(OpenRecord<'a>),
@@ -34,6 +34,7 @@ pub(super) enum Record<'a> {
     Stop(StopRecord),
     /// A kind of a later version.
     #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -52,7 +53,7 @@ impl Record<'_> {
 }
 
 /// A request has arrived; written before the upstream is dialled.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct OpenRecord<'a> {
     pub(super) step: StepIndex,
     pub(super) call: Call,
@@ -76,14 +77,14 @@ pub(super) struct OpenRecord<'a> {
 }
 
 /// A text, before the first record that refers to it; again when it comes back after thousands of others.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct TextRecord<'a> {
     pub(super) hash: ContentHash,
     pub(super) text: Text<'a>,
 }
 
 /// An injection has matched; written before the first altered byte leaves.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct InjectRecord<'a> {
     pub(super) step: StepIndex,
     pub(super) attempt: u32,
@@ -110,7 +111,7 @@ pub(super) struct InjectRecord<'a> {
 }
 
 /// A manipulator asked its model (`asked`), or could not make its edit (`why`): the step passed untouched.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct ManipulatorRecord<'a> {
     pub(super) step: StepIndex,
     pub(super) attempt: u32,
@@ -127,7 +128,7 @@ pub(super) struct ManipulatorRecord<'a> {
 }
 
 /// A question to the manipulator's model, and its answer, as they went over the wire.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct QuestionRecord<'a> {
     pub(super) upstream: Text<'a>,
     pub(super) model: Text<'a>,
@@ -148,7 +149,7 @@ pub(super) struct QuestionRecord<'a> {
 }
 
 /// An exchange has ended; written before the end of the reply is released.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct CloseRecord<'a> {
     pub(super) step: StepIndex,
     pub(super) attempt: u32,
@@ -188,14 +189,14 @@ pub(super) struct CloseRecord<'a> {
 }
 
 /// Words about the run: what happened to the recording itself.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct NoteRecord<'a> {
     pub(super) at: Text<'a>,
     pub(super) text: Text<'a>,
 }
 
 /// A rule saw a sign of trouble while the run was under way.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct WatchRecord<'a> {
     pub(super) at: Text<'a>,
     #[serde(flatten)]
@@ -203,7 +204,7 @@ pub(super) struct WatchRecord<'a> {
 }
 
 /// What the importer of a trace could not place of the call that a step was made of; written after the step's `open`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct UnplacedRecord<'a> {
     pub(super) step: StepIndex,
     #[serde(flatten)]
@@ -211,7 +212,7 @@ pub(super) struct UnplacedRecord<'a> {
 }
 
 /// The run was ended in order.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct StopRecord {
     pub(super) at: String,
     pub(super) exchanges: u64,
@@ -220,7 +221,7 @@ pub(super) struct StopRecord {
 
 /// A body: what it shares with an earlier one, and what is new. Its bytes are `shared` bytes of the parent's start,
 /// the segments (or frames), `shared_end` bytes of the parent's end. One that the log has already is hash and length.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct BodyRecord<'a> {
     pub(super) hash: ContentHash,
     pub(super) len: u64,
@@ -244,7 +245,7 @@ pub(super) struct BodyRecord<'a> {
 }
 
 /// A run of bytes of a body.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Segment<'a> {
     /// The bytes themselves.

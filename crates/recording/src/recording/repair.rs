@@ -18,7 +18,7 @@ use super::{
 };
 
 /// What a repair did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Repaired {
     /// Records of the log that are whole.
     pub records: u64,

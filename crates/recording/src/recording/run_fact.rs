@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// One fact: a line of the file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunFact {
     /// Format of this line.
     pub format: u64,
@@ -79,7 +79,7 @@ impl RunFact {
 }
 
 /// How a fact was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FactSource {
     /// By `aegis amend`.
@@ -115,7 +115,7 @@ impl FactSource {
 }
 
 /// What a fact says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum FactContent {
     /// What the run achieved.
@@ -146,7 +146,7 @@ pub enum FactContent {
 }
 
 /// A roster that was given after the run was recorded.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LaterRoster {
     /// The file that it was read from.
     pub file: String,
@@ -159,7 +159,7 @@ pub struct LaterRoster {
 }
 
 /// Steps that one rule gives to one agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NamedSteps {
     /// The agent.
     pub agent: AgentName,

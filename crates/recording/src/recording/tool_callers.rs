@@ -18,7 +18,7 @@ use crate::{
 const SEPARATORS: &[char] = &['_', '-', '.', '/', ':'];
 
 /// For whom a tool was called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "known_by")]
 pub enum ToolCaller {
     /// The request names the agent.
@@ -48,7 +48,7 @@ pub enum ToolCaller {
 }
 
 /// Why a call of a tool is joined to no agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownCaller {
     /// No reply before it calls this tool with these arguments: the program calls it by itself, or changes what a model wrote.

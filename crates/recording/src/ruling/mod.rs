@@ -15,5 +15,5 @@ mod why;
 pub use gate::{GATES, LabelGate, Ruling};
 pub use made::{LabelChange, PLANTED, after_finding, natural, proven};
 pub use no_label::NoLabel;
-pub use settle::{restore, settle, settle_amended, settle_finding, settle_proof, settle_recording};
+pub use settle::{former_schema, restore, settle, settle_amended, settle_finding, settle_proof, settle_recording};
 pub use why::{objection, refused, repeats, why_none};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a run, or a step of one, gets no label, or its label does not hold: one reason for each gate, in the order of
 /// [`GATES`](super::GATES), and one for a label that is not the log's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoLabel {
     /// The run is an execution of `aegis retry`.

@@ -9,17 +9,26 @@ use serde_json::Value;
 use super::{LabelChange, NoLabel, PLANTED, Ruling, after_finding, made, reference};
 use crate::{
     recording::{self, Recording, RecordingError, RunFile},
-    trajectory::{Evidence, Label, LabelStatus, Standing},
+    trajectory::{Evidence, Label, LabelContent, LabelStatus, Standing},
 };
 
 /// The labels that others took the place of, the oldest first.
 const FORMER: &str = "label.former.json";
 
 /// One of them. Versions before had no other fields.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 struct FormerLabel {
+    /// Why it was replaced.
+    #[schemars(with = "String")]
     why: Value,
+    /// What it said.
+    #[schemars(with = "LabelContent")]
     label: Value,
+}
+
+/// The schema of `label.former.json`.
+pub fn former_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<Vec<FormerLabel>>()
 }
 
 /// Rules on a run that has ended, and writes `label.json`. A run that earns no label gets no file, and one that it had is

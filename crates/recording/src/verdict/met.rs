@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What a try met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Met {
     /// A whole reply as the upstream gave it.

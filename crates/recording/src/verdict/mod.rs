@@ -26,7 +26,7 @@ pub use report::{AgentSummary, CallVerdict, ClientVerdict, FaultVerdict, Judgeme
 pub use survival::{FindingKind, FindingPlace, InjectionDelivery, Survival, SurvivalFinding, SurvivalResult, survival};
 
 /// What a rule says of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Worth knowing; nothing is wrong with it.

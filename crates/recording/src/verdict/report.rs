@@ -8,7 +8,7 @@ use super::{Met, RULES, TroubledCall, Weight};
 use crate::trajectory::{self, AgentName, StepIndex};
 
 /// What a verdict comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
     /// No rule found a defect.
@@ -31,7 +31,7 @@ impl Judgement {
 }
 
 /// How the program met the faults of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ClientVerdict {
     /// Failed where a defect was found; else inconclusive where a planned fault was never delivered, unless it is drawn
     /// by chance and another was delivered.
@@ -45,7 +45,7 @@ pub struct ClientVerdict {
 }
 
 /// A fault that the plan names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(super) struct PlannedFault {
     /// Its index in the plan, 0-based.
     pub(super) injection: u32,
@@ -60,7 +60,7 @@ pub(super) struct PlannedFault {
 }
 
 /// What became of a planned fault.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FaultVerdict {
     #[serde(flatten)]
     fault: PlannedFault,
@@ -93,7 +93,7 @@ impl FaultVerdict {
 }
 
 /// How one agent met its trouble.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct AgentSummary {
     /// The agent.
     pub agent: AgentName,
@@ -108,7 +108,7 @@ pub struct AgentSummary {
 }
 
 /// How one call met its trouble.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CallVerdict {
     /// The agent.
     pub agent: AgentName,
@@ -129,7 +129,7 @@ pub struct CallVerdict {
 }
 
 /// One try.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TryVerdict {
     /// Its step.
     pub step: StepIndex,
@@ -147,7 +147,7 @@ pub struct TryVerdict {
 }
 
 /// What a rule says of a call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Remark {
     /// The rule's name.
     pub rule: &'static str,

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Whether a program survived, and why not.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Survival {
     /// What it comes to.
     pub result: SurvivalResult,
@@ -30,7 +30,7 @@ pub struct Survival {
 }
 
 /// What a program's run under a plan comes to, from good to bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SurvivalResult {
     /// The plan was at work, no rule found a defect, and the program did not fail.
@@ -46,7 +46,7 @@ pub enum SurvivalResult {
 }
 
 /// Why a run is not passed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SurvivalFinding {
     /// Its kind.
     pub kind: FindingKind,
@@ -58,7 +58,7 @@ pub struct SurvivalFinding {
 }
 
 /// The call that a finding is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FindingPlace {
     /// Who made it.
     pub agent: AgentName,
@@ -69,7 +69,7 @@ pub struct FindingPlace {
 }
 
 /// Kinds of findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// A rule found a defect in how a call met its trouble.
@@ -91,7 +91,7 @@ pub enum FindingKind {
 }
 
 /// What became of an injection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct InjectionDelivery {
     /// Its index in the plan, 0-based.
     pub injection: u32,

@@ -20,7 +20,7 @@ pub struct RatedRun {
 }
 
 /// A share of runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RunShare {
     /// Runs in which it was so.
     pub runs: u32,
@@ -34,7 +34,7 @@ pub struct RunShare {
 }
 
 /// How often one thing was so, before and after.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RateRow {
     /// What it is: `outcome`, `watch`, `client`.
     pub kind: &'static str,
@@ -56,7 +56,7 @@ pub struct RateRow {
 }
 
 /// How often everything was so.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rates {
     /// Runs before the cut.
     pub before: u32,

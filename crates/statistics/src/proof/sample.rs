@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::trajectory::{Executions, Void};
 
 /// What one execution says of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofSample {
     /// The task was solved.

@@ -19,11 +19,11 @@ use crate::trajectory::{Executed, Executions};
 const STEADY: u32 = 4;
 
 /// The shams of one claim, each of a run without the planted edit that failed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Shams(Vec<Sham>);
 
 /// The neutral change of a run without the planted edit, and what it came to when it was executed again.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 struct Sham {
     /// The run's number in its arm, 0-based.
     control: u32,

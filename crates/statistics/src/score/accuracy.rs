@@ -20,7 +20,7 @@ const TOLERANCE: u64 = 5;
 const TOP: [usize; 2] = [3, 5];
 
 /// Accuracy over rows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Accuracy {
     /// The first guess names a true agent.
     pub agent: Share,
@@ -43,7 +43,7 @@ pub struct Accuracy {
 }
 
 /// Best of the first k guesses.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TopK {
     /// How many guesses are looked at.
     pub k: usize,

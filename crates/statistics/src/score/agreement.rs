@@ -11,7 +11,7 @@ const SEED: u64 = 0;
 
 /// Agreement on one question over units that several people answered. Units that fewer than two answered say nothing
 /// and are left out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Agreement {
     /// Units that at least two people answered.
     pub units: usize,

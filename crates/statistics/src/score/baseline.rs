@@ -21,7 +21,7 @@ use super::{
 use crate::trajectory::FailureMode;
 
 /// One rule's figures, each 0 to 1; `None` where the data at hand cannot feed the rule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Baseline {
     /// The rule, in words.
     pub rule: &'static str,

@@ -19,7 +19,7 @@ const BINS: usize = 5;
 const ROWS_MAX: usize = 10_000;
 
 /// What a run is that a judge is asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CertifiedKind {
     /// It failed, and its label is proven.
@@ -46,7 +46,7 @@ pub struct CertifiedRun {
 }
 
 /// What a judge is worth.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CertifiedFigures {
     /// Proven failures in which it blames somebody.
     pub detection: Share,
@@ -75,7 +75,7 @@ pub struct CertifiedFigures {
 }
 
 /// How far stated confidence is from what comes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ConfidenceCalibration {
     /// Answers that state a confidence and name an agent.
     pub rows: usize,
@@ -86,7 +86,7 @@ pub struct ConfidenceCalibration {
 }
 
 /// Answers of about one confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CalibrationBin {
     /// Their mean confidence.
     pub stated: f64,
@@ -95,7 +95,7 @@ pub struct CalibrationBin {
 }
 
 /// Whether a judge may be called certified.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Certification {
     /// Whether both bounds reach what is asked.
     pub certified: bool,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::names::agent_key;
 
 /// The truth of one failed run, as far as scoring needs it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Gold {
     /// Names the run in prediction files.
     pub id: String,
@@ -32,7 +32,7 @@ pub struct Gold {
 }
 
 /// One true error: an agent, and what is known of step and mode.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, schemars::JsonSchema)]
 pub struct Culprit {
     /// The agent, as the trace names it; `None` where the label is one of the whole run.
     pub agent: Option<String>,
@@ -43,7 +43,7 @@ pub struct Culprit {
 }
 
 /// A label in the words of its source file, untouched.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct RawLabel {
     /// The file's name, for example `12.json`.
     pub file: String,

@@ -9,7 +9,7 @@ pub use crate::trajectory::Interval;
 const RESAMPLES: usize = 1000;
 
 /// A share of rows, with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Share {
     /// Rows that count.
     pub hits: usize,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::names::agent_key;
 
 /// One line or block of a prediction file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Prediction {
     /// Which run it is about.
     pub id: String,
@@ -16,7 +16,7 @@ pub struct Prediction {
 }
 
 /// What a prediction says, or why it could not be read. An unread answer is counted apart from a wrong one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PredictedAnswer {
     /// Culprits that are all meant. An empty set says that nobody failed.
@@ -28,7 +28,7 @@ pub enum PredictedAnswer {
 }
 
 /// One guessed culprit.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Guess {
     /// The agent as written.
     pub agent: Option<String>,

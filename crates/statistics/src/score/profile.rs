@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::trajectory::nearest;
 
 /// A named set of scoring rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Ours: canonical agents, equal steps, every gold row in the denominator.

@@ -47,7 +47,7 @@ pub enum ScoreError {
 }
 
 /// What share of the gold runs was answered at all.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Coverage {
     /// Runs with an answer that was read; `answered.of` is the denominator of everything.
     pub answered: Share,
@@ -66,7 +66,7 @@ pub struct Coverage {
 }
 
 /// Everything there is to say about a prediction file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// How much was answered.
     pub coverage: Coverage,

@@ -38,7 +38,7 @@ pub enum ScoringError {
 }
 
 /// What a prediction file is worth.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Scored {
     /// The rules that were asked for.
     pub profile: Profile,
@@ -203,7 +203,7 @@ impl RewardKind {
 }
 
 /// One completion's reward.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rewarded<'a> {
     /// Which run it is about.
     pub id: String,

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The F1 of a rule, over the classes of the labels as in [`Report`](super::Report).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RuleF1 {
     /// Over all runs and classes at once.
     pub micro: f64,
@@ -32,7 +32,7 @@ pub enum Classes<K> {
 }
 
 /// True and false positives, false negatives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Counts {
     /// In gold and predicted.
     pub tp: usize,
@@ -44,7 +44,7 @@ pub struct Counts {
 }
 
 /// Precision, recall and their harmonic mean; 0 where undefined.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Figures {
     /// Share of predicted that is true.
     pub precision: f64,
@@ -81,7 +81,7 @@ enum SetHit {
 }
 
 /// The F1 of one kind of set.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SetScore {
     /// Over all rows and classes at once.
     pub micro: Figures,

@@ -15,7 +15,7 @@ use super::{
 const LENGTHS: [usize; 6] = [5, 10, 20, 50, 100, usize::MAX];
 
 /// One table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Table {
     /// What the rows are split by.
     pub by: &'static str,
@@ -24,7 +24,7 @@ pub struct Table {
 }
 
 /// One line of a table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Row {
     /// The bucket, mode or system.
     pub value: String,

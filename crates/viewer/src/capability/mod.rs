@@ -4,9 +4,11 @@
 //! refuses one, asks here. So no line is suggested that the verb would refuse. Words that only the user knows stand in it in
 //! capitals, as in a synopsis: `CMD`, `URL`.
 
-use std::{fmt::Write, path::Path};
+use std::{collections::BTreeMap, fmt::Write, path::Path};
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     launch::shell_word,
@@ -200,17 +202,32 @@ impl<'a> Capabilities<'a> {
         can.into_iter().chain(cannot).collect::<Vec<_>>().join("; ")
     }
 
-    /// The same for a program, by verb: `line`, or `why` there is none.
-    pub fn data(&self) -> Value {
-        let told = RunVerb::ALL.map(|verb| {
-            let told = match self.line(verb) {
-                Ok(line) => json!({"line": line}),
-                Err(why) => json!({"why": format!("the run {why}")}),
+    /// The same for a program, by verb.
+    pub fn by_verb(&self) -> BTreeMap<&'static str, ShownCapability> {
+        let shown = RunVerb::ALL.map(|verb| {
+            let shown = match self.line(verb) {
+                Ok(line) => ShownCapability::Line(line),
+                Err(why) => ShownCapability::Why(format!("the run {why}")),
             };
-            (verb.name().to_owned(), told)
+            (verb.name(), shown)
         });
-        Value::Object(Map::from_iter(told))
+        BTreeMap::from(shown)
     }
+
+    /// The same as JSON.
+    pub fn data(&self) -> Value {
+        serde_json::to_value(self.by_verb()).unwrap_or_default()
+    }
+}
+
+/// Whether a verb can do something with a run.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShownCapability {
+    /// The line to type.
+    Line(String),
+    /// Why there is none.
+    Why(String),
 }
 
 /// Where live calls go, as far as a line must say it: a run of the simulator goes there again. A run that Aegis did not start

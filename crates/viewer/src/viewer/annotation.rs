@@ -26,7 +26,7 @@ const FORMAT: u32 = 1;
 const WHY_MAX: usize = 8000;
 
 /// What one person says of one run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Annotation {
     /// Format of this line.
     pub format: u32,
@@ -45,7 +45,7 @@ pub struct Annotation {
 }
 
 /// Who, when, why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AnnotatedStep {
     /// The agent.
     pub agent: String,

@@ -10,7 +10,7 @@ use crate::trajectory::Step;
 const ALIKE: f32 = 0.4;
 
 /// One side of a step that was changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ShownChange {
     /// `request` or `response`.
     pub side: &'static str,
@@ -21,7 +21,7 @@ pub struct ShownChange {
 }
 
 /// Whether a piece of text stayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// It stands in both texts.
@@ -33,7 +33,7 @@ pub enum ChangeKind {
 }
 
 /// Two texts in one, piece by piece.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Pieces {
     /// The texts are alike: what stayed, what went, what came.
@@ -48,7 +48,7 @@ pub enum Pieces {
 }
 
 /// Blocks side by side.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangePair {
     /// This many blocks are equal.

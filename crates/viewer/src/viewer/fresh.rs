@@ -8,7 +8,7 @@ use super::step_view::{StepView, TextBlock};
 use crate::trajectory::{Step, StepIndex};
 
 /// A block of a request, and whether its agent has seen it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SeenMessages {
     /// The block.
     #[serde(flatten)]

@@ -44,7 +44,7 @@ const LOOKED_AT: u64 = 64 << 20;
 const NEWEST: usize = 4000;
 
 /// A directory that is no run: a campaign or a dataset.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ListingPlace {
     /// What names it in addresses.
     pub key: String,
@@ -56,7 +56,7 @@ pub struct ListingPlace {
 }
 
 /// What lies below some directories.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct Listing {
     /// The runs, newest first.
     pub runs: Vec<Arc<RunRow>>,

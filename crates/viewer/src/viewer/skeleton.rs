@@ -35,7 +35,7 @@ pub(super) const COLUMNS: [&str; 13] =
     ["step", "agent", "call", "at", "ms", "state", "marks", "status", "attempts", "out_bytes", "in", "out", "words"];
 
 /// How a call ended, or where its reply came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     /// Not yet, or never.
@@ -102,12 +102,13 @@ fn introduced(opened: &OpenedRun, agents: &SkeletonAgents) -> Vec<Option<String>
 
 /// The page of a run, its rows as they were written when they were asked for first: ten thousand of them are not put
 /// together again for each reader.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct WrittenRun<'a> {
     #[serde(flatten)]
     beside: Value,
     #[serde(flatten)]
     said: Value,
+    #[schemars(with = "Vec<Value>")]
     rows: &'a RawValue,
 }
 

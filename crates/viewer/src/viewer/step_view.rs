@@ -11,7 +11,7 @@ use crate::{
 const RAW: usize = 4000;
 
 /// A message, or a body that is none: who speaks, and the words.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 pub struct TextBlock {
     /// Role, name and what it answers; of a reply, why it ended.
     pub who: String,

@@ -31,7 +31,7 @@ pub struct Suspected {
 }
 
 /// What a method says of a run, as `aegis attribute` writes it; what the page shows of it, and nothing else.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct SuspectedRow {
     #[serde(default)]
     id: String,
@@ -68,7 +68,7 @@ pub(super) struct SuspectedRow {
 }
 
 /// Whom a row names, and why.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 struct SuspectedStep {
     agent: Option<String>,
@@ -82,7 +82,7 @@ struct SuspectedStep {
 }
 
 /// Words that a row quotes, and whether they stand in the step.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct SuspectedQuote {
     step: StepIndex,
     quote: String,
@@ -90,7 +90,7 @@ struct SuspectedQuote {
 }
 
 /// Why a row names nobody.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct SuspectedNone {
     why: String,
     #[serde(default)]
@@ -98,7 +98,7 @@ struct SuspectedNone {
 }
 
 /// Between which steps the true one lies, how often that may miss, and how many rows it rests on.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct SuspectedInterval {
     first: StepIndex,
     last: StepIndex,
@@ -107,7 +107,7 @@ struct SuspectedInterval {
 }
 
 /// What was cut from the log.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 struct SuspectedCuts {
     steps: u64,
     characters: u64,

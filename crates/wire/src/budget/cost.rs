@@ -35,7 +35,7 @@ impl Price {
 }
 
 /// What calls cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cost {
     /// Model calls, retries of an SDK included.
     pub calls: u64,

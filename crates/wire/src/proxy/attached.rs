@@ -38,6 +38,9 @@ const ATTACHMENTS_MAX: usize = 256;
 /// Most messages of an attachment that wait for a reply.
 const WAITING_MAX: usize = 256;
 
+/// What is answered below [`PLACE`]: an attachment, and the reply to a message of one.
+pub const ATTACHED_PATHS: [&str; 2] = ["/aegis/v1/mcp/{name}", "/aegis/v1/mcp/{name}/{id}/{number}"];
+
 /// Whether a path leads to attachments, and not to an upstream.
 pub(super) fn is_place(path: &str) -> bool {
     path.starts_with(PLACE)

@@ -11,6 +11,7 @@ mod delivery;
 mod disturb;
 mod pending_reply;
 mod error;
+mod error_codes;
 mod exchange;
 mod faults;
 mod logprobs;
@@ -49,11 +50,14 @@ mod waiting;
 mod watched;
 
 pub use asking::{AnswerFormat, Asking, AskingSettings};
+pub use attached::ATTACHED_PATHS;
 pub use attached::client::{AttachClient, AttachError, AttachedMessage, AttachedMessages, HandedReply};
 pub use error::ProxyError;
+pub use error_codes::PROXY_CODES;
 pub use exchange::Proxy;
 pub use limits::Limits;
 pub use listen::{
+    BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, HEALTH_PATHS, audit_schema, control_error_schema,
     framing::{Framing, FramingError},
     gate::{Gate, Token},
     serve, serve_control,

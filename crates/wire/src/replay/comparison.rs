@@ -16,7 +16,7 @@ use crate::trajectory::{AgentName, Call, Step, StepIndex, Trajectory};
 const PAIRS_MAX: usize = 1 << 20;
 
 /// Two runs, compared.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Pairs in the order of the steps.
     pub pairs: Vec<Pair>,
@@ -27,7 +27,7 @@ pub struct Comparison {
 }
 
 /// A call in both runs, or in one of them only.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Pair {
     /// The agent.
     pub agent: AgentName,
@@ -46,7 +46,7 @@ pub struct Pair {
 }
 
 /// Where a call stands in its run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CallPlace {
     /// Step of the run.
     pub step: StepIndex,
@@ -55,7 +55,7 @@ pub struct CallPlace {
 }
 
 /// What differs between two calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallChange {
     /// Nothing.
@@ -73,7 +73,7 @@ pub enum CallChange {
 }
 
 /// A block that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Changed {
     /// For example `request messages[2] user` or `reply (stop)`.
     pub place: String,

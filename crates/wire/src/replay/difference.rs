@@ -13,7 +13,7 @@ const BEFORE: usize = 24;
 const BEHIND: usize = 56;
 
 /// Where two requests first differ, and what stands there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// The place in the body, for example `messages[2].content`.
     pub place: String,

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A value in the words of a user or of a tool that differs from the recorded request's, and that rules mask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct OtherValue {
     /// Step of this run.
     pub step: StepIndex,

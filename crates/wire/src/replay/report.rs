@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What came of a replay or of a prefix.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct ReplayReport {
     /// Replies that came from the record, by step and attempt.
     pub served: Vec<ServedReply>,
@@ -38,7 +38,7 @@ pub struct ReplayReport {
 }
 
 /// A reply that came from the record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ServedReply {
     /// Step of this run.
     pub step: StepIndex,
@@ -53,7 +53,7 @@ pub struct ServedReply {
 }
 
 /// A request that a record cannot answer, because it holds none of its kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RefusedRequest {
     /// Its method.
     pub method: String,
@@ -85,7 +85,7 @@ impl std::fmt::Display for RefusedRequest {
 }
 
 /// How a request fits the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
     /// The same bytes.
@@ -101,7 +101,7 @@ pub enum Fit {
 }
 
 /// A request that left the record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Departure {
     /// Step of this run.
     pub step: StepIndex,
@@ -131,7 +131,7 @@ pub struct Departure {
 }
 
 /// The record that comes nearest to a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Nearest {
     /// Step of the record.
     pub step: StepIndex,

@@ -32,7 +32,7 @@ pub struct Calibrated {
 }
 
 /// Steps between which the true one lies, by a calibration.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StepInterval {
     /// The first.
     pub first: u32,

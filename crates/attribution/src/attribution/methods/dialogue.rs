@@ -33,7 +33,7 @@ pub enum JudgeReply {
 }
 
 /// Why there is no prediction.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(tag = "why", content = "said", rename_all = "snake_case")]
 pub enum Abstention {
     /// The model said something in which no answer was found, twice; its last words.

@@ -11,7 +11,7 @@ const NEAR: usize = 2;
 const ENDS: [usize; 3] = [600, 200, 60];
 
 /// What was left out of a log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Cuts {
     /// Steps that were shortened.
     pub steps: u64,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// One culprit that a method names.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PredictedStep {
     /// The agent: canonical where one of that name speaks, else as written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct PredictedStep {
 }
 
 /// Words of a step.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct QuotedEvidence {
     /// The step that the words are said to be of.
     pub step: u32,

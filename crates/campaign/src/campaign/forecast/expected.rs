@@ -10,7 +10,7 @@ use super::{
 };
 
 /// What a campaign is expected to cost, by what was made of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ExpectedCost {
     /// Less than nine of ten campaigns of this kind cost in all.
     pub low: ForetoldCost,
@@ -39,7 +39,7 @@ pub struct ExpectedCost {
 }
 
 /// What was measured of a system.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ForetoldSystem {
     /// The system.
     pub system: String,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What clean runs cost in the mean.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MeasuredRuns {
     /// Clean runs that were looked at.
     pub runs: u64,

@@ -45,7 +45,7 @@ pub(super) const FEWEST: u64 = 3;
 const LEFT_OUT_AGAIN: f64 = 2.0;
 
 /// What model calls cost in all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ForetoldCost {
     /// Model calls.
     pub calls: f64,

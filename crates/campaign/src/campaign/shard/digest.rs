@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::campaign::{definition::Campaign, ended, prefix::CampaignEquality};
 
 /// Hashes of what rows depend on, by what it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub(in crate::campaign) struct CampaignDigest(BTreeMap<String, String>);
 

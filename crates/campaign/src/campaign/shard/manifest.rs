@@ -16,7 +16,7 @@ pub(super) const FILE: &str = "shard.json";
 const FORMAT: u32 = 1;
 
 /// Which part of which campaign a directory holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct ShardManifest {
     /// Format of this file.
     pub(super) format: u32,
@@ -32,6 +32,11 @@ pub(super) struct ShardManifest {
     pub(super) backend: String,
     /// Its chains.
     pub(super) chains: usize,
+}
+
+/// The schema of `shard.json`.
+pub fn shard_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<ShardManifest>()
 }
 
 impl ShardManifest {

@@ -54,7 +54,7 @@ pub struct MergeOptions {
 }
 
 /// What was put together.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct Merged {
     /// Shards.
     pub shards: usize,

@@ -31,7 +31,7 @@ pub(super) const ASIDE: &str = "aside";
 const OUTPUT: &str = "output";
 
 /// What was brought together.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct MergedCells {
     /// Cells that were taken.
     pub cells: usize,

@@ -19,6 +19,7 @@ mod work;
 
 pub(super) use digest::CampaignDigest;
 pub use engine::{Engine, EngineScript};
+pub use manifest::shard_schema;
 pub use merge::{MergeOptions, Merged, merge};
 pub use part::{PartError, ShardPart};
 pub use snapshot::{CampaignSnapshot, NotedFiles};

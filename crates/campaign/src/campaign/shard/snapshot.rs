@@ -15,7 +15,7 @@ const FILE: &str = "campaign.json.zst";
 const LEVEL: i32 = 3;
 
 /// A campaign file and the files that it names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CampaignSnapshot {
     /// What messages call the file.
     pub name: String,

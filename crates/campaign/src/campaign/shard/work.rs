@@ -34,7 +34,7 @@ pub struct ShardOptions {
 }
 
 /// What came of a part.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct ShardEnd {
     /// Its chains.
     pub chains: usize,

@@ -13,7 +13,8 @@ use crate::{
 const LINES_MAX: usize = 10;
 
 /// How much of a body was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, schemars::JsonSchema)]
+#[schemars(with = "WrittenState<'static>")]
 pub enum ReadState {
     /// All of it, or there is none.
     #[default]
@@ -75,24 +76,27 @@ impl ReadState {
     }
 }
 
+/// A state as it is written.
+#[derive(Serialize, schemars::JsonSchema)]
+struct WrittenState<'a> {
+    #[schemars(extend("enum" = ["read", "partly read", "unread"]))]
+    state: &'static str,
+    #[serde(skip_serializing_if = "<[Unplaced]>::is_empty")]
+    unplaced: &'a [Unplaced],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+}
+
 /// As `{"state": "read" | "partly read" | "unread", "unplaced": […], "why": …}`, the last two where there are such.
 impl Serialize for ReadState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct WrittenState<'a> {
-            state: &'static str,
-            #[serde(skip_serializing_if = "<[Unplaced]>::is_empty")]
-            unplaced: &'a [Unplaced],
-            #[serde(skip_serializing_if = "Option::is_none")]
-            why: Option<&'a str>,
-        }
         WrittenState { state: self.words(), unplaced: self.unplaced(), why: self.unread_because() }
             .serialize(serializer)
     }
 }
 
 /// How much of a step was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct StepAccount {
     /// Of what was asked.
     pub request: ReadState,

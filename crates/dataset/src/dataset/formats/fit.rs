@@ -7,7 +7,7 @@ use super::{
 use crate::dataset::{Sample, SampleStep};
 
 /// How long a prompt may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct PromptBudget {
     /// How many.
     pub most: usize,
@@ -16,7 +16,7 @@ pub struct PromptBudget {
 }
 
 /// What a budget counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetUnit {
     /// Tokens, estimated: a quarter of the ASCII characters and all others. No tokenizer is asked, because each model has
@@ -27,7 +27,7 @@ pub enum BudgetUnit {
 }
 
 /// What truncation left out of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct TraceCut {
     /// Steps of whose input only the beginning and the end are left.
     pub shortened_inputs: usize,

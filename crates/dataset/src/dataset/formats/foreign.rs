@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Something wrong in a foreign file, or worth knowing about it. Reading goes on: trust nothing, report everything.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct Defect {
     /// The file.
     pub file: String,

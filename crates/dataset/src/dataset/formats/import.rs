@@ -24,7 +24,7 @@ use crate::dataset::{
 const REPORT: &str = "import.json";
 
 /// Whose files are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportSource {
     /// Who&When: a directory of `N.json` files, either layout or both below it, or one file.
@@ -60,7 +60,7 @@ impl ImportSource {
 }
 
 /// What was read.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Imported {
     /// Whose files.
     pub from: ImportSource,

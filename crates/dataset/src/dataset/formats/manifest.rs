@@ -17,7 +17,7 @@ use crate::{
 const MANIFEST: u32 = 1;
 
 /// What was written; it lies beside it as `NAME.manifest.json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ExportManifest {
     /// Format of this manifest.
     pub format: u32,
@@ -75,7 +75,7 @@ fn is_text(form: &AnswerForm) -> bool {
 }
 
 /// How a tracer is asked in the rows, so that it can be asked in the same words later, and how long prompts are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Prompts {
     /// The user's own template, or the name of a shipped one; none is the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub(super) fn not_whole(sample: &Sample) -> BTreeMap<u32, String> {
 }
 
 /// Truncation over all samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct CutTotal {
     /// Prompts.
     pub prompts: u64,

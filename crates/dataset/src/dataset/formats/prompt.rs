@@ -55,7 +55,7 @@ pub struct PromptTemplate {
 }
 
 /// How a tracer is to answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerForm {
     /// JSON as text.

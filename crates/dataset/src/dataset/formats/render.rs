@@ -12,7 +12,7 @@ const QUOTED: usize = 32;
 const QUOTE_MIN: usize = 40;
 
 /// What of its input a step shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inputs {
     /// Nothing: replies only.

@@ -28,7 +28,7 @@ use super::{
 const GROUP: usize = 4 << 20;
 
 /// A written file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FileHash {
     /// Its length.
     pub bytes: u64,

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What of a dataset's claims goes out, over all its parts; the export's manifest has it as `claims`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SelectedClaims {
     /// The share of wrong failures that is allowed in the mean.
     pub alpha: f64,

@@ -4,7 +4,8 @@
 macro_rules! rules {
     ($($Variant:ident $name:literal $meaning:literal;)*) => {
         /// A rule of lint.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema)]
+        #[schemars(with = "String", extend("enum" = Rule::ALL.iter().map(|rule| rule.name()).collect::<Vec<_>>()))]
         pub enum Rule { $(#[doc = $meaning] $Variant,)* }
 
         impl Rule {

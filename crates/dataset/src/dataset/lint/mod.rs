@@ -174,7 +174,7 @@ impl Rule {
 }
 
 /// A defect and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// The rule that is broken.
     pub rule: Rule,
@@ -189,7 +189,7 @@ pub struct Finding {
 }
 
 /// What lint says of a dataset.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct LintReport {
     /// Samples that were read.
     pub samples: u64,

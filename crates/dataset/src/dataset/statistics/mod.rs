@@ -20,7 +20,7 @@ pub(super) use pairs::{TwinPair, pairs};
 pub(super) use probe::{FEW_TASKS, FEWEST, Replies, area};
 
 /// What is in a dataset.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Statistics {
     /// Samples.
     pub samples: u64,
@@ -51,7 +51,7 @@ pub struct Statistics {
 }
 
 /// An agent of a system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct AgentFacts {
     /// The system.
     pub system: String,
@@ -64,7 +64,7 @@ pub struct AgentFacts {
 }
 
 /// What the labels of failures say.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct LabelFacts {
     /// Errors.
     pub errors: u64,
@@ -96,7 +96,7 @@ pub struct LabelFacts {
 }
 
 /// How long samples are.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Lengths {
     /// Steps a sample.
     pub steps: Summary,
@@ -105,7 +105,7 @@ pub struct Lengths {
 }
 
 /// Where errors are.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Position {
     /// Errors by step, 0-based.
     pub step: BTreeMap<u32, u64>,
@@ -116,7 +116,7 @@ pub struct Position {
 }
 
 /// Failures beside their twins.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct TwinFacts {
     /// Clean runs.
     pub clean: u64,
@@ -129,7 +129,7 @@ pub struct TwinFacts {
 }
 
 /// A row of numbers in short.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// How many.
     pub count: u64,
@@ -146,7 +146,7 @@ pub struct Summary {
 }
 
 /// How well a shallow classifier tells injected replies from the twins' replies.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Probed {
     /// The manipulator; `all` for all together.
     pub manipulator: String,

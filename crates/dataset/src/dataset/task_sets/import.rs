@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 /// What was read, as the manifest beside the tasks has it (`NAME.manifest.json`).
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ImportedTasks {
     /// Format of the manifest.
     pub format: u32,
@@ -63,7 +63,7 @@ pub struct ImportedTasks {
 }
 
 /// Rows that could not be used for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LeftOutRows {
     /// How many.
     pub rows: u64,

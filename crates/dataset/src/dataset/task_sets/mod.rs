@@ -75,7 +75,7 @@ pub trait TaskSet: std::fmt::Debug + Sync {
 }
 
 /// Where a set is from, and on what terms, as its authors state them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SetTerms {
     /// Whose it is, and where it lies.
     pub source: &'static str,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{By, Offer, Search, SearchEnding, Stands};
 
 /// What a search says of a rule that names a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAnswer {
     /// It is this step: its effect is shown, and every step that could stand in its place is cleared.
@@ -26,7 +26,7 @@ pub enum RuleAnswer {
 }
 
 /// What a search has shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Found {
     /// The earliest decisive step.
     pub earliest_flip: RuleAnswer,

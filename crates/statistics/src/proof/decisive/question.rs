@@ -82,7 +82,7 @@ pub struct SearchQuestion {
 }
 
 /// Where a step, or a couple of steps, stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stands {
     /// Its own effect is shown.
@@ -109,7 +109,7 @@ impl Stands {
 }
 
 /// Why a search ends before its steps are settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnding {
     /// The record, taken as it is, succeeds: there is no failure to explain.

@@ -10,7 +10,7 @@ pub use aegis::{evaluate as aegis, evaluate_fork as aegis_fork};
 pub use whowhen::{answer as whowhen_answer, evaluate as whowhen};
 
 /// What a public scorer says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Public {
     /// Which scorer.
     pub scorer: &'static str,
@@ -21,7 +21,7 @@ pub struct Public {
 }
 
 /// One figure of a public scorer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PublicFigure {
     /// Its name there.
     pub name: String,

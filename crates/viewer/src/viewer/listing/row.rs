@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A run in one line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunRow {
     /// What names it in addresses: its id, with a number behind it where another run of the list has the same id.
     pub key: String,
@@ -71,7 +71,7 @@ pub struct RunRow {
 }
 
 /// What a run is in an experiment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
     /// Nothing was planted, and it repeats no other run.
@@ -98,7 +98,7 @@ impl RunKind {
 }
 
 /// A label in short.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabelRow {
     /// How far it is established.
     pub status: String,
@@ -130,7 +130,7 @@ impl LabelRow {
 }
 
 /// An error of a label.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabelledStep {
     /// The agent.
     pub agent: String,

@@ -5,19 +5,22 @@ mod audit;
 mod caller;
 mod refusal;
 mod report;
+mod route;
 mod standing;
 
 use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
+use hyper::{Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::net::TcpListener;
 
-use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal};
+pub use audit::audit_schema;
+pub use route::{BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, control_error_schema};
+
+use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal, route::ControlAction};
 use super::gate::Token;
 use crate::{
     proxy::{arrival, exchange::Proxy, headers, limits::Limits, memory::HeldMemory},
@@ -73,32 +76,17 @@ async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) 
     let audit = &ChangeAudit::new(&server.runs.template().log_dir, caller.name(), &path);
     let (proxy, path) = caller.line(server, &path)?;
     let proxy = &*proxy;
-    let mut segments = path.strip_prefix('/').unwrap_or_default().split('/');
-    let place = [(); 6].map(|()| segments.next());
-    match (request.method(), place) {
-        (&Method::POST, [Some("outcome"), None, ..]) => report::outcome((proxy, audit), None, request).await,
-        (&Method::POST, [Some("roster"), None, ..]) => report::roster((proxy, audit), None, request).await,
-        (&Method::POST, [Some("task"), None, ..]) => report::task((proxy, audit), None, request).await,
-        (&Method::GET, [Some("metrics"), None, ..]) => metrics(server, &caller),
-        (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), None, ..]) => standing::list(proxy).await,
-        (&Method::GET, [Some("aegis"), Some("v1"), Some("runs"), Some(run), None, ..]) => {
-            standing::read(proxy, &named(run)?).await
-        }
-        (
-            &Method::POST,
-            [Some("aegis"), Some("v1"), Some("runs"), Some(run), Some(what), None]
-            | [Some("r"), Some(run), Some(what @ "outcome"), None, ..],
-        ) => {
-            let run = named(run)?;
-            match what {
-                "end" => standing::end(proxy, audit, &run).await,
-                "outcome" => report::outcome((proxy, audit), Some(run), request).await,
-                "roster" => report::roster((proxy, audit), Some(run), request).await,
-                "task" => report::task((proxy, audit), Some(run), request).await,
-                _ => Err(Refusal::place()),
-            }
-        }
-        _ => Err(Refusal::place()),
+    let (action, run) = route::matched(request.method(), &path).ok_or_else(Refusal::place)?;
+    let run = run.map(named).transpose()?;
+    match (action, run) {
+        (ControlAction::Outcome, run) => report::outcome((proxy, audit), run, request).await,
+        (ControlAction::Roster, run) => report::roster((proxy, audit), run, request).await,
+        (ControlAction::Task, run) => report::task((proxy, audit), run, request).await,
+        (ControlAction::Metrics, _) => metrics(server, &caller),
+        (ControlAction::List, _) => standing::list(proxy).await,
+        (ControlAction::Read, Some(run)) => standing::read(proxy, &run).await,
+        (ControlAction::End, Some(run)) => standing::end(proxy, audit, &run).await,
+        (ControlAction::Read | ControlAction::End, None) => Err(Refusal::place()),
     }
 }
 
@@ -124,8 +112,10 @@ async fn read<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Refu
     serde_json::from_slice(&body).map_err(|error| Refusal::request("invalid_body", error.to_string()))
 }
 
-fn json(value: &Value) -> Response<Full<Bytes>> {
-    made(StatusCode::OK, JSON, value.to_string())
+fn json(reply: &impl Serialize) -> ControlResult {
+    // Through a value, so that a number has the digits that `aegis show` prints.
+    let reply = serde_json::to_value(reply).map_err(|_| Refusal::internal())?;
+    Ok(made(StatusCode::OK, JSON, reply.to_string()))
 }
 
 fn made(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {

@@ -7,17 +7,24 @@ use serde_json::{Value, json};
 
 use crate::proxy::{delivery::Delivery, exchange::Proxy, headers::MARK};
 
+/// Whether the process lives.
+const LIVES: &str = "/healthz";
+/// Whether it can record.
+const READY: &str = "/readyz";
+/// What is answered here.
+pub const HEALTH_PATHS: [&str; 2] = [LIVES, READY];
+
 /// The answer to a question for health, if the request is one that is answered here. `stops`: the server was told to stop.
 pub(super) async fn answer<B>(proxy: &Proxy, request: &Request<B>, stops: bool) -> Option<Response<Box<Delivery>>> {
     if !proxy.gate.answers_health || !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
     match request.uri().path() {
-        "/healthz" => Some(made(StatusCode::OK, None, &json!({"status": "ok"}))),
-        "/readyz" if stops => {
+        LIVES => Some(made(StatusCode::OK, None, &json!({"status": "ok"}))),
+        READY if stops => {
             Some(unready("stopping", "the proxy is shutting down", "its runs stay open: ask again when it is back"))
         }
-        "/readyz" => {
+        READY => {
             let log_dir = proxy.runs.template().log_dir.clone();
             Some(if proxy.runs.disk.has_room(log_dir).await {
                 made(StatusCode::OK, None, &json!({"status": "ok"}))

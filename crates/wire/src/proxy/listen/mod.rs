@@ -21,7 +21,10 @@ use std::{
 };
 
 use bytes::Bytes;
-pub use control::serve_control;
+pub use control::{
+    BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, audit_schema, control_error_schema, serve_control,
+};
+pub use health::HEALTH_PATHS;
 use hyper::{
     Request, Response,
     body::{Body, Incoming},

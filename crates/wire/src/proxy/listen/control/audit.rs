@@ -26,7 +26,7 @@ pub(super) struct ChangeAudit {
 }
 
 /// A line of the file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct AuditLine<'a> {
     time: String,
     user: &'a str,
@@ -35,6 +35,11 @@ struct AuditLine<'a> {
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<&'static str>,
+}
+
+/// The schema of a line of `audit.jsonl`.
+pub fn audit_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.root_schema_for::<AuditLine<'static>>()
 }
 
 impl ChangeAudit {

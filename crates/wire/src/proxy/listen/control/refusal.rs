@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Response, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{JSON, made};
 use crate::{
@@ -13,6 +15,21 @@ use crate::{
     recording::RecordingError,
     trajectory::RunId,
 };
+
+/// An error, as it is answered.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ErrorReply<'a> {
+    error: ErrorFacts<'a>,
+}
+
+/// What is wrong, and what to do.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorFacts<'a> {
+    /// For programs: `docs/reference/http.md` lists them.
+    code: &'a str,
+    message: &'a str,
+    hint: &'a str,
+}
 
 /// Why a request is refused.
 #[derive(Debug)]
@@ -104,8 +121,9 @@ impl Refusal {
 
     pub(super) fn response(self) -> Response<Full<Bytes>> {
         let Self { status, code, message, hint, retry_after } = self;
-        let error = serde_json::json!({"error": {"code": code, "message": message, "hint": hint}});
-        let mut response = made(status, JSON, error.to_string());
+        let error = ErrorReply { error: ErrorFacts { code, message: &message, hint: &hint } };
+        let text = serde_json::to_string(&error).unwrap_or_default();
+        let mut response = made(status, JSON, text);
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }

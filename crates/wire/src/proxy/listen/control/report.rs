@@ -1,21 +1,22 @@
 //! What is reported of a run: its outcome whenever that is known, names and task after its end.
 
 use hyper::{Request, body::Incoming};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{ChangeAudit, ControlResult, Refusal, json as answered, read};
 use crate::{
     identity::RosterRule,
     proxy::{RunStanding, error::ProxyError, exchange::Proxy},
-    recording::{self, Amendment, FactSource, GivenRoster, Giver, RecordingError},
+    recording::{self, Amendment, FactSource, GivenRoster, Giver, RecordingError, RunFact},
     ruling,
-    trajectory::{Outcome, Reason, RunId, Verdict},
+    trajectory::{Label, Outcome, Reason, RunId, Verdict},
 };
 
-#[derive(Debug, Deserialize)]
+/// The outcome of a run.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OutcomeReport {
+pub(super) struct OutcomeReport {
     run: Option<RunId>,
     verdict: Verdict,
     #[serde(default)]
@@ -23,20 +24,50 @@ struct OutcomeReport {
     by: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The names of agents, by rules.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RosterReport {
+pub(super) struct RosterReport {
     run: Option<RunId>,
     agent: Vec<RosterRule>,
     by: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The task of a run.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskReport {
+pub(super) struct TaskReport {
     run: Option<RunId>,
     task: String,
     by: Option<String>,
+}
+
+/// That an outcome was set; of a run that has ended, what was added for it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum TakenReply {
+    /// Into the recording of a run that goes on.
+    Recorded(OkReply),
+    /// Beside the recording of one that has ended.
+    Amended(Box<AmendedReply>),
+}
+
+/// That something was done.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct OkReply {
+    /// True.
+    ok: bool,
+}
+
+/// What was added to a run that has ended.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct AmendedReply {
+    /// True.
+    ok: bool,
+    /// The facts.
+    added: Vec<RunFact>,
+    /// Its label as it is now.
+    label: Option<Label>,
 }
 
 /// Takes the outcome of a run: into the recording of one that goes on, beside the recording of one that has ended.
@@ -71,7 +102,7 @@ async fn set_outcome(proxy: &Proxy, id: RunId, outcome: Outcome, by: Option<Stri
     };
     let kept = tokio::task::spawn_blocking(move || run.recorder.set_outcome(outcome));
     kept.await.map_err(|_| Refusal::internal())?.map_err(|error| Refusal::recording(&id, &error))?;
-    Ok(answered(&json!({"ok": true})))
+    answered(&TakenReply::Recorded(OkReply { ok: true }))
 }
 
 /// Takes the names of the agents of a run that has ended.
@@ -141,5 +172,5 @@ async fn amend(proxy: &Proxy, run: RunId, amendment: Amendment, by: Option<Strin
     });
     let amended = amended.await.map_err(|_| Refusal::internal())?;
     let (added, label) = amended.map_err(|error: RecordingError| Refusal::recording(&run, &error))?;
-    Ok(answered(&json!({"ok": true, "added": added, "label": label})))
+    answered(&TakenReply::Amended(Box::new(AmendedReply { ok: true, added, label })))
 }

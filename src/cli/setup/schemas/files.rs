@@ -1,0 +1,125 @@
+//! The files that Aegis writes, with the type of each.
+
+use super::{WrittenSchema, made};
+use crate::{
+    attribution::{RecordedProof, RetriedRun, TraceFinding, trace_journal_schema},
+    campaign::{CampaignReport, CampaignSnapshot, EndedCell, Merged, conclusion_schema, shard_schema, spending_schema},
+    cli::{attribute::AttributionRow, certify::Certificate, printed::RetryFile, serve::tokens::TokensFile},
+    dataset::{
+        DatasetManifest,
+        formats::{ExportManifest, Imported},
+    },
+    proxy::audit_schema,
+    recording::{Manifest, RunFact, Seal, identity_schema, log_schema},
+    ruling::former_schema,
+    trajectory::Label,
+    verify::transcript_schema,
+    viewer::Annotation,
+};
+
+/// All of them.
+pub(super) const FILES: &[WrittenSchema] = &[
+    WrittenSchema::new(
+        "log",
+        "logs/RUN/log.jsonl",
+        "a line of a recording's log; docs/reference/log-format.md says how bodies are rebuilt",
+        log_schema,
+    ),
+    WrittenSchema::new("files/run", "logs/RUN/run.json", "what a run is", made::<Manifest>),
+    WrittenSchema::new("files/seal", "logs/RUN/seal.json", "what a sealed run holds", made::<Seal>),
+    WrittenSchema::new("files/label", "logs/RUN/label.json", "the ground truth of a run", made::<Label>),
+    WrittenSchema::new(
+        "files/label.former",
+        "logs/RUN/label.former.json",
+        "labels that others took the place of",
+        former_schema,
+    ),
+    WrittenSchema::new(
+        "files/identity",
+        "logs/RUN/identity.json",
+        "steps that all of a run shows otherwise than their arrival did",
+        identity_schema,
+    ),
+    WrittenSchema::new("files/facts", "logs/RUN/facts.jsonl", "a line of what became known later", made::<RunFact>),
+    WrittenSchema::new(
+        "files/attribution",
+        "logs/RUN/attribution.jsonl",
+        "a line of what a method says of the run",
+        made::<AttributionRow<'static>>,
+    ),
+    WrittenSchema::new(
+        "files/trace",
+        "logs/RUN/trace.json",
+        "what a trace found, with its evidence",
+        made::<TraceFinding>,
+    ),
+    WrittenSchema::new(
+        "files/trace.journal",
+        "logs/RUN/trials/trace.journal.jsonl",
+        "a line of what a trace executed, so that it can go on",
+        trace_journal_schema,
+    ),
+    WrittenSchema::new("files/proof", "logs/RUN/proof.json", "the executions of proofs", made::<Vec<RecordedProof>>),
+    WrittenSchema::new("files/retry", "logs/RUN/retry.json", "what a retry found", made::<RetryFile<'static>>),
+    WrittenSchema::new(
+        "files/retried",
+        "retried.jsonl",
+        "a line of a retry of many runs, so that it can go on",
+        made::<RetriedRun>,
+    ),
+    WrittenSchema::new("files/audit", "logs/audit.jsonl", "a line for a change over HTTP", audit_schema),
+    WrittenSchema::new(
+        "files/annotation",
+        "logs/annotations/NAME.jsonl",
+        "a line of what an annotator says of a run",
+        made::<Annotation>,
+    ),
+    WrittenSchema::new(
+        "files/tokens",
+        "the file of `serve --tokens` (TOML)",
+        "who may ask a server",
+        made::<TokensFile>,
+    ),
+    WrittenSchema::new("files/report", "NAME-run/report.json", "the report of a campaign", made::<CampaignReport>),
+    WrittenSchema::new("files/cell", "NAME-run/cells/RUN.json", "a finished run of a campaign", made::<EndedCell>),
+    WrittenSchema::new(
+        "files/chain",
+        "NAME-run/chains/",
+        "the first line of a conclusion; packed bytes of this version follow",
+        conclusion_schema,
+    ),
+    WrittenSchema::new("files/spent", "NAME-run/spent.jsonl", "a line of a campaign's bill", spending_schema),
+    WrittenSchema::new(
+        "files/judge",
+        "NAME-run/judge.jsonl",
+        "a line of what a judge was asked and answered",
+        transcript_schema,
+    ),
+    WrittenSchema::new("files/shard", "shard.json", "what a part of a campaign is part of", shard_schema),
+    WrittenSchema::new(
+        "files/snapshot",
+        "campaign.json.zst",
+        "a campaign with all files that it reads, packed",
+        made::<CampaignSnapshot>,
+    ),
+    WrittenSchema::new("files/merged", "merged.json", "what was merged of which parts", made::<Merged>),
+    WrittenSchema::new(
+        "files/dataset",
+        "dataset.json",
+        "the manifest of a data set; `dataset` describes its rows",
+        made::<DatasetManifest>,
+    ),
+    WrittenSchema::new(
+        "files/export",
+        "*.manifest.json, manifest.json",
+        "the manifest of an export",
+        made::<ExportManifest>,
+    ),
+    WrittenSchema::new("files/import", "import.json", "what an import read", made::<Imported>),
+    WrittenSchema::new(
+        "files/certificate",
+        "certificate.json",
+        "what a judge's answers were measured to be",
+        made::<Certificate>,
+    ),
+];

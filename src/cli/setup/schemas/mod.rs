@@ -1,0 +1,80 @@
+//! JSON Schemas of every file that Aegis writes and of what each verb prints with `--format json`, made from the types that are
+//! written. `aegis reference --schemas DIR` writes them all, and the `OpenAPI` document.
+
+mod closed;
+mod files;
+mod openapi;
+mod page;
+mod verbs;
+
+pub(super) use self::page::page;
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value};
+
+use crate::dataset::formats::{self, DiskLayout};
+
+/// One schema.
+pub(super) struct WrittenSchema {
+    /// Its file below the directory of schemas, without `.schema.json`.
+    pub(super) name: &'static str,
+    /// The files that it describes, or the verb whose output it does.
+    pub(super) describes: &'static str,
+    /// What those are, in a sentence without its full stop.
+    pub(super) about: &'static str,
+    make: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// Makes the schema of a type: a row of a list names it.
+fn made<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.root_schema_for::<T>()
+}
+
+impl WrittenSchema {
+    const fn new(
+        name: &'static str,
+        describes: &'static str,
+        about: &'static str,
+        make: fn(&mut SchemaGenerator) -> Schema,
+    ) -> Self {
+        Self { name, describes, about, make }
+    }
+
+    /// The schema.
+    fn schema(&self) -> Value {
+        let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let made = closed::closed((self.make)(&mut generator).into());
+        let mut schema = Map::new();
+        schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+        schema.insert("$id".to_owned(), format!("urn:aegis:schema:{}", self.name.replace('/', ":")).into());
+        schema.insert("title".to_owned(), self.name.into());
+        schema.insert("description".to_owned(), format!("{}: {}.", self.describes, self.about).into());
+        if let Value::Object(made) = made {
+            for (keyword, value) in made {
+                schema.entry(keyword).or_insert(value);
+            }
+        }
+        Value::Object(schema)
+    }
+}
+
+/// Every schema of files, and then of verbs.
+pub(super) fn all() -> impl Iterator<Item = &'static WrittenSchema> {
+    files::FILES.iter().chain(verbs::VERBS)
+}
+
+/// The files of a directory of schemas: names and texts.
+pub(super) fn written() -> Vec<(String, String)> {
+    let text = |schema: &Value| serde_json::to_string_pretty(schema).unwrap_or_default() + "\n";
+    let own = all().map(|one| (format!("{}.schema.json", one.name), text(&one.schema())));
+    let names = formats::ALL
+        .iter()
+        .filter(|format| format.shape() != DiskLayout::Folder)
+        .map(|format| format.name())
+        .chain(["dataset"]);
+    let rows = names.filter_map(|name| {
+        let schema = formats::json_schema(name).ok()?;
+        Some((format!("{name}.schema.json"), String::from_utf8(schema).ok()?))
+    });
+    let http = ("openapi.json".to_owned(), text(&openapi::document()));
+    own.chain(rows).chain([http]).collect()
+}

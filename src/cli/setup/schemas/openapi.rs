@@ -1,0 +1,232 @@
+//! The `OpenAPI` document of what Aegis answers over HTTP: made from the tables that lead its requests.
+
+use std::collections::BTreeSet;
+
+use schemars::{SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use super::closed::closed;
+use crate::proxy::{
+    ATTACHED_PATHS, BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, HEALTH_PATHS, PROXY_CODES,
+    control_error_schema,
+};
+
+/// Below this, the operator names a user whose runs are meant.
+const USER: &str = "/aegis/v1/users/{user}/runs";
+const RUNS: &str = "/aegis/v1/runs";
+/// Methods that pass through the proxy.
+const PASSED: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+/// Where requests to upstreams and servers go, with what the rest of the path is.
+const PROXIED: [(&str, &str); 4] = [
+    ("/v1/{rest}", "Forwarded below the upstream's base path"),
+    ("/r/{run}/v1/{rest}", "The same; the call belongs to this run"),
+    ("/r/{run}/a/{agent}/v1/{rest}", "The same; this agent calls"),
+    ("/mcp/{name}", "To the server of tools of this name"),
+];
+
+/// The document.
+pub(super) fn document() -> Value {
+    let mut replies = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut paths = Map::new();
+    for route in CONTROL_ROUTES {
+        let below = route.path.strip_prefix(RUNS).map(|below| format!("{USER}{below}"));
+        for path in [Some(route.path.to_owned()), below].into_iter().flatten() {
+            let answered = controlled(route, &path, &mut replies);
+            add(&mut paths, &path, &route.method.to_ascii_lowercase(), answered);
+        }
+    }
+    control_error_schema(&mut replies);
+    for path in HEALTH_PATHS {
+        add(&mut paths, path, "get", health(path));
+    }
+    for (path, operation) in ATTACHED_PATHS.into_iter().zip([attachment(), attached_reply()]) {
+        add(&mut paths, path, "post", with_parameters(operation, path));
+    }
+    for (path, about) in PROXIED {
+        for method in PASSED {
+            add(&mut paths, path, method, proxied(path, about));
+        }
+    }
+    let mut components = definitions(replies);
+    components.insert("ProxyError".to_owned(), proxy_error());
+    components.insert("Ready".to_owned(), ready());
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Aegis",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "What Aegis answers over HTTP. Tag `proxy`: the address of `serve`, `run` and other verbs that record. \
+                Tag `control`: the address of `serve --control`. docs/reference/http.md explains both.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "servers": [
+            {"url": "http://127.0.0.1:8484", "description": "the proxy, as `serve` listens by default"},
+            {"url": "http://{control}", "description": "the control listener",
+                "variables": {"control": {"default": "127.0.0.1:8486"}}},
+        ],
+        "tags": [
+            {"name": "proxy", "description": "requests of agents"},
+            {"name": "control", "description": "requests of whoever keeps the server"},
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "control": {"type": "http", "scheme": "bearer", "description": "the control token, or that of a user"},
+                "proxy": {"type": "apiKey", "in": "header", "name": "x-aegis-token",
+                    "description": "the token, where one is required; also as /t/TOKEN before the path"},
+            },
+        },
+    });
+    referring(document)
+}
+
+/// The closed schemas of all bodies.
+fn definitions(mut replies: SchemaGenerator) -> Map<String, Value> {
+    let definitions = replies.take_definitions(true);
+    let all: Vec<Value> = definitions.keys().map(|name| json!({"$ref": format!("#/$defs/{name}")})).collect();
+    let closed = closed(json!({"anyOf": all, "$defs": definitions}));
+    let mut definitions = closed.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
+    let codes: Vec<&str> = CONTROL_CODES.iter().map(|(code, _)| *code).collect();
+    if let Some(code) = definitions.get_mut("ErrorFacts").and_then(|facts| facts.pointer_mut("/properties/code")) {
+        *code = json!({"enum": codes, "description": "for programs; docs/reference/http.md says what to do"});
+    }
+    definitions
+}
+
+/// The same document, whose references lead to its components.
+fn referring(document: Value) -> Value {
+    match document {
+        Value::Object(members) => {
+            let refer = |(name, value): (String, Value)| match (name.as_str(), value) {
+                ("$ref", Value::String(place)) => (name, place.replace("#/$defs/", "#/components/schemas/").into()),
+                (_, value) => (name, referring(value)),
+            };
+            Value::Object(members.into_iter().map(refer).collect())
+        }
+        Value::Array(items) => items.into_iter().map(referring).collect(),
+        other => other,
+    }
+}
+
+fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
+    let place = paths.entry(path.to_owned()).or_insert_with(|| json!({}));
+    if let Some(place) = place.as_object_mut() {
+        place.insert(method.to_owned(), operation);
+    }
+}
+
+/// An operation with the parameters that its path names.
+fn with_parameters(mut operation: Value, path: &str) -> Value {
+    let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let parameters: Vec<Value> =
+        names.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})).collect();
+    if let Some(operation) = operation.as_object_mut().filter(|_| !parameters.is_empty()) {
+        operation.insert("parameters".to_owned(), parameters.into());
+    }
+    operation
+}
+
+fn controlled(route: &ControlRoute, path: &str, replies: &mut SchemaGenerator) -> Value {
+    let content = match route.answers {
+        Some(schema) => json!({"application/json": {"schema": schema(replies)}}),
+        None => json!({"application/openmetrics-text": {"schema": {"type": "string"}}}),
+    };
+    let mut responses = Map::new();
+    responses.insert("200".to_owned(), json!({"description": route.about, "content": content}));
+    let statuses: BTreeSet<u16> = CONTROL_CODES.iter().map(|(_, status)| *status).collect();
+    for status in statuses {
+        let codes: Vec<&str> = CONTROL_CODES.iter().filter(|(_, of)| *of == status).map(|(code, _)| *code).collect();
+        let schema = json!({"$ref": "#/$defs/ErrorReply"});
+        let answer = json!({"description": codes.join(", "), "content": {"application/json": {"schema": schema}}});
+        responses.insert(status.to_string(), answer);
+    }
+    let mut operation = json!({
+        "tags": ["control"], "summary": route.about, "security": [{"control": []}], "responses": responses,
+    });
+    if let (Some(schema), Some(operation)) = (route.takes, operation.as_object_mut()) {
+        let content = json!({"application/json": {"schema": taken(schema)}});
+        operation.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+    }
+    with_parameters(operation, path)
+}
+
+/// The schema of a body that is read, as it stands alone.
+fn taken(schema: BodySchema) -> Value {
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    let mut reader = settings.with(|settings| settings.inline_subschemas = true).into_generator();
+    schema(&mut reader).into()
+}
+
+fn health(path: &str) -> Value {
+    let json = |schema: &str| json!({"application/json": {"schema": {"$ref": format!("#/$defs/{schema}")}}});
+    let mut responses = json!({"200": {"description": "yes", "content": json("Ready")}});
+    let about = if path == "/healthz" { "Whether the process lives" } else { "Whether it can record" };
+    if let Some(responses) = responses.as_object_mut().filter(|_| path != "/healthz") {
+        let refused = json!({"description": "stopping, recording_failed", "content": json("ProxyError")});
+        responses.insert("503".to_owned(), refused);
+    }
+    json!({"tags": ["proxy"], "summary": format!("{about}; `serve` answers, without a token"), "responses": responses})
+}
+
+fn attachment() -> Value {
+    let lines = json!({"application/x-ndjson": {"schema": {"oneOf": [
+        {"type": "object", "description": "the first line", "properties": {"attachment": {"type": "string"}},
+            "required": ["attachment"], "additionalProperties": false},
+        {"type": "object", "description": "a message that the server is to get",
+            "properties": {"n": {"type": "integer", "minimum": 0}, "message": {"type": "string"}},
+            "required": ["n", "message"], "additionalProperties": false},
+    ]}}});
+    json!({
+        "tags": ["proxy"], "security": [{}, {"proxy": []}],
+        "summary": "Attaches a server of tools: lines of JSON stream back. `aegis mcp` speaks this; it may change",
+        "responses": {"200": {"description": "a line for each message", "content": lines}, "default": refused()},
+    })
+}
+
+fn attached_reply() -> Value {
+    json!({
+        "tags": ["proxy"], "security": [{}, {"proxy": []}],
+        "summary": "Takes the reply to a message; `aegis mcp` speaks this, and it may change",
+        "requestBody": {"content": {"*/*": {}}},
+        "responses": {"204": {"description": "it was handed over"}, "default": refused()},
+    })
+}
+
+fn proxied(path: &str, about: &str) -> Value {
+    let operation = json!({
+        "tags": ["proxy"], "summary": format!("{about}; `rest` may hold `/`"), "security": [{}, {"proxy": []}],
+        "responses": {
+            "2XX": {"description": "as the upstream answers, byte for byte where no plan edits it", "content": {"*/*": {}}},
+            "default": refused(),
+        },
+    });
+    with_parameters(operation, path)
+}
+
+/// An error of the upstream's, or one of the proxy's own, which `x-aegis-error` marks.
+fn refused() -> Value {
+    let codes: Vec<&str> = PROXY_CODES.iter().map(|(code, _)| *code).collect();
+    json!({
+        "description": "an error of the upstream, as it is; or of the proxy itself, marked by `x-aegis-error`, in the form of the \
+            API that was called",
+        "headers": {"x-aegis-error": {"description": "the code of an error of the proxy itself", "schema": {"enum": codes}}},
+        "content": {"application/json": {}},
+    })
+}
+
+fn proxy_error() -> Value {
+    let codes: Vec<&str> = PROXY_CODES.iter().map(|(code, _)| *code).collect();
+    let text = json!({"type": "string"});
+    json!({
+        "type": "object", "required": ["error"], "additionalProperties": false,
+        "properties": {"error": {
+            "type": "object", "required": ["code", "message", "hint"], "additionalProperties": false,
+            "properties": {"code": {"enum": codes}, "message": text, "hint": text},
+        }},
+    })
+}
+
+fn ready() -> Value {
+    json!({"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}, "additionalProperties": false})
+}
