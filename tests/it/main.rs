@@ -102,6 +102,8 @@ mod secrets;
 mod shutdown;
 mod shard;
 mod side_by_side;
+mod socket_peer;
+mod sockets;
 mod stored_state;
 mod strangers;
 mod suggested;

@@ -64,7 +64,10 @@ pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
-pub use openai_responses::OpenaiResponses;
+pub use openai_responses::{
+    ClientMessage, OpenaiResponses, ServerMessage, client_message, error_headers, error_message, server_message,
+    socket_api,
+};
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
 pub use rpc::answering;

@@ -13,6 +13,7 @@ mod pending_reply;
 mod error;
 mod exchange;
 mod faults;
+mod frames;
 mod logprobs;
 mod read_whole;
 mod readopt;

@@ -2,7 +2,7 @@
 //!
 //! A response is a list of items: messages, tool calls, reasoning. `item` reads and edits one; `request` and `edit`
 //! read and edit a request, `reply` and `changes` a whole response, `stream` and `rewrite` the same sent as events;
-//! `compose` makes responses of our own.
+//! `compose` makes responses of our own, and `socket` reads the messages of a WebSocket.
 
 mod account;
 mod changes;
@@ -13,6 +13,7 @@ mod stored_items;
 mod reply;
 mod request;
 mod rewrite;
+mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,10 @@ use super::{
     fields, logprobs, openai_chat, provider_error,
     splice::Node,
 };
+pub use socket::{
+    ClientMessage, ServerMessage, client_message, error_headers, error_message, server_message, socket_api,
+};
+
 use crate::trajectory::Usage;
 
 /// The responses API.
