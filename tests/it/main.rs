@@ -102,6 +102,7 @@ mod secrets;
 mod shutdown;
 mod shard;
 mod side_by_side;
+mod socket_edits;
 mod socket_peer;
 mod sockets;
 mod stored_state;
