@@ -1,4 +1,4 @@
-//! WebSockets of the Responses API with a plan, from a record, before the simulator, and after their token is gone.
+//! Sockets of the Responses API with a plan, from a record, before the simulator, and after their token is gone.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -266,10 +266,20 @@ async fn the_simulator_answers_messages() {
     let id = first["response"]["id"].as_str().expect("an id");
     let next = ask(&mut socket, &create("And 1 more?", &format!(",\"previous_response_id\":\"{id}\""))).await;
     assert!(kind(next.last().expect("a last")) == "response.completed", "{next:?}");
+    let warm = ask(&mut socket, &create("What is 12 + 30?", ",\"generate\":false,\"store\":false")).await;
+    assert_eq!(
+        warm.iter().map(|text| kind(text)).collect::<Vec<_>>().last().map(String::as_str),
+        Some("response.completed")
+    );
+    assert!(deltas(&warm).is_empty() && warm.iter().all(|text| !text.contains("42")), "{warm:?}");
+    let first: Value = serde_json::from_str(&warm[0]).expect("JSON");
+    let goes_on = format!(",\"store\":false,\"previous_response_id\":{}", first["response"]["id"]);
+    let next = ask(&mut socket, &create("Go on.", &goes_on)).await;
+    assert!(kind(next.last().expect("a last")) == "response.completed", "a socket keeps what is not stored: {next:?}");
     let refused = ask(&mut socket, r#"{"type":"response.create"}"#).await;
     assert!(refused[0].starts_with(r#"{"type":"error","status":400,"error":{"#), "{refused:?}");
     leave(socket).await;
-    assert_eq!(lab.sealed("run").await.trajectory.steps.len(), 3);
+    assert_eq!(lab.sealed("run").await.trajectory.steps.len(), 5);
 }
 
 /// A socket does not outlive its token, whether its messages are read or counted.

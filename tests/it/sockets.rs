@@ -1,4 +1,4 @@
-//! WebSockets of the Responses API through the proxy: each message that asks is a step, and both sides get the bytes of the other.
+//! Sockets of the Responses API through the proxy: each message that asks is a step, and both sides get the bytes of the other.
 
 use std::time::Duration;
 

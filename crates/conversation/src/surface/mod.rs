@@ -236,6 +236,11 @@ pub trait Surface: Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether a request asks for words at all: one that only warms its upstream up is answered by none.
+    fn generates(&self, _asked: &[u8]) -> bool {
+        true
+    }
+
     /// The id of a reply that is still being made in the background.
     fn in_the_making(&self, _reply: &[u8]) -> Option<String> {
         None

@@ -27,7 +27,6 @@ use super::{
     headers,
     listen::socket::{Answering, Link},
     open_step::OpenStep,
-    run::Run,
     tunnel::Switched,
     upstream::ReceivedBody,
     waiting::{Edit, Held, PassedOn, Patience},
@@ -108,11 +107,6 @@ impl Delivery {
     pub(super) fn switched(switched: Switched) -> Box<Self> {
         let nothing = ReceivedBody::Made(VecDeque::new());
         Box::new(Self { switched: Some(switched), over: true, ..Self::new(nothing, Duration::MAX) })
-    }
-
-    /// The run of its step, as far as that is known.
-    pub(super) fn run(&self) -> Option<Arc<Run>> {
-        self.step.as_ref().map(|step| Arc::clone(&step.run))
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.

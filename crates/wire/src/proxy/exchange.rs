@@ -93,7 +93,7 @@ impl Proxy {
         self.check_goes_on(&call)?;
         let framed = FramedCall::carried(&call);
         if let Some(framed) = &framed {
-            framed.refuse_faults(step, decision)?;
+            framed.decided(step, decision)?;
         }
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision, &call.unpacked.plain)).await?

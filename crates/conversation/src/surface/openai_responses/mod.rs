@@ -82,14 +82,19 @@ impl Surface for OpenaiResponses {
     }
 
     fn stores(&self, asked: &[u8]) -> bool {
-        // Kept unless the request says otherwise.
-        fields::says_of_itself(asked, "store") != Some(false)
+        // Kept unless the request says otherwise, and by a socket even then.
+        fields::says_of_itself(asked, "store") != Some(false) || socket::is_message(asked)
     }
 
     fn in_background(&self, asked: &[u8]) -> bool {
         // Most requests do not speak of it: one look tells, without reading their members.
         memchr::memmem::find(asked, b"\"background\"").is_some()
             && fields::says_of_itself(asked, "background") == Some(true)
+    }
+
+    fn generates(&self, asked: &[u8]) -> bool {
+        memchr::memmem::find(asked, b"\"generate\"").is_none()
+            || fields::says_of_itself(asked, "generate") != Some(false)
     }
 
     fn in_the_making(&self, reply: &[u8]) -> Option<String> {

@@ -7,15 +7,16 @@ use http_body_util::BodyExt;
 
 use super::{
     begun_message,
+    ending::SocketEnding,
     event::EventReader,
-    session::{Ending, Session},
+    session::Session,
     upstream_end::StreamId,
     words::{self, FramedCall},
 };
 use crate::{
     proxy::{
         arrival::{Kind, ModelCall},
-        error::{DeliveryError, Interrupted, ProxyError},
+        error::{Interrupted, ProxyError},
         headers, heavy,
         memory::HeldMemory,
     },
@@ -32,7 +33,7 @@ pub(super) struct AskingMessage {
 
 impl Session {
     /// Answers a message: by the line, or by an error of our own.
-    pub(super) async fn answer(&self, asked: AskingMessage) -> Result<(), Ending> {
+    pub(super) async fn answer(&self, asked: AskingMessage) -> Result<(), SocketEnding> {
         let stream = asked.stream.clone();
         let call = match self.call(asked).await {
             Ok(call) => call,
@@ -41,9 +42,8 @@ impl Session {
         let response = match Box::pin(self.line.call(call, &self.link)).await {
             Ok(response) => response,
             Err(Interrupted::Error(error)) => return self.refuse(error, stream).await,
-            Err(Interrupted::Hushed) => return Err(Ending::Injected),
+            Err(Interrupted::Hushed) => return Err(SocketEnding::Injected),
         };
-        self.stands_in(response.body().run());
         let streamed = headers::is_event_stream(response.headers());
         let mut body = response.into_body();
         let (mut events, mut whole, mut ended) = (EventReader::default(), BytesMut::new(), false);
@@ -71,7 +71,7 @@ impl Session {
                 if let Some(begun) = events.begun() {
                     self.say(begun_message(begun)).await?;
                 }
-                Err(broken.map_or(Ending::Unfinished, |error| Ending::from(&error)))
+                Err(broken.map_or(SocketEnding::Unfinished, |error| SocketEnding::from(&error)))
             }
         }
     }
@@ -86,14 +86,14 @@ impl Session {
         memory.grow(&self.line.limits.memory, body.len()).await?;
         let unpacked = heavy::in_turn(0, || UnpackedBody::unpack(&body, None)).await;
         let mut parts = self.head.clone();
-        parts.extensions.insert(FramedCall { stream });
+        parts.extensions.insert(FramedCall { stream, run: Arc::clone(&self.run) });
         parts.extensions.insert(self.end.clone());
         let (kind, memory, hinted) = (Kind::Read(self.api), Arc::new(memory), self.hinted.clone());
         Ok(ModelCall { kind, parts, body, memory, unpacked, streams: false, hinted, received })
     }
 
     /// An error of our own, as a message.
-    async fn refuse(&self, error: ProxyError, stream: StreamId) -> Result<(), Ending> {
+    async fn refuse(&self, error: ProxyError, stream: StreamId) -> Result<(), SocketEnding> {
         let error = match &self.user {
             Some((_, user)) => user.limited(error),
             None => error,
@@ -102,16 +102,5 @@ impl Session {
         let (head, body) = error.response(self.api).into_parts();
         let said = words::message(head.status.as_u16(), &head.headers, &body, stream.as_deref());
         self.say(super::text_message(said)).await
-    }
-}
-
-impl From<&DeliveryError> for Ending {
-    fn from(error: &DeliveryError) -> Self {
-        match error {
-            DeliveryError::Upstream(_) => Ending::UpstreamBroke,
-            DeliveryError::Silent(_) => Ending::UpstreamSilent,
-            DeliveryError::Breached => Ending::Injected,
-            DeliveryError::Recording(_) | DeliveryError::Interrupted => Ending::Unrecorded,
-        }
     }
 }

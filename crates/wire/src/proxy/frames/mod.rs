@@ -2,13 +2,14 @@
 //! own: it is a step, with all that a plan wants of it, and its record is that of the same request over HTTP.
 //!
 //! - `handshake` opens it: the upstream's own `101` does, or, where the upstream speaks no HTTP, we do.
-//! - `session` passes messages between both sides until one of them ends; `call` is one request on its way.
+//! - `session` passes messages between both sides until one of them ends (`ending`); `call` is one request on its way.
 //! - `upstream_end` is what such a request is sent by, `event` makes events of messages and messages of events.
 //! - `words` says refusals as a socket does, and which faults it has no words for.
 //!
 //! Framing is the library's. What asks for no response passes as it is, and the record counts it.
 
 mod call;
+mod ending;
 mod event;
 mod handshake;
 mod session;

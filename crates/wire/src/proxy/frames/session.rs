@@ -14,15 +14,16 @@ use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
-        Error, Message,
+        Message,
         protocol::{CloseFrame, Role, frame::coding::CloseCode},
     },
 };
 
 use super::{
     call::AskingMessage,
+    ending::{Goodbye, SocketEnding},
     settings, text_message,
-    upstream_end::{Reading, StreamId, UpstreamEnd, Writing},
+    upstream_end::{SocketReading, SocketWriting, StreamId, UpstreamEnd},
 };
 use crate::{
     proxy::{
@@ -35,7 +36,6 @@ use crate::{
         users::{User, Users},
     },
     surface::{self, ClientMessage, ServerMessage, Surface},
-    trajectory::CloseCause,
 };
 
 /// Most requests of a socket that are under way or wait for the one before; then nothing more is read of it.
@@ -59,7 +59,7 @@ pub(in crate::proxy) struct Bridge {
     /// The upstream has agreed already.
     pub(super) agreed: Option<OnUpgrade>,
     pub(super) end: UpstreamEnd,
-    pub(super) opening: mpsc::Receiver<Reading>,
+    pub(super) opening: mpsc::Receiver<SocketReading>,
     pub(super) link: Arc<Link>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Session {
     pub(super) hinted: Hinted,
     pub(super) end: UpstreamEnd,
     pub(super) link: Arc<Link>,
-    client: tokio::sync::Mutex<Writing>,
+    client: tokio::sync::Mutex<SocketWriting>,
     counts: PassedBytes,
     /// What the upstream has said behind responses that are not delivered yet, by their streams.
     behind: Mutex<HashMap<StreamId, Vec<Bytes>>>,
@@ -82,36 +82,7 @@ pub(super) struct Session {
     /// Messages that belong to no response, by kind.
     unread: Mutex<BTreeMap<String, u64>>,
     /// The run of the last request.
-    run: Mutex<Option<Arc<Run>>>,
-}
-
-/// How a session ends.
-#[derive(Debug)]
-pub(super) enum Ending {
-    /// The client has said goodbye.
-    ClientClosed(Option<CloseFrame>),
-    /// The client is gone.
-    ClientGone,
-    /// What the client sends cannot be read as a WebSocket.
-    ClientWrong(CloseCode),
-    /// The upstream has said goodbye.
-    UpstreamClosed(Option<CloseFrame>),
-    /// The upstream has broken off.
-    UpstreamBroke,
-    /// The upstream was silent within a response.
-    UpstreamSilent,
-    /// A response has ended without its last message, in order.
-    Unfinished,
-    /// A planned fault breaks it.
-    Injected,
-    /// What was said cannot be recorded.
-    Unrecorded,
-    /// Neither side says anything.
-    Idle,
-    /// Its token is gone.
-    Refused,
-    /// The server stops, and nothing is under way.
-    Stopping,
+    pub(super) run: Arc<Mutex<Option<Arc<Run>>>>,
 }
 
 impl Bridge {
@@ -140,7 +111,7 @@ impl Bridge {
             behind: Mutex::default(),
             under_way: watch::Sender::default(),
             unread: Mutex::default(),
-            run: Mutex::default(),
+            run: Arc::default(),
         };
         let ending = session.pass(&mut reading, opening, &opener).await;
         session.tell();
@@ -150,21 +121,26 @@ impl Bridge {
 
 impl Session {
     /// Passes messages until the session ends, and ends what is under way then.
-    async fn pass(&self, reading: &mut Reading, opening: mpsc::Receiver<Reading>, opener: &SocketOpener) -> Ending {
+    async fn pass(
+        &self,
+        reading: &mut SocketReading,
+        opening: mpsc::Receiver<SocketReading>,
+        opener: &SocketOpener,
+    ) -> SocketEnding {
         let (asking, asked) = mpsc::channel(1);
         let mut calls = Box::pin(self.calls(asked));
-        let mut up = Box::pin(self.from_client(reading, asking));
+        let mut up = Box::pin(self.take_from_client(reading, asking));
         let ending = tokio::select! {
             ending = &mut up => ending,
-            ending = self.from_upstream(opening) => ending,
+            ending = self.take_from_upstream(opening) => ending,
             ending = &mut calls => ending,
-            () = self.counts.idle(self.line.limits.tunnel_idle) => Ending::Idle,
-            () = opener.until_gone() => Ending::Refused,
-            () = self.until_over(opener.stopping.clone()) => Ending::Stopping,
+            () = self.counts.idle(self.line.limits.tunnel_idle) => SocketEnding::Idle,
+            () = opener.until_gone() => SocketEnding::Refused,
+            () = self.until_over(opener.stopping.clone()) => SocketEnding::Stopping,
         };
         drop(up);
-        if matches!(ending, Ending::UpstreamClosed(_) | Ending::UpstreamBroke) {
-            self.end.end(matches!(ending, Ending::UpstreamBroke));
+        if matches!(ending, SocketEnding::UpstreamClosed(_) | SocketEnding::UpstreamBroke) {
+            self.end.end(matches!(ending, SocketEnding::UpstreamBroke));
             // What it has said before is delivered.
             let _ = tokio::time::timeout(LINGER, &mut calls).await;
         }
@@ -182,11 +158,11 @@ impl Session {
     }
 
     /// Takes what the client says.
-    async fn from_client(&self, reading: &mut Reading, asking: mpsc::Sender<AskingMessage>) -> Ending {
+    async fn take_from_client(&self, reading: &mut SocketReading, asking: mpsc::Sender<AskingMessage>) -> SocketEnding {
         while let Some(message) = reading.next().await {
             let message = match message {
                 Ok(message) => message,
-                Err(error) => return Ending::of_client(&error),
+                Err(error) => return SocketEnding::of_client(&error),
             };
             self.counts.passed(&self.counts.from_client, message.len());
             match message {
@@ -196,7 +172,7 @@ impl Session {
                         ClientMessage::Create { stream } => {
                             let stream = stream.map(std::borrow::Cow::into_owned);
                             if asking.send(AskingMessage { stream, message, received }).await.is_err() {
-                                return Ending::ClientGone;
+                                return SocketEnding::ClientGone;
                             }
                         }
                         ClientMessage::Other(kind) => {
@@ -204,12 +180,12 @@ impl Session {
                         }
                     }
                 }
-                Message::Close(frame) => return Ending::ClientClosed(frame),
+                Message::Close(frame) => return SocketEnding::ClientClosed(frame),
                 Message::Ping(_) | Message::Pong(_) => drop(self.end.pass(message).await),
                 other => self.pass_unread("binary of the client", other).await,
             }
         }
-        Ending::ClientGone
+        SocketEnding::ClientGone
     }
 
     /// Passes on what asks for no response. Where the upstream's ids are checked, what names some unseen does not pass.
@@ -219,14 +195,14 @@ impl Session {
     }
 
     /// Takes what the upstream says, once it is open.
-    async fn from_upstream(&self, mut opening: mpsc::Receiver<Reading>) -> Ending {
+    async fn take_from_upstream(&self, mut opening: mpsc::Receiver<SocketReading>) -> SocketEnding {
         let Some(mut reading) = opening.recv().await else { return std::future::pending().await };
         while let Some(message) = reading.next().await {
-            let Ok(message) = message else { return Ending::UpstreamBroke };
+            let Ok(message) = message else { return SocketEnding::UpstreamBroke };
             self.counts.passed(&self.counts.from_upstream, message.len());
             let said = match message {
                 Message::Text(text) => self.hand_over(Bytes::from(text)).await,
-                Message::Close(frame) => return Ending::UpstreamClosed(frame),
+                Message::Close(frame) => return SocketEnding::UpstreamClosed(frame),
                 Message::Ping(_) | Message::Pong(_) => self.say(message).await,
                 other => {
                     self.count_unread("binary of the upstream".to_owned());
@@ -237,12 +213,12 @@ impl Session {
                 return ending;
             }
         }
-        Ending::UpstreamBroke
+        SocketEnding::UpstreamBroke
     }
 
     /// Hands a message of the upstream to the response that it belongs to. One that belongs to none passes, behind those that are
     /// being delivered on its stream.
-    async fn hand_over(&self, message: Bytes) -> Result<(), Ending> {
+    async fn hand_over(&self, message: Bytes) -> Result<(), SocketEnding> {
         let bytes = message.clone();
         let head: ServerMessage<'_> = surface::server_message(&bytes);
         match self.end.awaiting(&head) {
@@ -266,7 +242,7 @@ impl Session {
     }
 
     /// Answers requests: those of one stream one after the other.
-    async fn calls(&self, mut asked: mpsc::Receiver<AskingMessage>) -> Ending {
+    async fn calls(&self, mut asked: mpsc::Receiver<AskingMessage>) -> SocketEnding {
         let mut under_way = FuturesUnordered::new();
         let mut waiting: HashMap<StreamId, VecDeque<AskingMessage>> = HashMap::new();
         let (mut count, mut is_open) = (0, true);
@@ -287,22 +263,21 @@ impl Session {
                     None => is_open = false,
                     Some(call) => {
                         count += 1;
-                        match waiting.get_mut(&call.stream) {
-                            Some(others) => others.push_back(call),
-                            None => {
-                                waiting.insert(call.stream.clone(), VecDeque::new());
-                                under_way.push(self.in_turn(call));
-                            }
+                        if let Some(others) = waiting.get_mut(&call.stream) {
+                            others.push_back(call);
+                        } else {
+                            waiting.insert(call.stream.clone(), VecDeque::new());
+                            under_way.push(self.in_turn(call));
                         }
                     }
                 },
             }
         }
-        Ending::ClientGone
+        SocketEnding::ClientGone
     }
 
     /// Answers a request, and says what came behind its response.
-    async fn in_turn(&self, asked: AskingMessage) -> (StreamId, Result<(), Ending>) {
+    async fn in_turn(&self, asked: AskingMessage) -> (StreamId, Result<(), SocketEnding>) {
         let stream = asked.stream.clone();
         locked(&self.behind).insert(stream.clone(), Vec::new());
         let mut ended = self.answer(asked).await;
@@ -316,15 +291,8 @@ impl Session {
     }
 
     /// Says something to the client.
-    pub(super) async fn say(&self, message: Message) -> Result<(), Ending> {
-        self.client.lock().await.send(message).await.map_err(|_| Ending::ClientGone)
-    }
-
-    /// A request was of this run.
-    pub(super) fn stands_in(&self, run: Option<Arc<Run>>) {
-        if run.is_some() {
-            *locked(&self.run) = run;
-        }
+    pub(super) async fn say(&self, message: Message) -> Result<(), SocketEnding> {
+        self.client.lock().await.send(message).await.map_err(|_| SocketEnding::ClientGone)
     }
 
     fn count_unread(&self, kind: String) {
@@ -342,65 +310,32 @@ impl Session {
         let counted = |(kind, count): (String, u64)| format!("{count} × {}", kind.chars().take(80).collect::<String>());
         let counted = unread.into_iter().map(counted).collect::<Vec<_>>().join("; ");
         let note = format!("messages of a WebSocket that belong to no response: {counted}");
-        match &*locked(&self.run) {
-            Some(run) => run.recorder.note(&note),
-            None => tracing::warn!("{note}"),
+        if let Some(run) = &*locked(&self.run) {
+            run.recorder.note(&note);
+        } else {
+            tracing::warn!("{note}");
         }
     }
 
     /// Says goodbye to both sides, as far as they are to hear it.
-    async fn close(&self, ending: Ending, reading: &mut Reading) {
+    async fn close(&self, ending: SocketEnding, reading: &mut SocketReading) {
         let away = Some(CloseFrame { code: CloseCode::Away, reason: "".into() });
-        let to_upstream = if let Ending::ClientClosed(frame) = &ending { frame.clone() } else { away };
+        let to_upstream = if let SocketEnding::ClientClosed(frame) = &ending { frame.clone() } else { away };
         let _ = tokio::time::timeout(GOODBYE, self.end.pass(Message::Close(to_upstream))).await;
-        let Some(goodbye) = ending.goodbye() else { return };
+        let goodbye = match ending.goodbye() {
+            Goodbye::None => return,
+            Goodbye::Echoed => None,
+            Goodbye::Say(frame) => Some(frame),
+        };
         let parting = async {
-            if self.say(Message::Close(goodbye)).await.is_ok() || matches!(ending, Ending::ClientClosed(_)) {
+            let is_said = match goodbye {
+                Some(frame) => self.say(Message::Close(frame)).await.is_ok(),
+                None => true,
+            };
+            if is_said {
                 while let Some(Ok(_)) = reading.next().await {}
             }
         };
         let _ = tokio::time::timeout(GOODBYE, parting).await;
-    }
-}
-
-impl Ending {
-    /// What a client has done that cannot be read on.
-    fn of_client(error: &Error) -> Self {
-        match error {
-            Error::Capacity(_) => Self::ClientWrong(CloseCode::Size),
-            Error::Utf8(_) => Self::ClientWrong(CloseCode::Invalid),
-            Error::Protocol(tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake)
-            | Error::Io(_) => Self::ClientGone,
-            _ => Self::ClientWrong(CloseCode::Protocol),
-        }
-    }
-
-    /// Why requests that are under way end with it; `None` where the connection tells.
-    fn cause(&self) -> Option<CloseCause> {
-        match self {
-            Self::ClientClosed(_) | Self::ClientGone | Self::ClientWrong(_) | Self::Stopping => None,
-            Self::UpstreamClosed(_) | Self::UpstreamBroke => Some(CloseCause::UpstreamReset),
-            Self::UpstreamSilent => Some(CloseCause::UpstreamTimeout),
-            Self::Unfinished | Self::Injected => Some(CloseCause::Injected),
-            Self::Unrecorded => Some(CloseCause::Internal),
-            Self::Idle => Some(CloseCause::Idle),
-            Self::Refused => Some(CloseCause::Refused),
-        }
-    }
-
-    /// The frame that the client hears as the last; `None` where its connection is to break.
-    fn goodbye(&self) -> Option<Option<CloseFrame>> {
-        let code = match self {
-            Self::UpstreamClosed(frame) => return Some(frame.clone()),
-            Self::ClientClosed(_) => return Some(None),
-            Self::ClientGone | Self::UpstreamBroke | Self::UpstreamSilent | Self::Injected | Self::Unrecorded => {
-                return None;
-            }
-            Self::ClientWrong(code) => *code,
-            Self::Unfinished => CloseCode::Normal,
-            Self::Idle | Self::Stopping => CloseCode::Away,
-            Self::Refused => CloseCode::Policy,
-        };
-        Some(Some(CloseFrame { code, reason: "".into() }))
     }
 }

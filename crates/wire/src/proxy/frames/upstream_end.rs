@@ -45,8 +45,8 @@ use crate::{
 const QUEUE: usize = 64;
 
 /// A framed connection, the half that is written and the half that is read.
-pub(super) type Writing = SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>;
-pub(super) type Reading = SplitStream<WebSocketStream<TokioIo<Upgraded>>>;
+pub(super) type SocketWriting = SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>;
+pub(super) type SocketReading = SplitStream<WebSocketStream<TokioIo<Upgraded>>>;
 
 /// The stream of a socket that a response comes by; none where its request names none.
 pub(super) type StreamId = Option<String>;
@@ -61,9 +61,9 @@ struct UpstreamState {
     handshake: Parts,
     silence: Duration,
     message_max: usize,
-    writing: tokio::sync::Mutex<Option<Writing>>,
+    writing: tokio::sync::Mutex<Option<SocketWriting>>,
     /// Where the half that is read goes, once.
-    opened: mpsc::Sender<Reading>,
+    opened: mpsc::Sender<SocketReading>,
     /// Who waits for messages, by stream.
     awaited: Mutex<HashMap<StreamId, mpsc::Sender<Bytes>>>,
     broken: AtomicBool,
@@ -72,7 +72,11 @@ struct UpstreamState {
 
 impl UpstreamEnd {
     /// One that is opened by this handshake, when a request is to go out by it. Gives where its other half will come from.
-    pub(super) fn new(handshake: Parts, silence: Duration, message_max: usize) -> (Self, mpsc::Receiver<Reading>) {
+    pub(super) fn new(
+        handshake: Parts,
+        silence: Duration,
+        message_max: usize,
+    ) -> (Self, mpsc::Receiver<SocketReading>) {
         let (opened, opening) = mpsc::channel(1);
         let state = UpstreamState {
             handshake,
@@ -99,7 +103,7 @@ impl UpstreamEnd {
         Ok(())
     }
 
-    async fn open(&self, agreed: OnUpgrade) -> Result<Writing, UpstreamError> {
+    async fn open(&self, agreed: OnUpgrade) -> Result<SocketWriting, UpstreamError> {
         let upgraded = agreed.await.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
         let settings = settings(self.0.message_max);
         let framed = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(settings)).await;
@@ -146,7 +150,7 @@ impl UpstreamEnd {
         Ok(self.reply(first, messages))
     }
 
-    async fn dial(&self, opener: &dyn Upstream) -> Result<Writing, UpstreamError> {
+    async fn dial(&self, opener: &dyn Upstream) -> Result<SocketWriting, UpstreamError> {
         let mut answered = opener.send(self.handshake()).await?;
         let status = answered.status();
         let agreed = answered.extensions_mut().remove::<OnUpgrade>();

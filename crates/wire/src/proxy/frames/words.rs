@@ -1,5 +1,7 @@
 //! What the proxy itself says on a socket, and which faults have no place there.
 
+use std::sync::{Arc, Mutex};
+
 use bytes::Bytes;
 use hyper::{HeaderMap, Response, header};
 
@@ -7,8 +9,8 @@ use super::upstream_end::StreamId;
 use crate::{
     fault::{AnswerBody, Disturbance},
     proxy::{
-        arrival::ModelCall, decided::Decided, error::Interrupted, faults, headers, open_step::OpenStep,
-        upstream::ReceivedBody,
+        arrival::ModelCall, decided::Decided, error::Interrupted, faults, headers, lock::locked, open_step::OpenStep,
+        run::Run, upstream::ReceivedBody,
     },
     surface,
 };
@@ -20,6 +22,8 @@ const NO_PLACE: &str = "a message of a WebSocket has no such place: there are no
 #[derive(Debug, Clone)]
 pub(in crate::proxy) struct FramedCall {
     pub(super) stream: StreamId,
+    /// Where its run is kept for its socket.
+    pub(super) run: Arc<Mutex<Option<Arc<Run>>>>,
 }
 
 impl FramedCall {
@@ -28,8 +32,9 @@ impl FramedCall {
         call.parts.extensions.get().cloned()
     }
 
-    /// Says of faults that have no place on a socket that they cannot act.
-    pub(in crate::proxy) fn refuse_faults(&self, step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupted> {
+    /// Its step is decided: says of faults that have no place on a socket that they cannot act.
+    pub(in crate::proxy) fn decided(&self, step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupted> {
+        *locked(&self.run) = Some(Arc::clone(&step.run));
         let placed = |disturbance: &Disturbance| match disturbance {
             Disturbance::Answer { body: AnswerBody::Raw { .. }, .. } | Disturbance::ContentType(_) => false,
             // Its status would say that nothing is wrong.
@@ -45,7 +50,7 @@ impl FramedCall {
 
 /// A reply that was made in this process, as it is said on a socket where its request came as a message.
 pub(in crate::proxy) fn worded(framed: Option<&FramedCall>, reply: Response<ReceivedBody>) -> Response<ReceivedBody> {
-    let Some(FramedCall { stream }) = framed.filter(|_| !headers::is_event_stream(reply.headers())) else {
+    let Some(FramedCall { stream, .. }) = framed.filter(|_| !headers::is_event_stream(reply.headers())) else {
         return reply;
     };
     let (mut head, body) = reply.into_parts();

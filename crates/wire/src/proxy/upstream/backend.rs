@@ -45,12 +45,12 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
     /// Dropping the future or the body cancels the call.
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_>;
 
-    /// Whether it opens WebSockets. Where it does not, we do, and it is sent the requests that come by them.
+    /// Whether it opens `WebSocket`s. Where it does not, we do, and it is sent the requests that come by them.
     fn opens_sockets(&self) -> bool {
         false
     }
 
-    /// Sends a request to open a WebSocket. It asks no model, and costs nothing.
+    /// Sends a request to open a `WebSocket`. It asks no model, and costs nothing.
     fn open_socket(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         self.send(request)
     }
