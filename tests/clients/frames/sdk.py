@@ -36,6 +36,8 @@ async def planner(base):
 
 async def critic(base):
     async with AsyncOpenAI(base_url=base, api_key="sk-none").responses.connect() as connection:
+        await connection.response.create(model="gpt-5-mini", input="Is it right?", stream_id="a")
+        await response(connection, "critic")
         for lane in ("a", "b"):
             await connection.response.create(model="gpt-5-mini", input=f"Is {lane} right?", stream_id=lane)
         for _ in ("a", "b"):

@@ -13,7 +13,7 @@ from .aegis import run_directories
 NAME = "frames"
 CODEX = "frames-codex"
 # The calls of each SDK's program, by agent.
-CALLS = {"openai-python": ["planner", "planner", "critic", "critic"], "openai-node": ["planner", "planner", "critic"]}
+CALLS = {"openai-python": ["planner", "planner", "critic", "critic", "critic"], "openai-node": ["planner", "planner", "critic"]}
 
 
 def test(root, aegis, cache, report):
