@@ -47,7 +47,7 @@ pub(super) struct ProxyArgs {
     /// Seed of the simulator.
     #[arg(long, default_value_t = 7, value_name = "N")]
     pub simulator_seed: u64,
-    /// Refuse `WebSocket`s, whose content is only counted: clients that speak HTTP, too, fall back to that.
+    /// Refuse `WebSocket`s: clients that speak HTTP, too, fall back to that.
     #[arg(long)]
     pub no_websocket: bool,
     /// PEM file of additional certificates to trust.

@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, service, shapes, training, verdict_pairs, verdicts, warm
+from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, frames, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, service, shapes, training, verdict_pairs, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -53,6 +53,8 @@ def suites():
     suites[training.NAME] = (training.test, ROOT)
     suites[scale.NAME] = (scale.test, ROOT)
     suites[service.NAME] = (service.test, ROOT)
+    suites[frames.NAME] = (frames.test, ROOT)
+    suites[frames.CODEX] = (frames.test_codex, ROOT)
     return suites
 
 

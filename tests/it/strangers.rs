@@ -9,6 +9,7 @@ use crate::{
     lab::{Client, Reply, chat, request},
     program::Served,
     run_ends,
+    socket_peer::{self, create, open_at},
     tokens::{ask, send, serve, token},
 };
 
@@ -165,7 +166,12 @@ async fn what_the_upstream_keeps_for_one_is_given_to_no_other() {
         let list = format!("{below}{CHAT}");
         fetch(&served, &bob, "GET", &list).await.assert_own_error(403, "shared_list");
     }
-    let socket = upgrade(&served, &format!("/t/{bob}/v1/responses"), "").await;
+    // By a WebSocket neither: what it asks is read, and what only may be one for the upstream does not open.
+    let mut socket = open_at(served.address, &format!("/t/{bob}/v1/responses")).await.expect("a socket");
+    let refused =
+        socket_peer::ask(&mut socket, &create("Bob's?", &format!(",\"previous_response_id\":\"{id}\""))).await;
+    assert!(refused[0].contains("\"status\":404") && refused[0].contains("no_such_reply"), "{refused:?}");
+    let socket = upgrade(&served, &format!("/t/{bob}/v1/%72esponses"), "").await;
     assert_eq!((socket.status, socket.header("x-aegis-error").as_deref()), (403, Some("unchecked_socket")));
     let path = format!("/v1/responses/{id}");
     assert_eq!(fetch(&served, &alice, "GET", &path).await.status, 200);

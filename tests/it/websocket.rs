@@ -19,7 +19,7 @@ use crate::{
     scripted::{Act, Scripted, http},
 };
 
-const PATH: &str = "/r/run/a/solver/v1/responses";
+const PATH: &str = "/r/run/a/solver/v1/realtime";
 const H: &str = "Host: 127.0.0.1\r\n";
 const HANDSHAKE: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -238,7 +238,7 @@ async fn the_result_counts_what_passed_uninspected() {
     const CLIENT: &str = r#"
         address=${OPENAI_BASE_URL#http://}; host=${address%%/*}; path=/${address#*/}
         exec 3<>"/dev/tcp/${host%:*}/${host#*:}"
-        printf 'GET %s/responses HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n' "$path" "$host" >&3
+        printf 'GET %s/realtime HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n' "$path" "$host" >&3
         read -r status <&3; echo "$status"
     "#;
     let upstream = format!("http://{}", echo().await);

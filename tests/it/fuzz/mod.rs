@@ -9,6 +9,7 @@ mod files;
 mod foreign;
 mod mutation;
 mod servers;
+mod socket;
 mod targets;
 mod task_set;
 

@@ -15,7 +15,7 @@ use aegis::{
 
 use super::{
     examples::{bodies, heads, logs, plans, recorded, said, streams},
-    files, foreign, servers, task_set,
+    files, foreign, servers, socket, task_set,
 };
 
 /// A reader of bytes.
@@ -87,6 +87,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "openai_completions", examples: || said(2), words: JSON, check: |input| surface(2, input) },
     Target { name: "anthropic_messages", examples: || said(3), words: JSON, check: |input| surface(3, input) },
     Target { name: "openai_embeddings", examples: || said(4), words: JSON, check: |input| surface(4, input) },
+    Target { name: "socket", examples: socket::examples, words: JSON, check: socket::check },
     Target { name: "mcp", examples: servers::mcp, words: servers::WORDS, check: |input| read_and_edit(&Mcp, input) },
     Target { name: "a2a", examples: servers::a2a, words: servers::WORDS, check: |input| read_and_edit(&A2a, input) },
     Target { name: "card", examples: servers::cards, words: servers::WORDS, check: servers::card },
@@ -155,7 +156,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// One number for what was seen.
-fn sum(seen: &impl Hash) -> u64 {
+pub fn sum(seen: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     seen.hash(&mut hasher);
     hasher.finish()

@@ -64,7 +64,10 @@ pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
-pub use openai_responses::OpenaiResponses;
+pub use openai_responses::{
+    ClientMessage, OpenaiResponses, ServerMessage, client_message, error_headers, error_message, server_message,
+    socket_api,
+};
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
 pub use rpc::answering;
@@ -231,6 +234,11 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// Whether a request asks for a reply that is made in the background, to be fetched by its id.
     fn in_background(&self, _asked: &[u8]) -> bool {
         false
+    }
+
+    /// Whether a request asks for words at all: one that only warms its upstream up is answered by none.
+    fn generates(&self, _asked: &[u8]) -> bool {
+        true
     }
 
     /// The id of a reply that is still being made in the background.

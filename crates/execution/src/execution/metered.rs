@@ -171,6 +171,14 @@ impl Upstream for MeteredUpstream {
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(self.answer(request))
     }
+
+    fn opens_sockets(&self) -> bool {
+        self.inner.opens_sockets()
+    }
+
+    fn open_socket(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+        self.inner.open_socket(request)
+    }
 }
 
 impl MeteredUpstream {

@@ -44,6 +44,8 @@ pub(super) enum Kind {
     Unread(&'static UnreadCall),
     /// A WebSocket: recorded, but what passes in it is only counted.
     Tunnel,
+    /// A WebSocket of an API whose requests are messages: each of those is read.
+    Frames(&'static dyn Surface),
     /// Something of such calls that the upstream keeps: no call, but edits may be missing in it.
     Fetch,
     /// A stream of a server's own, the end of a session with it, or its card: no message of its client's.
@@ -167,7 +169,7 @@ impl Kind {
             return Ok(surface::server_api(method, path).map_or(Kind::Session, Kind::Read));
         }
         if headers::asks_for_websocket(parts) {
-            return Ok(Kind::Tunnel);
+            return Ok(surface::socket_api(path).map_or(Kind::Tunnel, Kind::Frames));
         }
         if let Some(surface) = surface::model_api(method, path) {
             return Ok(Kind::Read(surface));
@@ -191,14 +193,17 @@ impl Kind {
 
     /// The API in whose words its client is answered by us.
     pub(super) fn spoken(self) -> &'static dyn Surface {
-        self.surface().unwrap_or(&OpenaiChat)
+        match self {
+            Kind::Frames(surface) => surface,
+            _ => self.surface().unwrap_or(&OpenaiChat),
+        }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(row) => &row.name,
-            Kind::Tunnel => "websocket",
+            Kind::Tunnel | Kind::Frames(_) => "websocket",
             Kind::Fetch | Kind::Session | Kind::Attached | Kind::Other => "opaque",
         }
     }
@@ -274,6 +279,11 @@ fn hint(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 impl Hinted {
+    /// The same of a further request of its connection.
+    pub(super) fn anew(self) -> Self {
+        Self { tries: RetryCount::default(), ..self }
+    }
+
     pub(super) fn envelope(&self) -> Envelope<'_> {
         Envelope {
             path_agent: self.path_agent.as_deref(),

@@ -27,7 +27,7 @@ use super::{
     headers,
     listen::socket::{Answering, Link},
     open_step::OpenStep,
-    tunnel::Tunnel,
+    tunnel::Switched,
     upstream::ReceivedBody,
     waiting::{Edit, Held, PassedOn, Patience},
 };
@@ -64,7 +64,7 @@ pub(super) struct Delivery {
     /// Ends with it.
     answering: Option<Answering>,
     /// What the connection turns into once this head has left.
-    pub(super) tunnel: Option<Box<Tunnel>>,
+    pub(super) switched: Option<Switched>,
     link: Option<Arc<Link>>,
     /// How often the socket had been flushed when the last bytes were handed out.
     handed_at: u64,
@@ -96,7 +96,7 @@ impl Delivery {
             size,
             permit: None,
             answering: None,
-            tunnel: None,
+            switched: None,
             link: None,
             handed_at: 0,
             failure: None,
@@ -104,9 +104,9 @@ impl Delivery {
     }
 
     /// Nothing: after this head the connection is no longer HTTP.
-    pub(super) fn switched(tunnel: Box<Tunnel>) -> Box<Self> {
+    pub(super) fn switched(switched: Switched) -> Box<Self> {
         let nothing = ReceivedBody::Made(VecDeque::new());
-        Box::new(Self { tunnel: Some(tunnel), over: true, ..Self::new(nothing, Duration::MAX) })
+        Box::new(Self { switched: Some(switched), over: true, ..Self::new(nothing, Duration::MAX) })
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.

@@ -173,7 +173,7 @@ pub enum ProxyError {
         limit: usize,
     },
     /// No `WebSocket` is let through.
-    #[error("WebSockets are refused here, so that what is said is read (`--no-websocket`): ask over HTTP")]
+    #[error("WebSockets are refused here (`--no-websocket`): ask over HTTP")]
     NoWebSocket,
     /// The proxy is stopping.
     #[error("the proxy is shutting down; its runs stay open: ask again when it is back")]

@@ -11,7 +11,9 @@ use super::{
     attached, decided,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
-    faults, headers, heavy, inject,
+    faults,
+    frames::{self, FramedCall},
+    headers, heavy, inject,
     limits::Limits,
     listen::{gate::Gate, socket::Link},
     logprobs,
@@ -61,6 +63,7 @@ impl Proxy {
             Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
+            Kind::Frames(api) => Box::pin(self.frames(arrived, api, link)).await,
             Kind::Fetch => Box::pin(self.fetch(arrived, link)).await,
             Kind::Session => Box::pin(self.beside_messages(arrived)).await,
             Kind::Attached => Box::pin(self.attached(arrived)).await,
@@ -88,10 +91,14 @@ impl Proxy {
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, conversation } = due;
         self.check_goes_on(&call)?;
+        let framed = FramedCall::carried(&call);
+        if let Some(framed) = &framed {
+            framed.decided(step, decision)?;
+        }
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision, &call.unpacked.plain)).await?
         {
-            return Ok(made);
+            return Ok(frames::worded(framed.as_ref(), made));
         }
         let bytes = call.unpacked.plain.len();
         let retold =
@@ -116,6 +123,7 @@ impl Proxy {
             self.send(step, call, body).await?
         };
         headers::strip_hop_by_hop(received.headers_mut());
+        received = frames::worded(framed.as_ref(), received);
         step.origin = received.extensions().get().copied().unwrap_or_default();
         step.answered(received.status(), received.headers());
         Ok(received)

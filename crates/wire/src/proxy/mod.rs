@@ -14,6 +14,7 @@ mod error;
 mod error_codes;
 mod exchange;
 mod faults;
+mod frames;
 mod logprobs;
 mod read_whole;
 mod readopt;

@@ -100,6 +100,10 @@ impl Upstream for WithServers {
         server.unwrap_or(&self.models).send(request)
     }
 
+    fn opens_sockets(&self) -> bool {
+        self.models.opens_sockets()
+    }
+
     fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
         self.models.recall(surface, asked, told)
     }

@@ -11,6 +11,8 @@ use std::{
     time::Instant,
 };
 
+use tokio::sync::watch;
+
 use self::request_rate::RequestTimes;
 use super::{
     error::ProxyError,
@@ -109,7 +111,11 @@ impl User {
 
 /// The users of a server.
 #[derive(Debug, Default)]
-pub struct Users(RwLock<UserList>);
+pub struct Users {
+    list: RwLock<UserList>,
+    /// How often they were changed.
+    changes: watch::Sender<u64>,
+}
 
 #[derive(Debug, Default)]
 struct UserList {
@@ -136,12 +142,25 @@ impl Users {
             admitted.push(Arc::new(User { grant, line: Arc::new(line), requests }));
         }
         lines.retain(|_, line| line.runs.open_runs() > 0);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = UserList { admitted, leaving: lines };
+        *self.list.write().unwrap_or_else(PoisonError::into_inner) = UserList { admitted, leaving: lines };
+        self.changes.send_modify(|times| *times += 1);
+    }
+
+    /// Waits until this user's token lets nobody in any more.
+    pub(super) async fn until_gone(&self, user: &User) {
+        let mut changes = self.changes.subscribe();
+        let is_same = |now: &Arc<User>| now.grant.name == user.grant.name && now.grant.token == user.grant.token;
+        let is_admitted = || {
+            let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+            list.admitted.iter().any(is_same)
+        };
+        // Its sender is ours.
+        while is_admitted() && changes.changed().await.is_ok() {}
     }
 
     /// The lines by the names of their users.
     fn by_name(&self) -> BTreeMap<UserName, Arc<Proxy>> {
-        let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         let admitted = list.admitted.iter().map(|user| (user.grant.name.clone(), Arc::clone(&user.line)));
         admitted.chain(list.leaving.clone()).collect()
     }
@@ -149,7 +168,7 @@ impl Users {
     /// The user whose token is shown. All tokens are compared, each by its hash and in the same time.
     pub(super) fn find(&self, shown: &str) -> Option<Arc<User>> {
         let shown = Token::new(shown);
-        let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         list.admitted
             .iter()
             .fold(None, |found, user| if user.grant.token == shown { Some(user) } else { found })
@@ -158,7 +177,7 @@ impl Users {
 
     /// The line of the user of this name, if it is let in.
     pub(super) fn named(&self, name: &str) -> Option<Arc<User>> {
-        let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         list.admitted.iter().find(|user| user.grant.name.as_str() == name).cloned()
     }
 }

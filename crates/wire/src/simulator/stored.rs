@@ -86,17 +86,18 @@ impl Stored {
             return;
         }
         let Ok(read) = surface.read_reply(served) else { return };
-        let Some(answer) = read.answers.first() else { return };
-        let message = &answer.message;
-        let text = (!message.parts.is_empty()).then(|| Message { tool_calls: Vec::new(), ..message.clone() });
-        let calls = message.tool_calls.iter().map(|call| Message {
+        // Whoever only warms it up is told nothing.
+        let message = read.answers.first().map(|answer| &answer.message);
+        let text = message.filter(|message| !message.parts.is_empty());
+        let text = text.map(|message| Message { tool_calls: Vec::new(), ..message.clone() });
+        let calls = message.iter().flat_map(|message| &message.tool_calls).map(|call| Message {
             parts: Vec::new(),
             tool_calls: vec![call.clone()],
             ..Message::text_of(Role::Assistant, String::new())
         });
         self.items.extend(read.items.iter().cloned().zip(text.into_iter().chain(calls)));
         let mut said: Vec<Message> = conversation.messages.iter().skip_while(|m| is_prompt(m)).cloned().collect();
-        said.push(message.clone());
+        said.extend(message.cloned());
         if let Some(thread) = conversation.thread.as_ref().and_then(|id| self.threads.get_mut(id)) {
             thread.clone_from(&said);
         }

@@ -97,7 +97,10 @@ impl Simulator {
             Ok(conversation) => conversation,
             Err(message) => return refused(surface, StatusCode::BAD_REQUEST, &message),
         };
-        let (reply, ability) = reply::give(&conversation, self.seed);
+        let (mut reply, ability) = reply::give(&conversation, self.seed);
+        if !surface.generates(&body) {
+            reply.answers.clear();
+        }
         if ability.is_none() {
             self.unread.fetch_add(1, Ordering::Relaxed);
         }

@@ -2,7 +2,7 @@
 //!
 //! A response is a list of items: messages, tool calls, reasoning. `item` reads and edits one; `request` and `edit`
 //! read and edit a request, `reply` and `changes` a whole response, `stream` and `rewrite` the same sent as events;
-//! `compose` makes responses of our own.
+//! `compose` makes responses of our own, and `socket` reads the messages of a WebSocket.
 
 mod account;
 mod changes;
@@ -13,6 +13,7 @@ mod stored_items;
 mod reply;
 mod request;
 mod rewrite;
+mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,10 @@ use super::{
     fields, logprobs, openai_chat, provider_error,
     splice::Node,
 };
+pub use socket::{
+    ClientMessage, ServerMessage, client_message, error_headers, error_message, server_message, socket_api,
+};
+
 use crate::trajectory::Usage;
 
 /// The responses API.
@@ -77,14 +82,19 @@ impl Surface for OpenaiResponses {
     }
 
     fn stores(&self, asked: &[u8]) -> bool {
-        // Kept unless the request says otherwise.
-        fields::says_of_itself(asked, "store") != Some(false)
+        // Kept unless the request says otherwise, and by a socket even then.
+        fields::says_of_itself(asked, "store") != Some(false) || socket::is_message(asked)
     }
 
     fn in_background(&self, asked: &[u8]) -> bool {
         // Most requests do not speak of it: one look tells, without reading their members.
         memchr::memmem::find(asked, b"\"background\"").is_some()
             && fields::says_of_itself(asked, "background") == Some(true)
+    }
+
+    fn generates(&self, asked: &[u8]) -> bool {
+        memchr::memmem::find(asked, b"\"generate\"").is_none()
+            || fields::says_of_itself(asked, "generate") != Some(false)
     }
 
     fn in_the_making(&self, reply: &[u8]) -> Option<String> {

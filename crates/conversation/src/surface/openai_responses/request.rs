@@ -4,7 +4,10 @@ use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
 
-use super::item::{self, Item, ItemKind, ItemSpeaker};
+use super::{
+    item::{self, Item, ItemKind, ItemSpeaker},
+    socket,
+};
 use crate::surface::{
     Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
@@ -63,7 +66,8 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         model: text(&members, "model"),
         messages: messages(&members, &items),
         tools: member(&members, "tools").map(|tools| read_tools(&tools)).unwrap_or_default(),
-        stream: fields::is_true(&members, "stream"),
+        // A message of a WebSocket is answered by events, whatever it says.
+        stream: fields::is_true(&members, "stream") || socket::is_message(body),
         // The event that ends a stream always says it.
         stream_usage: true,
         choices: 1,

@@ -49,7 +49,7 @@ use super::{
     error::{Interrupted, ProxyError},
     exchange::Proxy,
     lock::locked,
-    tunnel::Tunnel,
+    tunnel::{SocketOpener, Switched},
     users::Users,
 };
 use crate::surface::Surface;
@@ -83,7 +83,8 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
             streams: Arc::clone(&streams),
             tunnels: Arc::clone(&tunnels),
             link,
-            tunnel: Mutex::default(),
+            stopping: stopping.clone(),
+            switched: Mutex::default(),
             late: None,
         };
         let connection = connection(
@@ -134,7 +135,8 @@ async fn refuse_all(
             streams: Arc::clone(&none),
             tunnels: Arc::clone(&none),
             link: Arc::default(),
-            tunnel: Mutex::default(),
+            stopping: stopping.clone(),
+            switched: Mutex::default(),
             late: Some(held.clone()),
         };
         let connection = connection(
@@ -167,8 +169,10 @@ struct Client {
     streams: Arc<Semaphore>,
     tunnels: Arc<Semaphore>,
     link: Arc<Link>,
+    /// Changes when the server stops.
+    stopping: watch::Receiver<()>,
     /// What the connection turns into after its last exchange.
-    tunnel: Mutex<Option<Box<Tunnel>>>,
+    switched: Mutex<Option<(Switched, SocketOpener)>>,
     /// It came when the server was told to stop already: ends when the exchanges under way have.
     late: Option<watch::Receiver<()>>,
 }
@@ -253,9 +257,9 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
-    let tunnel = locked(&client.tunnel).take();
-    if let Some(tunnel) = tunnel {
-        tunnel.run().await;
+    let switched = locked(&client.switched).take();
+    if let Some((switched, opener)) = switched {
+        switched.run(opener).await;
     }
 }
 
@@ -270,7 +274,7 @@ async fn answer(
 }
 
 async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, tunnels, link, tunnel, late, .. } = client;
+    let Client { proxy, tunnels, link, switched, late, .. } = client;
     if let Some(answered) = health::answer(proxy, &request, late.is_some()).await {
         return Ok(answered);
     }
@@ -280,7 +284,8 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     };
     // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
     let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
-    let user = proxy.gate.users.as_deref().and_then(shown);
+    let users = proxy.gate.users.as_ref();
+    let user = users.map(Arc::as_ref).and_then(shown);
     let proxy = user.as_ref().map_or(proxy, |user| &user.line);
     let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints, &proxy.servers) {
         Ok(arrived) => arrived,
@@ -297,7 +302,7 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     }
     let limit = proxy.limits.max_tunnels;
     let place = match arrived.kind {
-        Kind::Tunnel => match Arc::clone(tunnels).try_acquire_owned() {
+        Kind::Tunnel | Kind::Frames(_) => match Arc::clone(tunnels).try_acquire_owned() {
             Ok(place) => Some(place),
             Err(_) if limit == 0 => return Ok(refuse(&ProxyError::NoWebSocket, surface)),
             Err(_) => return Ok(refuse(&ProxyError::BusyTunnels { limit }, surface)),
@@ -305,14 +310,16 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         _ => None,
     };
     match contained(pin!(proxy.exchange(arrived, link))).await {
-        Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.tunnel.take() {
+        Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.switched.take() {
             None => match permit {
                 Some(permit) => delivery.over(Arc::clone(link), permit),
                 None => delivery,
             },
-            Some(mut opened) => {
-                opened.permits = (permit, place);
-                *locked(tunnel) = Some(opened);
+            Some(opened) => {
+                let user = users.cloned().zip(user.clone());
+                let (line, stopping) = (Arc::clone(proxy), client.stopping.clone());
+                let opener = SocketOpener { line, user, stopping, permits: (permit, place) };
+                *locked(switched) = Some((opened, opener));
                 delivery
             }
         })),

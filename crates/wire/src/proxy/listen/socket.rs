@@ -6,7 +6,7 @@ use std::{
     os::fd::AsFd,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -36,6 +36,8 @@ pub(in crate::proxy) struct Link {
     stalled: AtomicBool,
     /// Of the whole server: it is ending the connections that are left.
     stopped: Arc<AtomicBool>,
+    /// Why exchanges end that are under way when their WebSocket does, where neither client nor server is the reason.
+    ends_as: OnceLock<CloseCause>,
     exchanges: AtomicU32,
     /// How often everything that was written had left for the system.
     flushes: AtomicU64,
@@ -77,7 +79,14 @@ impl Link {
         } else if self.stalled.load(Ordering::Acquire) {
             CloseCause::ClientStalled
         } else {
-            CloseCause::ClientGone
+            self.ends_as.get().copied().unwrap_or(CloseCause::ClientGone)
+        }
+    }
+
+    /// A WebSocket ends, and what is under way on it: for this reason, where it is not its client's.
+    pub(in crate::proxy) fn end_as(&self, cause: Option<CloseCause>) {
+        if let Some(cause) = cause {
+            let _ = self.ends_as.set(cause);
         }
     }
 

@@ -103,6 +103,10 @@ impl Proxy {
     /// could be asked unseen.
     pub(in crate::proxy) async fn check_stored_path(&self, arrived: &Arrived) -> Result<(), ProxyError> {
         let Some(ids) = self.runs.stored_ids() else { return Ok(()) };
+        if matches!(arrived.kind, Kind::Frames(_)) {
+            // Each request that comes by it is checked.
+            return Ok(());
+        }
         let path = decoded(arrived.parts.uri.path());
         if matches!(arrived.kind, Kind::Tunnel) {
             let last = segments(&path).last().unwrap_or_default();

@@ -10,15 +10,15 @@ use crate::trajectory::Uninspected;
 /// What has passed so far, in bytes, and when it last did.
 #[derive(Debug)]
 pub(in crate::proxy) struct PassedBytes {
-    pub(super) from_client: AtomicU64,
-    pub(super) from_upstream: AtomicU64,
+    pub(in crate::proxy) from_client: AtomicU64,
+    pub(in crate::proxy) from_upstream: AtomicU64,
     opened: tokio::time::Instant,
     /// Microseconds after the opening.
     last_us: AtomicU64,
 }
 
 impl PassedBytes {
-    pub(super) fn new() -> Self {
+    pub(in crate::proxy) fn new() -> Self {
         Self {
             from_client: AtomicU64::new(0),
             from_upstream: AtomicU64::new(0),
@@ -28,14 +28,14 @@ impl PassedBytes {
     }
 
     /// So many bytes have passed.
-    pub(super) fn passed(&self, count: &AtomicU64, bytes: usize) {
+    pub(in crate::proxy) fn passed(&self, count: &AtomicU64, bytes: usize) {
         count.fetch_add(bytes as u64, Ordering::Relaxed);
         let now = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.last_us.store(now, Ordering::Relaxed);
     }
 
     /// Waits until nothing has passed for so long.
-    pub(super) async fn idle(&self, limit: Duration) {
+    pub(in crate::proxy) async fn idle(&self, limit: Duration) {
         loop {
             let last = self.opened + Duration::from_micros(self.last_us.load(Ordering::Relaxed));
             let Some(due) = last.checked_add(limit) else { return std::future::pending().await };

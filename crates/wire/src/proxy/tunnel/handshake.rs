@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::{Response, StatusCode, upgrade::OnUpgrade};
 
-use super::{PassedBytes, Tunnel};
+use super::{PassedBytes, Switched, Tunnel};
 use crate::{
     proxy::{
         arrival::{Arrived, ModelCall},
@@ -72,7 +72,7 @@ impl Proxy {
         step.tunnel = Some(Arc::clone(&counts));
         link.switch();
         let idle = self.limits.tunnel_idle;
-        let tunnel = Box::new(Tunnel { step, client, upstream, counts, idle, permits: (None, None) });
+        let tunnel = Switched::Counted(Box::new(Tunnel { step, client, upstream, counts, idle }));
         let (mut head, _) = response.into_parts();
         headers::switch_to_websocket(&mut head.headers);
         Ok(Response::from_parts(head, Delivery::switched(tunnel)))

@@ -3,21 +3,20 @@
 //!
 //! Only the upstream's own `101` opens a tunnel. It holds one buffer for each direction, its place among the
 //! connections, exchanges and tunnels under way, and its record is closed before the client sees its end. One in which
-//! neither side says anything for too long is closed.
+//! neither side says anything for too long is closed, and so is one whose token is gone.
 
 pub(super) mod counts;
 mod handshake;
+mod switched;
 
 use std::{sync::Arc, time::Duration};
 
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
-    sync::OwnedSemaphorePermit,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use self::counts::PassedBytes;
+pub(in crate::proxy) use self::switched::{SocketOpener, Switched};
 use super::open_step::OpenStep;
 use crate::trajectory::CloseCause;
 
@@ -34,8 +33,6 @@ pub(in crate::proxy) struct Tunnel {
     upstream: OnUpgrade,
     counts: Arc<PassedBytes>,
     idle: Duration,
-    /// Its places among the exchanges under way and among the tunnels.
-    pub(in crate::proxy) permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
 }
 
 /// How one direction ended.
@@ -46,12 +43,14 @@ enum End {
     SpeakerBroke,
     /// The side that was spoken to does not take any more.
     ListenerBroke,
+    /// Its token is gone.
+    NotAllowed,
 }
 
 impl Tunnel {
     /// Passes bytes both ways until one side ends, and closes the record before the client sees that.
-    pub(in crate::proxy) async fn run(self) {
-        let Self { mut step, client, upstream, counts, idle, permits: _permits } = self;
+    async fn run(self, opener: &SocketOpener) {
+        let Self { mut step, client, upstream, counts, idle } = self;
         let (client, upstream) = match tokio::join!(client, upstream) {
             (Ok(client), Ok(upstream)) => (TokioIo::new(client), TokioIo::new(upstream)),
             (Err(_), _) => return drop(step),
@@ -67,12 +66,17 @@ impl Tunnel {
                 ended = &mut down => Some(Err(ended)),
                 ended = up => Some(Ok(ended)),
                 () = counts.idle(idle) => None,
+                () = opener.until_gone() => {
+                    tracing::warn!(step = step.numbers.step, "a WebSocket was closed: its token lets nobody in any more");
+                    Some(Err(End::NotAllowed))
+                }
             };
             match ended {
                 None => {
                     tracing::warn!(step = step.numbers.step, ?idle, "a WebSocket was closed: both sides were silent");
                     CloseCause::Idle
                 }
+                Some(Ok(End::NotAllowed) | Err(End::NotAllowed)) => CloseCause::Refused,
                 Some(Ok(End::Over)) => {
                     let _ = to_upstream.shutdown().await;
                     // What the upstream still says is passed on, as far as the client takes it.

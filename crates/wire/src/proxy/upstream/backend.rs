@@ -45,6 +45,16 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
     /// Dropping the future or the body cancels the call.
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_>;
 
+    /// Whether it opens `WebSocket`s. Where it does not, we do, and it is sent the requests that come by them.
+    fn opens_sockets(&self) -> bool {
+        false
+    }
+
+    /// Sends a request to open a `WebSocket`. It asks no model, and costs nothing.
+    fn open_socket(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+        self.send(request)
+    }
+
     /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
     /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.
     fn recall(&self, _surface: &str, _asked: &[u8], _told: &Attribution) -> Option<Attribution> {

@@ -67,6 +67,9 @@ pub enum BodyError {
     /// HTTP/2: the stream was given up before its end, without an error.
     #[error("the upstream gave up the stream before the end of its reply")]
     Reset,
+    /// The WebSocket that it came by broke off.
+    #[error("the upstream's WebSocket broke off before the end of the response")]
+    Socket,
     /// It broke off here when it was recorded.
     #[error("the reply broke off here when it was recorded")]
     AsRecorded,

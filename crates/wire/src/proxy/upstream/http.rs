@@ -20,7 +20,14 @@ use super::{
     tls,
     upload::SentBody,
 };
-use crate::{proxy::headers::MARK, recording};
+use crate::{
+    proxy::{frames, headers::MARK},
+    recording,
+};
+
+/// Why a message on a socket is not sent to the route of its model.
+const ROUTED: &str =
+    "the model has a route of its own, and a WebSocket leads to the default upstream alone: ask over HTTP";
 
 /// The backend over HTTP.
 #[derive(Debug)]
@@ -134,7 +141,17 @@ impl Upstream for HttpUpstream {
         &self.name
     }
 
-    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
+    fn opens_sockets(&self) -> bool {
+        true
+    }
+
+    fn send(&self, mut request: Request<SentBody>) -> BackendAnswering<'_> {
+        if let Some(end) = frames::carried(&mut request) {
+            if request.extensions().get::<Route>().is_some() {
+                return Box::pin(async { Err(UpstreamError::unreachable(ROUTED)) });
+            }
+            return Box::pin(end.answer(request, self));
+        }
         let prepared = self.prepare(request);
         Box::pin(async move {
             let (request, origin, pool) = prepared?;

@@ -37,4 +37,8 @@ impl Upstream for ReplaceableUpstream {
         let now = Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner));
         Box::pin(async move { now.send(request).await })
     }
+
+    fn opens_sockets(&self) -> bool {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).opens_sockets()
+    }
 }
