@@ -7,6 +7,7 @@
 mod a2a;
 pub mod account;
 mod anthropic_messages;
+mod blocks;
 mod body_form;
 pub mod conversation;
 mod counts;
