@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{block, edit::Messages};
+use super::{block, edit::MessageBlocks};
 use crate::{
     surface::{
         Answer, ErrorBody, Reply, ToolCall,
@@ -92,7 +92,7 @@ fn blocks(answer: &Answer) -> Vec<Value> {
 
 /// A new block: a text or a call.
 pub(super) fn block(block: &Block) -> Value {
-    Messages.made(block)
+    MessageBlocks.made(block)
 }
 
 /// A text block.

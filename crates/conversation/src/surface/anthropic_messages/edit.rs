@@ -28,7 +28,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
         let list = member(&members, "messages");
         let list = list.ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
         let offset = usize::from(system(&members).is_some());
-        MessageList { source, list, offset, form: &Messages }.write(before, &rest, &mut splices)?;
+        MessageList { source, list, offset, form: &MessageBlocks }.write(before, &rest, &mut splices)?;
     }
     if after.tools.is_empty() && !before.tools.is_empty() {
         fields::remove_members(source, &root, &members, &["tools", "tool_choice"], &mut splices);
@@ -98,9 +98,9 @@ fn write_system(
 }
 
 /// How this API writes blocks.
-pub(super) struct Messages;
+pub(super) struct MessageBlocks;
 
-impl BlockForm for Messages {
+impl BlockForm for MessageBlocks {
     fn content(&self) -> &'static str {
         "content"
     }
