@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, frames, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, service, shapes, training, verdict_pairs, verdicts, warm
+from runner import a2a, author, campaigns, ci, desk, dojo, environments, foreign, formats, frames, gemini, learned, mcp, mcp_agents, monitor, package, programs, real_model, scale, sdks, service, shapes, training, verdict_pairs, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -31,6 +31,7 @@ def suites():
     suites[verdict_pairs.NAME] = (verdict_pairs.test, ROOT)
     suites[ci.NAME] = (ci.test, ROOT)
     suites[package.NAME] = (package.test,)
+    suites[gemini.NAME] = (gemini.test, ROOT)
     suites[mcp.NAME] = (mcp.test, ROOT)
     suites[a2a.NAME] = (a2a.test, ROOT)
     suites[mcp_agents.NAME] = (mcp_agents.test, ROOT)

@@ -43,7 +43,7 @@ async fn recorded(dir: &Path) -> String {
         chat = b'{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"How many?\"}]}'\n\
         u.urlopen(u.Request(v + '/chat/completions', chat)).read()\n\
         u.urlopen(u.Request(v + '/chat/completions', chat.replace(b'many', b'much'))).read()\n\
-        u.urlopen(u.Request(v.removesuffix('/v1') + '/v1beta/models/g:generateContent', b'{}')).read()";
+        u.urlopen(u.Request(v.removesuffix('/v1') + '/v1beta/models/g:embedContent', b'{}')).read()";
     let options = ["run", "--upstream", &url, "--run", "r", "--", "python3", "-c", calls];
     let (code, out, said) = verb(dir, &options).await;
     assert_eq!(code, Some(0), "{out}{said}");

@@ -219,7 +219,8 @@ async fn check(row: &'static Row) {
             let body = String::from_utf8(written(&asked(surface, &planner)).to_vec()).expect("utf-8");
             let body = if streamed { body.replacen('{', "{\"stream\":true,", 1) } else { body };
             let agent = format!("solver-{}-{streamed}", surface.name());
-            let reply = lab.post(&format!("/a/{agent}{}", surface.path()), body.as_bytes()).await;
+            let path = if streamed { surface.path_for_stream() } else { surface.path() };
+            let reply = lab.post(&format!("/a/{agent}{path}"), body.as_bytes()).await;
             assert_eq!(reply.status, 200, "{edit} {surface:?}: {}", reply.text());
             cases.push((surface, streamed, agent, body, planner.clone()));
         }

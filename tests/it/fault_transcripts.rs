@@ -92,9 +92,9 @@ fn asked(surface: &dyn Surface, streamed: bool, tool: bool) -> Option<Vec<u8>> {
     Some(if streamed { body.replacen('{', "{\"stream\":true,", 1) } else { body }.into_bytes())
 }
 
-async fn seen(lab: &Lab, agent: &str, surface: &dyn Surface, body: &[u8]) -> (Reply, Option<ErrorKind>) {
+async fn seen(lab: &Lab, agent: &str, path: &str, body: &[u8]) -> (Reply, Option<ErrorKind>) {
     let mut client = lab.client().await;
-    client.send(&request("POST", &format!("/a/{agent}{}", surface.path()), body, "Connection: close\r\n")).await;
+    client.send(&request("POST", &format!("/a/{agent}{path}"), body, "Connection: close\r\n")).await;
     let end = client.rest().await;
     (Reply::parse(&client.seen), end)
 }
@@ -130,9 +130,10 @@ async fn transcript(fault: &'static str, parameters: &'static str) -> String {
                 continue;
             };
             let agent = format!("solver-{}-{mode}", surface.name());
-            let (_, _) = seen(&lab, &agent, surface, &asked(surface, false, false).expect("a request")).await;
-            let (reply, end) = seen(&lab, &agent, surface, &body).await;
-            let (clean, _) = seen(&lab, "critic", surface, &body).await;
+            let path = if streamed { surface.path_for_stream() } else { surface.path() };
+            let (_, _) = seen(&lab, &agent, surface.path(), &asked(surface, false, false).expect("a request")).await;
+            let (reply, end) = seen(&lab, &agent, path, &body).await;
+            let (clean, _) = seen(&lab, "critic", path, &body).await;
             let how = match (end, reply.whole && reply.status != 0) {
                 (Some(ErrorKind::ConnectionReset), _) => "reset",
                 (None, true) => "whole",

@@ -155,7 +155,8 @@ async fn every_surface_comes_back_frame_by_frame() {
             if streamed {
                 body = body.replacen('{', "{\"stream\": true, ", 1);
             }
-            let path = format!("/a/solver{}", surface.path());
+            let path = if streamed { surface.path_for_stream() } else { surface.path() };
+            let path = format!("/a/solver{path}");
             let made = [(path.as_str(), body.into_bytes())];
             let lab = Lab::over(Arc::new(Simulator::new(0)), Setup::default()).await;
             let then = calls(&lab, &made).await;

@@ -63,17 +63,17 @@ async fn calls_of_an_api_that_is_not_read_are_counted_and_said() {
     let upstream = Scripted::always(vec![http("200 OK", "application/json", r#"{"candidates":[]}"#)]).await;
     let url = format!("http://{}", upstream.address);
     let call = "import os, urllib.request as u; \
-        u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'].removesuffix('/v1') + '/v1beta/models/g:generateContent', b'{}')).read()";
+        u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'].removesuffix('/v1') + '/v1beta/models/g:embedContent', b'{}')).read()";
     let options = ["run", "--upstream", &url, "--run", "g", "--", "python3", "-c", call];
     let output = aegis(dir.path()).args(options).output().await.expect("ran");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("warning: 1 of the steps are calls that are recorded, not read: gemini (chat; Google)"),
+        said.contains("warning: 1 of the steps are calls that are recorded, not read: gemini_embed (embeddings; Google)"),
         "{said}"
     );
     assert!(said.contains("1 steps  1 unread"), "{said}");
     let steps = aegis::recording::read(&dir.path().join("logs/g")).expect("read").trajectory.steps;
-    assert_eq!((steps[0].surface.as_str(), steps[0].path.as_str()), ("gemini", "/v1beta/models/g:generateContent"));
+    assert_eq!((steps[0].surface.as_str(), steps[0].path.as_str()), ("gemini_embed", "/v1beta/models/g:embedContent"));
 }
 
 #[tokio::test]

@@ -45,7 +45,8 @@ async fn a_plan_edits_every_surface_whole_and_streamed() {
             let body = asked(surface, streamed);
             let mut replies = Vec::new();
             for agent in ["solver", "critic"] {
-                let reply = lab.post(&format!("/r/run/a/{agent}{}", surface.path()), &body).await;
+                let path = if streamed { surface.path_for_stream() } else { surface.path() };
+                let reply = lab.post(&format!("/r/run/a/{agent}{path}"), &body).await;
                 assert!(reply.status == 200 && reply.whole, "{surface:?}: {} {}", reply.status, reply.text());
                 replies.push(reply);
             }

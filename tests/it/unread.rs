@@ -34,7 +34,7 @@ async fn calls_that_used_to_vanish_are_counted_and_said() {
     let url = format!("http://{}", upstream.address);
     let calls = "import os, urllib.request as u\n\
         v = os.environ['OPENAI_BASE_URL']; o = v.removesuffix('/v1')\n\
-        for path in [o + '/v1beta/models/g:generateContent', o + '/v1beta/interactions', v + '/agents/sessions', v + '/new/thing']:\n\
+        for path in [o + '/v1beta/models/g:embedContent', o + '/v1beta/cachedContents', v + '/agents/sessions', v + '/new/thing']:\n\
         \x20   u.urlopen(u.Request(path, b'{\"input\":\"hi\"}')).read()\n\
         u.urlopen(v + '/models').read(); u.urlopen(o + '/').read()";
     let options = ["run", "--upstream", &url, "--run", "g", "--", "python3", "-c", calls];
@@ -44,7 +44,7 @@ async fn calls_that_used_to_vanish_are_counted_and_said() {
         out.contains("4 steps  4 unread  1 fetches") || said.contains("4 steps  4 unread  1 fetches"),
         "{out}{said}"
     );
-    for what in ["recorded, not read: gemini (chat; Google)", "gemini_interactions", "agents_sessions", "unknown_call"]
+    for what in ["recorded, not read: gemini_embed (embeddings; Google)", "gemini_caches", "agents_sessions", "unknown_call"]
     {
         assert!(said.contains(what), "{what}: {said}");
     }
@@ -102,11 +102,11 @@ async fn calls_that_are_read_keep_their_numbers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_meets_those_that_it_names() {
     let upstream = answering().await;
-    let plan = "format = 1\nseed = 7\n[[injection]]\nagent = [\"*\", \"main/gemini_interactions\"]\nwhen.call = 0\nmax_times = 1\nfault.status = { code = 503 }\n";
+    let plan = "format = 1\nseed = 7\n[[injection]]\nagent = [\"*\", \"main/gemini_caches\"]\nwhen.call = 0\nmax_times = 1\nfault.status = { code = 503 }\n";
     let plan = plan.replace("max_times = 1\n", "when.max_times = 1\n");
     let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
     let first = lab.post("/a/main/v1/moderations", b"{}").await;
-    let second = lab.post("/a/main/v1beta/interactions", b"{}").await;
+    let second = lab.post("/a/main/v1beta/cachedContents", b"{}").await;
     assert_eq!((first.status, second.status), (200, 503));
     let recording = lab.sealed("r0").await;
     let met: Vec<_> = recording.trajectory.steps.iter().map(|step| step.injected.len()).collect();
@@ -190,8 +190,8 @@ async fn asked(lab: &Lab, boundary: &str) -> Vec<Reply> {
         lab.post("/a/main/v1/batches/b_1/cancel", b"{}").await,
         lab.post("/a/main/v1/batches/b_2/cancel", b"{}").await,
         lab.post_with("/a/main/v1/files?purpose=x", &upload(boundary), &kind).await,
-        lab.post("/v1beta/interactions", br#"{"input":"one"}"#).await,
-        lab.post("/v1beta/interactions", br#"{"input":"two"}"#).await,
+        lab.post("/v1beta/cachedContents", br#"{"input":"one"}"#).await,
+        lab.post("/v1beta/cachedContents", br#"{"input":"two"}"#).await,
     ]
 }
 
@@ -221,8 +221,8 @@ async fn a_replay_serves_them_and_names_what_it_refuses() {
     let other = again.post("/a/main/v1/batches/b_3/cancel", b"{}").await;
     other.assert_own_error(409, "not_recorded");
     assert!(other.text().contains("POST /v1/batches/b_3/cancel"), "{}", other.text());
-    let words = again.post("/v1beta/interactions", br#"{"input":"three"}"#).await;
-    assert!(words.text().contains("POST /v1beta/interactions") && words.text().contains("three"), "{}", words.text());
+    let words = again.post("/v1beta/cachedContents", br#"{"input":"three"}"#).await;
+    assert!(words.text().contains("POST /v1beta/cachedContents") && words.text().contains("three"), "{}", words.text());
     let models = Reply::parse(&again.raw(&request("GET", "/v1/models", b"", "Connection: close\r\n")).await);
     models.assert_own_error(409, "not_recorded");
     let report = replayed.report();

@@ -182,5 +182,5 @@ def rolled(upstream, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch):
-    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "AEGIS_")) and name != "AEGIS_BIN"]:
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "AEGIS_")) and name != "AEGIS_BIN"]:
         monkeypatch.delenv(name)

@@ -64,6 +64,34 @@ APIS = {
             ]
         ),
     ),
+    "gemini_generate": (
+        {False: "models/some-model:generateContent", True: "models/some-model:streamGenerateContent?alt=sse"},
+        {
+            "systemInstruction": {"parts": [{"text": RULES}]},
+            "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
+            "tools": [{"functionDeclarations": [{"parametersJsonSchema": SCHEMA, **OTHER_TOOL}]}],
+        },
+        lambda body, call: body["contents"].extend(
+            [
+                {"role": "model", "parts": [{"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}}]},
+                {"role": "user", "parts": [{"functionResponse": {"id": call.id, "name": call.name, "response": {"result": "42"}}}]},
+            ]
+        ),
+    ),
+    "gemini_interactions": (
+        "interactions",
+        {
+            "system_instruction": RULES,
+            "input": [{"type": "user_input", "content": [{"type": "text", "text": QUESTION}]}],
+            "tools": [{"type": "function", "parameters": SCHEMA, **OTHER_TOOL}],
+        },
+        lambda body, call: body["input"].extend(
+            [
+                {"type": "function_call", "id": call.id, "name": call.name, "arguments": json.loads(call.arguments)},
+                {"type": "function_result", "call_id": call.id, "name": call.name, "result": "42"},
+            ]
+        ),
+    ),
 }
 
 
@@ -78,6 +106,7 @@ def post(proxy, path, body):
 @pytest.mark.parametrize("surface", APIS)
 def test_a_talk_with_a_tool(program, tmp_path, surface, stream):
     path, body, goes_on = APIS[surface]
+    path = path[stream] if isinstance(path, dict) else path
     body = json.loads(json.dumps({"model": "some-model", "stream": stream, **body}))
     with aegis.Proxy(upstream="simulator", log_dir=tmp_path, run="talk", set_environment=False) as proxy:
         post(proxy, path, body)

@@ -168,7 +168,7 @@ fn logged(recording: &Recording, facts: &RunFacts, gold: bool) -> Result<LoggedR
 pub(in crate::cli) fn model_of(recording: &Recording) -> Option<String> {
     let step = recording.trajectory.steps.iter().find(|step| !step.request.is_empty())?;
     let surface = surface::named(&step.surface)?;
-    Some(door::request(surface, &step.request).ok()?.model).filter(|model| !model.is_empty())
+    Some(door::request_at(surface, &step.path, &step.request).ok()?.model).filter(|model| !model.is_empty())
 }
 
 /// Finished runs in the same directory that were given the same task.

@@ -21,19 +21,30 @@ const BESIDE: &[&str] = &[
     "annotations",
     "cache_control",
     "citation",
+    "citationMetadata",
     "citations",
+    "codeExecutionResult",
     "content_filter_offsets",
     "content_filter_results",
     "error",
+    "errors",
+    "executableCode",
     "extra_content",
+    "groundingMetadata",
     "incomplete_details",
+    "inlineData",
     "logprobs",
+    "logprobsResult",
+    "promptFeedback",
     "prompt_filter_results",
     "reasoning_details",
+    "safetyRatings",
     "summary",
     "thinking",
     "timings",
     "usage",
+    "usageMetadata",
+    "usage_metadata",
     "x_groq",
 ];
 
@@ -41,6 +52,7 @@ const BESIDE: &[&str] = &[
 const BESIDE_TYPES: &[&str] = &[
     "citations_delta",
     "error",
+    "google_search_",
     "image",
     "item_reference",
     "keepalive",
@@ -54,7 +66,10 @@ const BESIDE_TYPES: &[&str] = &[
     "server_tool_use",
     "signature_delta",
     "summary_text",
+    "text_annotation_delta",
     "thinking",
+    "thought",
+    "user_input",
     "web_search_",
 ];
 
@@ -108,7 +123,7 @@ fn walk(json: &Value, place: String, places: &mut Vec<String>) {
         return;
     }
     match json {
-        Value::Object(object) if is_beside(object.get("type")) => return,
+        Value::Object(object) if is_beside(object.get("type")) || object.get("thought") == Some(&json!(true)) => return,
         Value::Object(object) => {
             for (key, value) in object {
                 walk(value, format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")), places);
@@ -185,7 +200,7 @@ fn a_planted_text_is_read_or_named() {
 }
 
 /// Members of a request that hold what is said.
-const SAID: &[&str] = &["/messages", "/input", "/system"];
+const SAID: &[&str] = &["/contents", "/messages", "/input", "/system"];
 
 #[test]
 fn a_text_planted_in_a_request_is_read_or_named() {

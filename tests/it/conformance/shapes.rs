@@ -24,7 +24,7 @@ pub struct Shape {
     body: Option<String>,
     /// The data of unnamed events.
     frames: Option<Vec<String>>,
-    /// The data of events that are named by their `type`.
+    /// The data of events that are named by their `type`, or `event_type`.
     events: Option<Vec<String>>,
     /// Set where `body` is an event stream.
     #[serde(default)]
@@ -191,7 +191,8 @@ impl Shape {
         let unnamed = |data: &String| format!("data: {data}\n\n");
         let named = |data: &String| {
             let event: serde_json::Value = serde_json::from_str(data).unwrap_or_else(|e| panic!("{}: {e}", self.name));
-            format!("event: {}\ndata: {data}\n\n", event["type"].as_str().unwrap_or_default())
+            let kind = event["type"].as_str().or(event["event_type"].as_str()).unwrap_or_default();
+            format!("event: {kind}\ndata: {data}\n\n")
         };
         let body = match (&self.body, &self.frames, &self.events) {
             (Some(body), None, None) => body.clone(),

@@ -141,7 +141,8 @@ fn ids(asked: Conversation) -> Vec<String> {
 }
 
 pub(super) fn surface_of(name: &str) -> Option<&'static dyn Surface> {
-    surface::named(name)
+    // A key of requests goes on with method and path.
+    surface::named(name.split(' ').next().unwrap_or_default())
 }
 
 /// A multipart body with a boundary that is always the same: clients draw a new one for each request.

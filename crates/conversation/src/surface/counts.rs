@@ -9,9 +9,16 @@ use super::{
     sse,
 };
 
-/// Counts of the reply's tokens, by the APIs' names; each with the object that says how many of them were no text.
-const REPLIED: &[(&str, &str)] =
-    &[("completion_tokens", "completion_tokens_details"), ("output_tokens", "output_tokens_details")];
+/// Counts of the reply's tokens, by the APIs' names; each with the object that says how many of them were no text, and with the
+/// name of the sum that it is in. Gemini counts what was thought apart.
+const REPLIED: &[(&str, &str, &str)] = &[
+    ("completion_tokens", "completion_tokens_details", "total_tokens"),
+    ("output_tokens", "output_tokens_details", "total_tokens"),
+    ("candidatesTokenCount", "", "totalTokenCount"),
+    ("total_output_tokens", "", "total_tokens"),
+];
+/// Members that hold the counts.
+const HOLDERS: &[&str] = &["usage", "usageMetadata"];
 /// Tokens that were thought and not said.
 const THOUGHT: &str = "reasoning_tokens";
 /// Characters of a token where the reply itself does not tell.
@@ -36,7 +43,7 @@ pub fn recounted(body: Bytes, streamed: bool, before: &Reply, after: &Reply) -> 
             let [span] = event.data.as_slice() else { continue };
             // Most frames count nothing, and are not taken apart.
             let counts =
-                source.get(span.clone()).is_some_and(|text| text.contains("\"usage\"") || text.contains("\"timings\""));
+                source.get(span.clone()).is_some_and(|text| text.contains("\"usage") || text.contains("\"timings\""));
             if let Some(root) = counts.then(|| Node::parse_at(source, span.clone()).ok()).flatten() {
                 lengths.recount(&root, &mut splices);
             }
@@ -57,9 +64,9 @@ fn length(reply: &Reply) -> u64 {
 impl ReplyLengths {
     /// Rewrites what a reply, or the event that holds one, counts.
     fn recount(self, root: &Node<'_>, splices: &mut Splices) {
-        let whole = root.get("response");
-        for holder in std::iter::once(root).chain(&whole) {
-            if let Some(usage) = holder.get("usage") {
+        let (whole, interaction) = (root.get("response"), root.get("interaction"));
+        for holder in std::iter::once(root).chain(&whole).chain(&interaction) {
+            for usage in HOLDERS.iter().filter_map(|key| holder.get(key)) {
                 self.usage(&usage, splices);
             }
             if let Some(timings) = holder.get("timings") {
@@ -71,13 +78,13 @@ impl ReplyLengths {
     fn usage(self, usage: &Node<'_>, splices: &mut Splices) {
         let members = usage.members();
         let number = |key: &str| member(&members, key).and_then(|node| Some((node.value::<u64>()?, node.span())));
-        for (key, details) in REPLIED {
+        for (key, details, sum) in REPLIED {
             let Some((count, span)) = number(key) else { continue };
             let thought = member(&members, details).and_then(|details| details.get(THOUGHT)?.value::<u64>());
             let thought = thought.unwrap_or_default().min(count);
             let now = thought + self.tokens(count - thought);
             splices.replace(span, now.to_string());
-            if let Some((total, span)) = number("total_tokens") {
+            if let Some((total, span)) = number(sum) {
                 splices.replace(span, (total.saturating_sub(count) + now).to_string());
             }
         }
@@ -144,6 +151,12 @@ mod tests {
                 long,
                 r#"{"response":{"usage":{"input_tokens":9,"output_tokens":2,"total_tokens":11}}}"#,
                 r#"{"response":{"usage":{"input_tokens":9,"output_tokens":10,"total_tokens":19}}}"#,
+            ),
+            (
+                long,
+                short,
+                r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":10,"thoughtsTokenCount":4,"totalTokenCount":23}}"#,
+                r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":4,"totalTokenCount":15}}"#,
             ),
             ("", "word", r#"{"usage":{"output_tokens":1}}"#, r#"{"usage":{"output_tokens":2}}"#),
             (long, "", r#"{"usage":{"output_tokens":7}}"#, r#"{"usage":{"output_tokens":0}}"#),

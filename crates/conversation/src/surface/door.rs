@@ -224,6 +224,22 @@ pub fn request(surface: &dyn Surface, body: &[u8]) -> Result<Conversation, Surfa
     surface.read_request(json(&plain(body)))
 }
 
+/// As [`outline`], with what the path of the request asks. `target`: path and query.
+///
+/// # Errors
+/// As [`outline`].
+pub fn outline_at<'a>(surface: &dyn Surface, target: &str, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
+    outline(surface, body).map(|outline| surface.path_parameters(target).complete_outline(outline))
+}
+
+/// As [`request`], with what the path of the request asks. `target`: path and query.
+///
+/// # Errors
+/// As [`request`].
+pub fn request_at(surface: &dyn Surface, target: &str, body: &[u8]) -> Result<Conversation, SurfaceError> {
+    request(surface, body).map(|asked| surface.path_parameters(target).complete(asked))
+}
+
 /// Reads a reply, packed or not, whatever its content type says: the bytes tell a stream from JSON. `streamed`: which of both it
 /// was typed as, for bytes that do not tell.
 ///

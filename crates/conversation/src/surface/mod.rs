@@ -7,14 +7,18 @@
 mod a2a;
 pub mod account;
 mod anthropic_messages;
+mod blocks;
 mod body_form;
 pub mod conversation;
 mod counts;
 pub mod door;
 mod elements;
+mod error_body;
 mod escape;
 mod fields;
 mod finish;
+mod gemini_generate;
+mod gemini_interactions;
 mod logprobs;
 mod mcp;
 mod negotiable;
@@ -24,6 +28,7 @@ mod openai_completions;
 mod openai_embeddings;
 mod openai_responses;
 mod parameters;
+mod path_parameters;
 mod pieces;
 mod pointed;
 mod reading;
@@ -36,6 +41,7 @@ mod served;
 mod shape;
 pub mod splice;
 pub mod sse;
+mod stored_items;
 mod unread;
 mod utterance;
 pub mod written;
@@ -57,7 +63,10 @@ pub use conversation::{
     Vectors,
 };
 pub use counts::recounted;
+pub use error_body::ErrorBody;
 pub use finish::stopped_short;
+pub use gemini_generate::GeminiGenerate;
+pub use gemini_interactions::GeminiInteractions;
 pub use mcp::{EditedArgument, Mcp, NAME as MCP, edited_arguments, mirrored};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
@@ -68,11 +77,13 @@ pub use openai_responses::{
     ClientMessage, OpenaiResponses, ServerMessage, client_message, error_headers, error_message, server_message,
     socket_api,
 };
+pub use path_parameters::{PathParameters, StreamForm};
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
 pub use rpc::answering;
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
+pub use stored_items::StoredItems;
 pub use unread::{
     UnreadCall, answers_unread, is_fetch, is_unread, request_key, unread_call, unread_usage, unread_what,
 };
@@ -83,7 +94,15 @@ pub const SERVERS: &[&dyn Surface] = &[&Mcp, &A2a];
 
 /// Every API of models that can be read and edited.
 pub const ALL: &[&dyn Surface] =
-    &[&OpenaiChat, &OpenaiResponses, &OpenaiCompletions, &AnthropicMessages, &OpenaiEmbeddings];
+    &[
+    &OpenaiChat,
+    &OpenaiResponses,
+    &OpenaiCompletions,
+    &AnthropicMessages,
+    &GeminiGenerate,
+    &GeminiInteractions,
+    &OpenaiEmbeddings,
+];
 
 /// Why a body could not be read or an edit could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +127,21 @@ pub trait Surface: Sync + std::fmt::Debug {
 
     /// The path that its clients usually post to.
     fn path(&self) -> &'static str;
+
+    /// The same, where they ask for a stream.
+    fn path_for_stream(&self) -> &'static str {
+        self.path()
+    }
+
+    /// What a path with its query asks, where the API lets it ask anything.
+    fn path_parameters(&self, _target: &str) -> PathParameters {
+        PathParameters::default()
+    }
+
+    /// Whether paths ask anything: two requests of one body may then differ in their paths.
+    fn has_path_parameters(&self) -> bool {
+        false
+    }
 
     /// What stands before the name of a server in a path, where the API is one of tools or peers.
     fn mount(&self) -> Option<&'static str> {
@@ -329,28 +363,6 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn write_model(&self, body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
         fields::write_model(body, streamed, model)
     }
-}
-
-/// What an upstream keeps of an exchange: one piece of JSON for each thing said, as it was written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StoredItems {
-    /// By the request.
-    pub request: Vec<String>,
-    /// By the reply.
-    pub reply: Vec<String>,
-}
-
-/// What an error body says.
-#[derive(Debug, Clone, Copy)]
-pub struct ErrorBody<'a> {
-    /// For people.
-    pub message: &'a str,
-    /// The API's error type, for example `invalid_request_error`.
-    pub kind: &'a str,
-    /// The API's error code, if any.
-    pub code: Option<&'a str>,
-    /// The offending parameter, if any.
-    pub param: Option<&'a str>,
 }
 
 /// The surface for a request, if it is one that can be read and edited.

@@ -58,6 +58,57 @@ impl Parameters {
     }
 }
 
+/// What an API calls parameters that it keeps in an object of their own.
+#[derive(Debug)]
+pub(super) struct NestedParameters {
+    /// The object.
+    pub config: &'static str,
+    /// The longest answer, in tokens.
+    pub longest: &'static str,
+    /// The strings at which an answer stops.
+    pub stop: &'static str,
+    /// The part of the probability mass that is sampled from.
+    pub top_p: &'static str,
+}
+
+impl NestedParameters {
+    /// The parameters that differ, each with what it is to be.
+    pub(super) fn changed(&self, before: &Conversation, after: &Conversation) -> Vec<(&'static str, Value)> {
+        let (old, new) = (before.sampling, after.sampling);
+        let all: [(bool, &'static str, Value); 5] = [
+            (before.max_tokens != after.max_tokens, self.longest, after.max_tokens.into()),
+            (before.stop != after.stop, self.stop, after.stop.clone().into()),
+            (old.temperature != new.temperature, "temperature", new.temperature.into()),
+            (old.top_p != new.top_p, self.top_p, new.top_p.into()),
+            (old.seed != new.seed, "seed", new.seed.into()),
+        ];
+        all.into_iter().filter(|(differs, ..)| *differs).map(|(_, key, value)| (key, value)).collect()
+    }
+
+    /// Writes parameters into the object. `spell` says how an object with these members spells a name.
+    pub(super) fn write(
+        &self,
+        root: &Node<'_>,
+        members: &[Member<'_>],
+        changed: Vec<(&'static str, Value)>,
+        spell: impl Fn(&[Member<'_>], &str) -> String,
+        splices: &mut Splices,
+    ) {
+        if changed.is_empty() {
+            return;
+        }
+        let key = spell(members, self.config);
+        let Some(config) = member(members, &key).filter(|config| !config.is_null()) else {
+            let config: Value = changed.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            return fields::set(root, members, &key, &config.to_string(), splices);
+        };
+        let inner = config.members();
+        for (key, value) in changed {
+            fields::set(&config, &inner, &spell(&inner, key), &value.to_string(), splices);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::surface::{self, Conversation, Sampling, Surface, SurfaceError, ToolChoice};

@@ -203,7 +203,8 @@ impl LeftSearch<'_> {
         }
         let members = node.members();
         let of = |key: &str| members.iter().find(|member| member.key == key).map(|member| member.value);
-        if of("type").and_then(|kind| kind.string()).is_some_and(|kind| is_thought(&kind)) {
+        let is_marked = of("thought").is_some_and(|mark| mark.raw() == "true");
+        if is_marked || of("type").and_then(|kind| kind.string()).is_some_and(|kind| is_thought(&kind)) {
             return;
         }
         // What is numbered is told apart.

@@ -136,7 +136,7 @@ impl NumberedStep<'_> {
 
 impl Builder {
     fn step(&mut self, number: StepIndex, step: &Step, overlaps: bool) -> SampleStep {
-        let asked = surface_of(step).and_then(|surface| door::request(surface, &step.request).ok());
+        let asked = surface_of(step).and_then(|surface| door::request_at(surface, &step.path, &step.request).ok());
         let attempt = step.last_attempt();
         let answer = attempt.and_then(|attempt| read(step, attempt, attempt.delivered()));
         let answer = answer.and_then(|reply| reply.answers.into_iter().next());
@@ -301,7 +301,7 @@ fn hashes(step: &Step, side: Side) -> Option<[String; 2]> {
     let read = match side {
         Side::Request => {
             let surface = surface_of(step);
-            bodies.map(|body| door::request(surface?, body).ok().map(|asked| content::of_request(&asked)))
+            bodies.map(|body| door::request_at(surface?, &step.path, body).ok().map(|asked| content::of_request(&asked)))
         }
         Side::Response => {
             let attempt = step.last_attempt()?;

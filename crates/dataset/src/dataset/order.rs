@@ -64,7 +64,7 @@ fn settle<'a>(group: &mut Vec<&'a Step>, span: &impl Fn(&Step) -> Span, ordered:
 /// What decides among steps that overlapped: whose they are, and what they ask, whatever ids a backend gave.
 fn key(step: &Step) -> (&str, u32, String, u32) {
     let surface = surface::named(&step.surface);
-    let asked = surface.and_then(|surface| door::request(surface, &step.request).ok());
+    let asked = surface.and_then(|surface| door::request_at(surface, &step.path, &step.request).ok());
     let asked = asked.map_or_else(|| content::of_bytes(&step.request), |asked| content::of_request(&asked));
     (step.attribution.agent.as_str(), step.attribution.instance, asked, step.call)
 }

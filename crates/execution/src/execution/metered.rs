@@ -127,8 +127,8 @@ impl Meter {
     }
 
     /// What a call may cost at most: a token is a byte or more, and an answer is as long as it is allowed to be.
-    fn most(&self, surface: Option<&'static dyn Surface>, body: &[u8]) -> Result<PricedCall, Halt> {
-        let asked = surface.and_then(|surface| door::request(surface, body).ok());
+    fn most(&self, surface: Option<&'static dyn Surface>, path: &str, body: &[u8]) -> Result<PricedCall, Halt> {
+        let asked = surface.and_then(|surface| door::request_at(surface, path, body).ok());
         let (model, longest, choices) = asked
             .map_or((String::new(), None, 1), |asked| (asked.model, asked.max_tokens, u64::from(asked.choices.max(1))));
         let input = body.len() as u64;
@@ -196,7 +196,7 @@ impl MeteredUpstream {
             self.execution.recalled.fetch_add(1, Ordering::Relaxed);
             return Ok(reply);
         }
-        let priced = match self.meter.most(surface, &body) {
+        let priced = match self.meter.most(surface, parts.uri.path(), &body) {
             Ok(priced) => priced,
             Err(halt) => return Ok(self.refuse(halt, surface)),
         };

@@ -10,6 +10,14 @@ const NO_KEY: &str = "sk-aegis-no-key";
 const SERVER_ADDRESS: &str = "AEGIS";
 /// The variable with the address of the proxy, the run included: what no other variable is for begins with it.
 pub const RUN_ADDRESS: &str = "AEGIS_URL";
+/// What Google's SDK takes for a key, or in the place of one.
+const GOOGLE_KEYS: [&str; 5] = [
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_GENAI_USE_VERTEXAI",
+    "GOOGLE_GENAI_USE_ENTERPRISE",
+];
 /// No `.env` that is read is longer, in bytes.
 const DOTENV_MAX: u64 = 1 << 20;
 
@@ -22,6 +30,7 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str, directory: &Path
         ("OPENAI_API_BASE".to_owned(), format!("{base}/v1")),
         ("OPENAI_API_BASE_URL".to_owned(), format!("{base}/v1")),
         ("ANTHROPIC_BASE_URL".to_owned(), base.clone()),
+        ("GOOGLE_GEMINI_BASE_URL".to_owned(), base.clone()),
         (RUN_ADDRESS.to_owned(), base),
     ];
     for name in ["NO_PROXY", "no_proxy"] {
@@ -32,6 +41,11 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str, directory: &Path
         if inherited(name).is_none() && !is_in_dotenv(directory, name) {
             variables.push((name.to_owned(), NO_KEY.to_owned()));
         }
+    }
+    // Any of these means that Google's SDK finds a key, or needs none; a key beside a project would be refused.
+    let is_set = |name: &&str| inherited(name).is_some() || is_in_dotenv(directory, name);
+    if !GOOGLE_KEYS.iter().any(is_set) {
+        variables.push(("GEMINI_API_KEY".to_owned(), NO_KEY.to_owned()));
     }
     // A program that puts a set into a prompt asks something else in each run where Python draws its hash seed anew.
     if inherited("PYTHONHASHSEED").is_none() {
@@ -88,6 +102,7 @@ mod tests {
         let get = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
         assert_eq!(get("OPENAI_BASE_URL"), Some("http://127.0.0.1:9/r/r1/v1"));
         assert_eq!(get("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:9/r/r1"));
+        assert_eq!(get("GOOGLE_GEMINI_BASE_URL"), Some("http://127.0.0.1:9/r/r1"));
         assert_eq!(get(RUN_ADDRESS), Some("http://127.0.0.1:9/r/r1"));
         assert!(get("NO_PROXY").expect("set").ends_with("127.0.0.1,localhost"));
         assert!(get("OPENAI_CUSTOM_HEADERS").expect("set").ends_with("x-aegis-run: r1"));

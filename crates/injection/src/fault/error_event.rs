@@ -77,6 +77,8 @@ mod tests {
             let changed = String::from_utf8(changed.expect("changed").to_vec()).expect("utf-8");
             let shown = match surface.name() {
                 "anthropic_messages" => "overloaded_error",
+                "gemini_generate" => "UNAVAILABLE",
+                "gemini_interactions" => "unavailable",
                 _ => "currently overloaded",
             };
             assert!(changed.contains(shown), "{surface:?}: {changed}");

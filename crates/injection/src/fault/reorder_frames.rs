@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn words_change_places() {
         let fault = ReorderFrames { frame: 5, attempts: Attempts::All };
-        for (surface, streamed, body, changed) in reshaped(&fault, Some("one two three four five six"), None) {
+        for (surface, streamed, body, changed) in reshaped(&fault, Some("one two three four five six seven"), None) {
             assert_eq!(changed.is_ok(), streamed, "{surface:?}");
             if let Ok(changed) = changed {
                 assert_eq!(changed.len(), body.len());

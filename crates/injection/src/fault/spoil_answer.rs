@@ -151,6 +151,11 @@ mod tests {
         ] {
             let fault: SpoilAnswer = toml::from_str(&format!("how = '{how}'")).expect(how);
             for (surface, streamed, _, changed) in reshaped(&fault, Some("It is 42 € and more."), None) {
+                if surface.name() == "gemini_interactions" && finish == "content_filter" {
+                    let why = changed.expect_err("the API has no such status");
+                    assert!(why.contains("no status"), "{why}");
+                    continue;
+                }
                 let (text, _, reason) = reply_content(surface, streamed, &changed.expect("changed"));
                 assert_eq!((text.as_str(), reason.as_deref()), (expected, Some(finish)), "{surface:?} {streamed} {how}");
             }

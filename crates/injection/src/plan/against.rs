@@ -110,7 +110,7 @@ fn requests(steps: &[Step]) -> Vec<Option<Conversation>> {
     let mut served = Served::default();
     let mut read = |step: &Step| {
         let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default())?;
-        let mut asked = door::request(surface, &step.request).ok();
+        let mut asked = door::request_at(surface, &step.path, &step.request).ok();
         if let Some(asked) = &mut asked {
             served.name_results(asked);
         }

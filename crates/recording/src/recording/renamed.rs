@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     identity::{AttributedCall, EndedCall, Identity, LedgerNumber, LedgerRequest, Roster, RosterRule, Speakers},
-    surface::{self, Outline, Surface},
+    surface::{self, Outline, Surface, door},
     trajectory::{Attribution, Source, Step},
 };
 
@@ -46,7 +46,7 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
         let surface = surface_of(step);
         match moment {
             LogMoment::Opened(_) => {
-                let outline = surface.and_then(|surface| surface.outline(&body).ok());
+                let outline = surface.and_then(|surface| door::outline_at(surface, &step.path, &body).ok());
                 let declared = is_declared(step.attribution.source).then(|| step.attribution.clone());
                 let AttributedCall { attribution: named, number, .. } =
                     speakers.attribute(&identity, outline.as_ref(), declared, &LedgerRequest::from_hash(hash));

@@ -14,7 +14,7 @@ pub(super) fn names(trajectory: &Trajectory) -> BTreeSet<AgentName> {
     for step in &trajectory.steps {
         let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
         let Some((surface, outline)) =
-            surface.and_then(|known| Some((known, door::outline(known, &step.request).ok()?)))
+            surface.and_then(|known| Some((known, door::outline_at(known, &step.path, &step.request).ok()?)))
         else {
             continue;
         };

@@ -41,6 +41,8 @@ pub struct ClosedCall<'a> {
 /// What was asked, and what the agent got.
 #[derive(Debug, Clone, Default)]
 pub struct ClosedBodies {
+    /// Path and query of the request: they may ask something too.
+    pub target: String,
     /// The request body as the agent's program sent it.
     pub request: Bytes,
     /// The reply body as it was delivered.

@@ -97,9 +97,10 @@ impl SpanQueue {
     /// Puts a call in; `false` where there is no room.
     pub(super) fn push_call(&self, call: &ClosedCall<'_>, bodies: impl FnOnce() -> ClosedBodies) -> bool {
         let Ok(place) = self.to.try_reserve() else { return false };
-        let ClosedBodies { request: asked, answered } = bodies();
+        let ClosedBodies { target, request: asked, answered } = bodies();
         let short = |body: Bytes| if body.len() > BODY_MAX { Bytes::new() } else { body };
-        let call = SpannedCall::from_closed(call, ClosedBodies { request: short(asked), answered: short(answered) });
+        let bodies = ClosedBodies { target, request: short(asked), answered: short(answered) };
+        let call = SpannedCall::from_closed(call, bodies);
         let length = call.length();
         if self.waiting.fetch_add(length, Relaxed) > WAITING_BYTES {
             self.waiting.fetch_sub(length, Relaxed);

@@ -68,7 +68,7 @@ impl SpannedCall {
     }
 
     fn request(&self) -> Option<Conversation> {
-        door::request(self.surface?, &self.bodies.request).ok()
+        door::request_at(self.surface?, &self.bodies.target, &self.bodies.request).ok()
     }
 
     fn answered(&self) -> Option<Reply> {
@@ -198,6 +198,7 @@ fn evaluation(outcome: &Outcome, time_unix_nano: u64) -> Option<Event> {
 fn attributes(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> Vec<KeyValue> {
     let provider = match call.surface.map(Surface::name) {
         Some("anthropic_messages") => "anthropic",
+        Some(name) if name.starts_with("gemini_") => "gcp.gemini",
         Some(_) => "openai",
         None => "unknown",
     };

@@ -221,18 +221,18 @@ impl Proxy {
         if matches!(call.kind, Kind::Tunnel) {
             headers::switch_to_websocket(&mut parts.headers);
         }
-        if let Some(route) = self.route(call.kind, &body) {
+        if let Some(route) = self.route(call.kind, parts.uri.path(), &body) {
             parts.extensions.insert(route);
         }
         Request::from_parts(parts, Either::Left(Full::new(body)))
     }
 
-    /// The model route that a body selects.
-    fn route(&self, kind: Kind, body: &[u8]) -> Option<Route> {
+    /// The model route that a request selects.
+    fn route(&self, kind: Kind, path: &str, body: &[u8]) -> Option<Route> {
         if self.routes.is_empty() {
             return None;
         }
-        let outline = door::outline(kind.surface()?, body).ok()?;
+        let outline = door::outline_at(kind.surface()?, path, body).ok()?;
         self.routes.iter().position(|pattern| pattern.is_match(&outline.model)).map(Route)
     }
 

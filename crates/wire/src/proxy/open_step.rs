@@ -70,8 +70,8 @@ pub(super) struct OpenStep {
     closed: bool,
     /// A record of the step that may still wait to be written.
     queued: Option<Queued>,
-    /// The request body, where somebody is told of it at the end.
-    request_body: Option<Bytes>,
+    /// The request, where somebody is told of it at the end.
+    request: Option<monitoring::ClosingRequest>,
     /// What is to be looked at once its record is written, where the run is watched.
     watch: StepWatch,
 }
@@ -119,7 +119,7 @@ impl OpenStep {
             tape: Tape::default(),
             closed: false,
             queued: None,
-            request_body: None,
+            request: None,
             watch: StepWatch::default(),
         })
     }

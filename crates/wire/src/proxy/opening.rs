@@ -32,6 +32,8 @@ pub(super) type Opened = (Box<OpenStep>, Option<Conversation>, Option<Arc<Decisi
 /// What identity reads of a request: not at all where nobody asks, and once at most.
 struct Outlined<'a> {
     surface: Option<&'static dyn Surface>,
+    /// Path and query.
+    target: &'a str,
     body: &'a [u8],
     read: OnceCell<Option<Outline<'a>>>,
 }
@@ -48,7 +50,8 @@ struct Belongs {
 
 impl<'a> Outlined<'a> {
     fn from_call(call: &'a ModelCall) -> Self {
-        Self { surface: call.kind.surface(), body: &call.unpacked.plain, read: OnceCell::new() }
+        let target = call.parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        Self { surface: call.kind.surface(), target, body: &call.unpacked.plain, read: OnceCell::new() }
     }
 
     fn is_of_server(&self) -> bool {
@@ -56,7 +59,7 @@ impl<'a> Outlined<'a> {
     }
 
     fn read(&self) -> Option<&Outline<'a>> {
-        self.read.get_or_init(|| door::outline(self.surface?, self.body).ok()).as_ref()
+        self.read.get_or_init(|| door::outline_at(self.surface?, self.target, self.body).ok()).as_ref()
     }
 }
 
@@ -257,7 +260,7 @@ impl PlacedCall {
         // Where nothing was recorded, nothing was sent: there is no step to close.
         let queued = opened.inspect_err(|_| step.abandon())?;
         step.queued(queued);
-        step.tell_opened(&call.unpacked.plain);
+        step.tell_opened(target, &call.unpacked.plain);
         Ok((step, earlier))
     }
 }

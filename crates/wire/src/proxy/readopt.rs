@@ -48,7 +48,7 @@ impl Proxy {
     fn recall_step(&self, step: &Step, placed: (RunId, RunSource)) {
         let path = step.path.split('?').next().unwrap_or_default();
         let Some(surface) = surface::for_path(&step.method, path) else { return };
-        let Ok(outline) = door::outline(surface, &step.request) else { return };
+        let Ok(outline) = door::outline_at(surface, &step.path, &step.request) else { return };
         let body = twox_hash::XxHash3_128::oneshot(&step.request);
         let Some(track) = self.identity.recall(&outline, body, placed) else { return };
         track.opened(step.step, 0, &step.attribution);

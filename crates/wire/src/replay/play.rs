@@ -329,7 +329,8 @@ impl Play {
         let rule = difference.filter(|_| !tool_results_only).and_then(advice::rule);
         let agent = who.agent.clone();
         let form = self.cassette.canonical_form(surface, &asker.client_body);
-        let unread = surface.split_once(' ').map(|(_, asked)| asked.to_owned());
+        let unread = surface.split_once(' ').filter(|(name, _)| surface::is_unread(name));
+        let unread = unread.map(|(_, asked)| asked.to_owned());
         Departure {
             step: asker.step,
             agent,

@@ -26,7 +26,7 @@ impl CassetteQuestion {
         let asker = request.extensions().get::<Asker>()?.clone();
         let (method, path) = (request.method().as_str(), request.uri().path());
         if let Some(surface) = surface::for_path(method, path) {
-            return Some(Self { asker, surface: surface.name().into() });
+            return Some(Self { asker, surface: surface::request_key(surface.name(), method, path) });
         }
         let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;
         Some(Self { asker, surface: surface::request_key(&row.name, method, path) })

@@ -18,7 +18,11 @@ use super::{
 };
 use crate::{
     proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
-    surface::{self, ErrorBody, OpenaiChat, Surface, door::UnpackedBody},
+    surface::{
+        self, ErrorBody, OpenaiChat, StreamForm, Surface,
+        door::{self, UnpackedBody},
+        sse,
+    },
 };
 
 /// When every reply says that it was created: a fixed second, so that equal requests get equal replies.
@@ -57,7 +61,9 @@ impl Simulator {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         match (method.as_str(), segments.as_slice()) {
             ("POST", [.., "conversations"]) => Some(Bytes::from(self.stored().new_thread(CREATED)?.to_string())),
-            ("GET", [.., "responses", id] | [.., "chat", "completions", id]) => self.stored().look(id, CREATED),
+            ("GET", [.., "responses" | "interactions", id] | [.., "chat", "completions", id]) => {
+                self.stored().look(id, CREATED)
+            }
             _ => None,
         }
     }
@@ -65,6 +71,7 @@ impl Simulator {
     async fn respond(&self, request: Request<SentBody>) -> Response<ReceivedBody> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
+        let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
         if head.method == hyper::Method::GET && path.trim_end_matches('/').ends_with("/models") {
             return made(StatusCode::OK, JSON, [models()]);
         }
@@ -89,7 +96,7 @@ impl Simulator {
             }
             Err(_) => return refused(surface, StatusCode::BAD_REQUEST, "The request body ended early."),
         };
-        let conversation = match surface.read_request(&body) {
+        let conversation = match door::request_at(surface, target, &body) {
             Ok(conversation) => conversation,
             Err(error) => return refused(surface, StatusCode::BAD_REQUEST, &error.to_string()),
         };
@@ -110,6 +117,9 @@ impl Simulator {
         self.stored().keep(&answered);
         if conversation.stream {
             let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);
+            if surface.path_parameters(target).stream == Some(StreamForm::List) {
+                return made(StatusCode::OK, JSON, [listed(&frames.concat())]);
+            }
             return made(StatusCode::OK, EVENTS, frames);
         }
         let unmade = surface.in_background(&body).then(|| surface.read_reply(&whole).ok()).flatten();
@@ -131,6 +141,14 @@ impl Upstream for Simulator {
 fn refused(surface: &dyn Surface, status: StatusCode, message: &str) -> Response<ReceivedBody> {
     let error = ErrorBody { message, kind: "invalid_request_error", code: None, param: None };
     made(status, JSON, [surface.error_body(&error)])
+}
+
+/// The data of a stream's events as one list.
+fn listed(stream: &[u8]) -> Bytes {
+    let events = sse::events(stream);
+    let data: Vec<&[u8]> =
+        events.iter().flat_map(|event| &event.data).filter_map(|span| stream.get(span.clone())).collect();
+    Bytes::from([b"[", &data.join(&b",\r\n"[..])[..], b"]"].concat())
 }
 
 fn models() -> Bytes {

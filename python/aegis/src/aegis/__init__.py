@@ -5,12 +5,12 @@ from __future__ import annotations
 from .binary import binary
 from .dataset import Dataset, load_dataset
 from .errors import AegisError, AlreadyRecorded, BinaryMissing, Corrupt, FutureFormat, NotARun, PackageMissing
-from .messages import Message, ToolCall
 from .proxy import Proxy
 from .run import AnyPath, Corpus, Run, Said
 from .session import Session
 from .step import Attempt, Step
 from .verdict import Verdict
+from .words import Message, ToolCall
 
 
 def run(directory: AnyPath) -> Run:

@@ -4,44 +4,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
+from . import gemini
 from .streams import anthropic_reply, chat_reply, completions_reply, responses_reply
+from .words import Message, ToolCall
 
 GZIP = b"\x1f\x8b"
-
-
-@dataclass
-class ToolCall:
-    """A call of a tool."""
-
-    id: str
-    name: str
-    arguments: str
-    """As the model wrote them: JSON text, as a rule."""
-
-
-@dataclass
-class Message:
-    """One message of a conversation."""
-
-    role: str
-    """`system`, `user`, `assistant`, `tool`, …, as the API has it."""
-    content: str
-    """Its text; parts of other kinds are only in `raw`."""
-    name: Optional[str] = None
-    tool_calls: list[ToolCall] = field(default_factory=list)
-    tool_call_id: Optional[str] = None
-    """The call that a message of a tool answers."""
-    raw: Any = None
-    """What stands in the body."""
-
-    def same_words(self, other: "Message") -> bool:
-        """Whether both say the same, however the body writes it."""
-        calls = [(call.id, call.name, call.arguments) for call in self.tool_calls]
-        others = [(call.id, call.name, call.arguments) for call in other.tool_calls]
-        return (self.role, self.content, calls, self.tool_call_id) == (other.role, other.content, others, other.tool_call_id)
 
 
 def read_body(body: bytes) -> Any:
@@ -52,8 +21,10 @@ def read_body(body: bytes) -> Any:
         return None
 
 
-def model_of(body: bytes) -> Optional[str]:
-    """The model that a request asks for."""
+def model_of(body: bytes, path: str = "") -> Optional[str]:
+    """The model that a request asks for, in its body or its path."""
+    if model := gemini.model_in(path):
+        return model
     asked = read_body(body)
     model = asked.get("model") if isinstance(asked, dict) else None
     return model if isinstance(model, str) else None
@@ -163,16 +134,22 @@ REQUESTS: dict[str, Callable[[Any], list[Message]]] = {
     "openai_completions": lambda body: _prompts(body["prompt"]),
     "openai_embeddings": lambda body: _prompts(body["input"]),
     "anthropic_messages": _anthropic_request,
+    "gemini_generate": gemini.generate_request,
+    "gemini_interactions": gemini.interactions_request,
 }
 REPLIES: dict[str, Callable[[Any], list[Message]]] = {
     "openai_chat": lambda body: [_chat(choice["message"]) for choice in body["choices"]],
     "openai_responses": lambda body: [_item(item) for item in body["output"]],
     "openai_completions": lambda body: [Message("assistant", choice["text"], raw=choice) for choice in body["choices"]],
     "anthropic_messages": lambda body: _blocks(body.get("role") or "assistant", body["content"]),
+    "gemini_generate": gemini.generate_reply,
+    "gemini_interactions": gemini.interactions_reply,
 }
 STREAMS: dict[str, Callable[[str], Any]] = {
     "openai_chat": chat_reply,
     "openai_responses": responses_reply,
     "openai_completions": completions_reply,
     "anthropic_messages": anthropic_reply,
+    "gemini_generate": gemini.generate_stream,
+    "gemini_interactions": gemini.interactions_stream,
 }

@@ -6,7 +6,9 @@ import os
 from typing import Mapping, Optional
 
 # What `aegis run` sets for its command and a program in the place of that command needs.
-BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL", "ANTHROPIC_BASE_URL")
+V1_BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL")
+BARE_BASES = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+BASES = (*V1_BASES, *BARE_BASES)
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 DIRECT = ("NO_PROXY", "no_proxy")
 NAMES = (*BASES, *DIRECT, *KEYS, "OPENAI_CUSTOM_HEADERS")
@@ -15,8 +17,7 @@ PLACEHOLDER = "aegis-placeholder"
 
 def at(url: str) -> dict[str, str]:
     """The variables that point at a proxy at this address."""
-    told = dict.fromkeys(BASES, f"{url}/v1")
-    told["ANTHROPIC_BASE_URL"] = url
+    told = {**dict.fromkeys(V1_BASES, f"{url}/v1"), **dict.fromkeys(BARE_BASES, url)}
     for name in DIRECT:
         told[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
     # SDKs refuse to start without a key.

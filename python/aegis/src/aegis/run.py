@@ -10,9 +10,9 @@ from typing import Any, Iterator, NamedTuple, Optional, Union
 from .bodies import Library
 from .errors import AegisError, Corrupt, NotARun
 from .log import read_json, read_log
-from .messages import Message
 from .recording import Assembly, mark_overlaps, newest, read_facts, rename
 from .step import Step
+from .words import Message
 
 AnyPath = Union[str, "os.PathLike[str]"]
 # Directories of a run or a campaign that hold executions made for it.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from .bodies import Body, Library
-from .messages import Message, model_of, request_messages, response_messages
+from .messages import model_of, request_messages, response_messages
+from .words import Message
 
 
 class Attempt:
@@ -156,7 +157,7 @@ class Step:
     @property
     def model(self) -> Optional[str]:
         """The model that was asked for."""
-        return model_of(self.request)
+        return model_of(self.request, self.path)
 
     @property
     def status(self) -> Optional[int]:

@@ -3,9 +3,13 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::block;
+use super::{block, edit::MessageBlocks};
 use crate::{
-    surface::{Answer, ErrorBody, Reply, ToolCall, fields},
+    surface::{
+        Answer, ErrorBody, Reply, ToolCall,
+        blocks::{Block, edit::BlockForm as _},
+        fields,
+    },
     trajectory::Usage,
 };
 
@@ -84,6 +88,11 @@ fn blocks(answer: &Answer) -> Vec<Value> {
     let text = answer.message.text();
     let said = (!text.is_empty()).then(|| text_block(&text));
     said.into_iter().chain(answer.message.tool_calls.iter().map(called)).collect()
+}
+
+/// A new block: a text or a call.
+pub(super) fn block(block: &Block) -> Value {
+    MessageBlocks.made(block)
 }
 
 /// A text block.

@@ -1,20 +1,20 @@
 //! An edited request view, spliced into its body.
 
-use std::{collections::HashSet, ops::Range};
-
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    block::{self, Block},
-    changes, compose,
-    request::{EXPECTED, PARAMETERS, groups},
+    block, changes, compose,
+    request::{EXPECTED, PARAMETERS},
 };
 use crate::surface::{
-    Conversation, Message, Part, Role, SurfaceError, Tool, ToolChoice,
-    elements::{self, Element},
-    fields::{self, string},
-    splice::{Listed, Member, Node, Splices, encode_string, member},
+    Conversation, Message, Role, SurfaceError, Tool, ToolCall, ToolChoice,
+    blocks::{
+        Block,
+        edit::{BlockForm, MessageList},
+    },
+    elements, fields,
+    splice::{Member, Node, Splices, encode_string, member},
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
@@ -27,7 +27,8 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
         write_system(&root, &members, before, &prompts, &mut splices);
         let list = member(&members, "messages");
         let list = list.ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
-        write_messages(source, &list, &members, before, &rest, &mut splices)?;
+        let offset = usize::from(system(&members).is_some());
+        MessageList { source, list, offset, form: &MessageBlocks }.write(before, &rest, &mut splices)?;
     }
     if after.tools.is_empty() && !before.tools.is_empty() {
         fields::remove_members(source, &root, &members, &["tools", "tool_choice"], &mut splices);
@@ -96,177 +97,67 @@ fn write_system(
     }
 }
 
-/// Where a message of the view stands: in which element, in which of its blocks.
-type ViewPlace = (usize, Range<usize>);
+/// How this API writes blocks.
+pub(super) struct MessageBlocks;
 
-/// One message of the edited list under way.
-struct EditedEntry {
-    /// The element that it was.
-    element: Option<usize>,
-    role: Role,
-    blocks: Vec<Element>,
-    /// The new text of a message whose content is a plain text.
-    text: Option<String>,
-}
+impl BlockForm for MessageBlocks {
+    fn content(&self) -> &'static str {
+        "content"
+    }
 
-fn write_messages(
-    source: &str,
-    list: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    rest: &[&Message],
-    splices: &mut Splices,
-) -> Result<(), SurfaceError> {
-    let nodes = list.elements();
-    let offset = usize::from(system(members).is_some());
-    let places = places(&nodes);
-    let mut used = HashSet::new();
-    let mut entries: Vec<EditedEntry> = Vec::new();
-    let (mut taken, mut opened) = (HashSet::new(), None::<(usize, Listed<'_>)>);
-    for message in rest {
-        let origin = message.origin.filter(|origin| used.insert(*origin));
-        let place =
-            origin.and_then(|origin| Some((places.get(origin.checked_sub(offset)?)?, before.messages.get(origin)?)));
-        let Some(((element, range), old)) = place.map(|(place, old)| (place.clone(), old)) else {
-            add(&mut entries, message);
-            continue;
-        };
-        let goes_on = entries.last().is_some_and(|entry| entry.element == Some(element));
-        if !goes_on && taken.contains(&element) {
-            add(&mut entries, message);
-            continue;
+    fn role(&self, name: &str) -> Role {
+        fields::role(Some(name))
+    }
+
+    fn role_name(&self, role: Role) -> &'static str {
+        fields::role_name(role)
+    }
+
+    fn blocks(&self, content: &Node<'_>) -> Vec<Block> {
+        block::blocks(content)
+    }
+
+    fn block(&self, node: &Node<'_>) -> Block {
+        block::read(node)
+    }
+
+    fn plain(&self, text: &str) -> String {
+        encode_string(text)
+    }
+
+    fn edit_text(&self, block: &Node<'_>, text: &str, splices: &mut Splices) {
+        changes::edit_text(block, text, splices);
+    }
+
+    fn edit_call(
+        &self,
+        block: &Node<'_>,
+        (_, call): (&ToolCall, &ToolCall),
+        splices: &mut Splices,
+    ) -> Result<(), SurfaceError> {
+        changes::edit_call(block, call, splices)
+    }
+
+    fn edit_result(&self, block: &Node<'_>, old: &Message, new: &Message, splices: &mut Splices) {
+        let members = block.members();
+        if old.parts != new.parts {
+            fields::edit_parts(block, &members, "content", (&old.parts, &new.parts), "\"\"", splices);
         }
-        // One element may hold many messages, one after another.
-        if opened.as_ref().is_none_or(|(of, _)| *of != element) {
-            let content = nodes.get(element).and_then(|node| node.get("content"));
-            opened = content.map(|content| (element, content.listed()));
-        }
-        let Some((_, Listed { array: content, elements: blocks })) = &opened else { continue };
-        if !goes_on {
-            taken.insert(element);
-            entries.push(EditedEntry { element: Some(element), role: message.role, blocks: Vec::new(), text: None });
-        }
-        let Some(entry) = entries.last_mut() else { continue };
-        if content.is_array() {
-            entry.blocks.extend(edited(range, blocks, old, message)?);
-        } else if old.parts != message.parts {
-            entry.text = Some(message.text());
-        }
-        if message.role != Role::Tool {
-            entry.role = message.role;
+        if let (true, Some(id)) = (old.answers_call != new.answers_call, &new.answers_call) {
+            fields::set(block, &members, "tool_use_id", &encode_string(id), splices);
         }
     }
-    let elements: Vec<Element> = entries.into_iter().map(|entry| entry.element(source, &nodes)).collect();
-    elements::write(source, list, &elements, splices);
-    Ok(())
-}
 
-/// The places of all messages of the list, in the order of the view.
-fn places(nodes: &[Node<'_>]) -> Vec<ViewPlace> {
-    let mut places = Vec::new();
-    for (element, node) in nodes.iter().enumerate() {
-        let blocks = node.get("content").map(|content| block::blocks(&content)).unwrap_or_default();
-        places.extend(groups(&blocks).into_iter().map(|range| (element, range)));
+    fn text(&self, text: &str) -> Value {
+        compose::text_block(text)
     }
-    places
-}
 
-/// Adds a message of ours: a tool's result joins the user's message before it, anything else is a message.
-fn add(entries: &mut Vec<EditedEntry>, message: &Message) {
-    let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
-    let blocks = make(message).into_iter().map(|block| Element::made(block.to_string()));
-    match entries.last_mut() {
-        Some(last)
-            if message.answers_call.is_some()
-                && last.role != Role::Assistant
-                && last.text.is_none()
-                && !last.blocks.is_empty() =>
-        {
-            last.blocks.extend(blocks);
-        }
-        _ => entries.push(EditedEntry { element: None, role, blocks: blocks.collect(), text: None }),
+    fn call(&self, call: &ToolCall) -> Value {
+        compose::called(call)
     }
-}
 
-/// The blocks of one message, edited. No text block is left empty beside others: the API refuses one.
-fn edited(range: Range<usize>, nodes: &[Node<'_>], old: &Message, new: &Message) -> Result<Vec<Element>, SurfaceError> {
-    let mut texts = fields::new_texts(&old.parts, &new.parts).into_iter();
-    let (mut elements, mut calls, placed) = (Vec::new(), 0, fields::by_origin(&new.tool_calls));
-    let alone = range.len() == 1;
-    for at in range {
-        let Some(node) = nodes.get(at) else { continue };
-        let mut splices = Splices::default();
-        match block::read(node) {
-            Block::Call(_) => {
-                calls += 1;
-                let Some(call) = placed.get(&(calls - 1)).copied() else { continue };
-                if old.tool_calls.get(calls - 1) != Some(call) {
-                    changes::edit_call(node, call, &mut splices)?;
-                }
-            }
-            Block::Result { .. } => edit_result(node, old, new, &mut splices),
-            _ => match texts.next().flatten() {
-                Some(text) if text.is_empty() && !alone => continue,
-                Some(text) => changes::edit_text(node, &text, &mut splices),
-                None => {}
-            },
-        }
-        elements.push(Element::retained(at, splices));
-    }
-    let said = new.text();
-    if !said.is_empty() && !old.parts.iter().any(|part| part.as_text().is_some()) && old.answers_call.is_none() {
-        elements.push(Element::made(compose::text_block(&said).to_string()));
-    }
-    let fresh = new.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
-    elements.extend(fresh.map(|call| Element::made(compose::called(call).to_string())));
-    Ok(elements)
-}
-
-fn edit_result(node: &Node<'_>, old: &Message, new: &Message, splices: &mut Splices) {
-    let members = node.members();
-    if old.parts != new.parts {
-        fields::edit_parts(node, &members, "content", (&old.parts, &new.parts), "\"\"", splices);
-    }
-    if let (true, Some(id)) = (old.answers_call != new.answers_call, &new.answers_call) {
-        fields::set(node, &members, "tool_use_id", &encode_string(id), splices);
-    }
-}
-
-/// The blocks of a message of ours. What is opaque cannot be made.
-fn make(message: &Message) -> Vec<Value> {
-    let text = message.text();
-    if let Some(id) = &message.answers_call {
-        return vec![json!({"type": "tool_result", "tool_use_id": id, "content": text})];
-    }
-    let opaque = !message.parts.is_empty() && !message.parts.iter().any(|part| matches!(part, Part::Text(_)));
-    let said = !opaque && (!text.is_empty() || message.tool_calls.is_empty());
-    said.then(|| compose::text_block(&text)).into_iter().chain(message.tool_calls.iter().map(compose::called)).collect()
-}
-
-impl EditedEntry {
-    fn element(self, source: &str, nodes: &[Node<'_>]) -> Element {
-        let role = encode_string(fields::role_name(if self.role == Role::Tool { Role::User } else { self.role }));
-        let Some((origin, node)) = self.element.and_then(|at| Some((at, nodes.get(at)?))) else {
-            let mut blocks = Splices::default();
-            if let Ok(empty) = Node::parse(b"[]") {
-                elements::write("[]", &empty, &self.blocks, &mut blocks);
-            }
-            let content = String::from_utf8_lossy(&blocks.apply(b"[]")).into_owned();
-            return Element::made(format!("{{\"role\":{role},\"content\":{content}}}"));
-        };
-        let (members, mut splices) = (node.members(), Splices::default());
-        if string(&members, "role").is_some_and(|old| fields::role(Some(&old)) != self.role && self.role != Role::Tool)
-        {
-            fields::set(node, &members, "role", &role, &mut splices);
-        }
-        match (member(&members, "content"), self.text) {
-            (Some(content), Some(text)) => splices.replace(content.span(), encode_string(&text)),
-            (Some(content), None) if content.is_array() => {
-                elements::write(source, &content, &self.blocks, &mut splices);
-            }
-            _ => {}
-        }
-        Element::retained(origin, splices)
+    fn result(&self, call_id: &str, text: &str) -> Value {
+        json!({"type": "tool_result", "tool_use_id": call_id, "content": text})
     }
 }
 

@@ -3,7 +3,7 @@
 use super::block;
 use crate::{
     surface::{
-        Answer, Reply, Role, SurfaceError,
+        Answer, Reply, Role, SurfaceError, blocks,
         fields::{number, string, text, unreadable},
         splice::{Member, Node, member},
         sse,
@@ -19,7 +19,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let content = member(&members, "content").filter(|content| content.is_array() || content.string().is_some());
     let content =
         content.ok_or_else(|| unreadable(EXPECTED, "`content` is missing or is neither a list nor a text"))?;
-    let message = block::message(Role::Assistant, block::blocks(&content).iter(), 0);
+    let message = blocks::message(Role::Assistant, block::blocks(&content).iter(), 0);
     let mut reply = head(&members);
     let finish_reason = string(&members, "stop_reason").map(|reason| block::finish(&reason).to_owned());
     reply.answers = vec![Answer { index: 0, message, finish_reason }];

@@ -1,10 +1,8 @@
 //! A request body: reading it in one pass or whole.
 
-use std::ops::Range;
-
-use super::block::{self, Block};
+use super::block;
 use crate::surface::{
-    Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice,
+    Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice, blocks,
     fields::{self, entries, number, owned, string, text, unreadable},
     parameters::Parameters,
     splice::{Node, member},
@@ -29,15 +27,15 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
     let list = list.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
     let mut messages = Vec::new();
     if let Some(system) = member(&members, "system").filter(|system| !system.is_null()) {
-        messages.push(block::message(Role::System, block::blocks(&system).iter(), 0));
+        messages.push(blocks::message(Role::System, block::blocks(&system).iter(), 0));
     }
     for node in list.elements() {
         let fields = node.members();
         let role = fields::role(string(&fields, "role").as_deref());
-        let blocks = member(&fields, "content").map(|content| block::blocks(&content)).unwrap_or_default();
-        for group in groups(&blocks) {
-            let said = blocks.get(group).unwrap_or_default();
-            messages.push(block::message(role, said.iter(), messages.len()));
+        let read = member(&fields, "content").map(|content| block::blocks(&content)).unwrap_or_default();
+        for group in blocks::groups(&read) {
+            let said = read.get(group).unwrap_or_default();
+            messages.push(blocks::message(role, said.iter(), messages.len()));
         }
     }
     let metadata = member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default();
@@ -60,24 +58,6 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         metadata,
         ..Conversation::default()
     })
-}
-
-/// Runs of blocks that are one message: a tool result by itself, the blocks between results together.
-pub(super) fn groups(blocks: &[Block]) -> Vec<Range<usize>> {
-    let mut groups: Vec<Range<usize>> = Vec::new();
-    let mut open = false;
-    for (at, block) in blocks.iter().enumerate() {
-        let result = matches!(block, Block::Result { .. });
-        match groups.last_mut() {
-            Some(last) if open && !result => last.end = at + 1,
-            _ => groups.push(at..at + 1),
-        }
-        open = !result;
-    }
-    if groups.is_empty() {
-        groups.push(0..0);
-    }
-    groups
 }
 
 fn read_tools(tools: &Node<'_>) -> Vec<Tool> {

@@ -6,11 +6,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    changes::{self, BlockChange, MessageChanges},
-    compose,
+    changes, compose,
     stream::{BlockTrack, EXPECTED, MessageEvents, take_apart},
 };
-use crate::surface::{Reply, SurfaceError, fields, pieces::spread, splice::Splices, sse};
+use crate::surface::{
+    Reply, SurfaceError,
+    blocks::{self, BlockChange, BlockChanges},
+    fields,
+    pieces::spread,
+    splice::Splices,
+    sse,
+};
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let source = sse::single_lines(fields::source(body, EXPECTED)?);
@@ -18,7 +24,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
         return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
     };
-    let changes = changes::compare(&events.blocks(), old, new);
+    let changes = blocks::compare(&events.blocks(), old, new);
     let mut rewrite = MessageRewrite { events: &events, splices: Splices::default() };
     rewrite.blocks(&changes);
     rewrite.end(&changes);
@@ -32,7 +38,7 @@ struct MessageRewrite<'e, 'a> {
 }
 
 impl MessageRewrite<'_, '_> {
-    fn blocks(&mut self, changes: &MessageChanges) {
+    fn blocks(&mut self, changes: &BlockChanges) {
         let mut places = HashMap::new();
         for ((index, track), change) in self.events.tracks.iter().zip(&changes.blocks) {
             match change {
@@ -58,7 +64,7 @@ impl MessageRewrite<'_, '_> {
             }
         }
         let added = changes.added.iter().enumerate();
-        let events = added.flat_map(|(at, block)| compose::block_events(places.len() + at, block.clone()));
+        let events = added.flat_map(|(at, block)| compose::block_events(places.len() + at, compose::block(block)));
         let text: String = events.map(|event| compose::frame(&event)).collect();
         self.insert(|kind| matches!(kind, "message_delta" | "message_stop"), &text);
     }
@@ -101,10 +107,10 @@ impl MessageRewrite<'_, '_> {
         }
     }
 
-    fn end(&mut self, changes: &MessageChanges) {
+    fn end(&mut self, changes: &BlockChanges) {
         let deltas = self.events.frames.iter().filter(|frame| frame.kind == "message_delta");
         let last = deltas.filter_map(|frame| frame.delta).rfind(|delta| delta.get("stop_reason").is_some());
-        if let (Some(reason), Some(delta)) = (&changes.stop_reason, last) {
+        if let (Some(reason), Some(delta)) = (&changes.finish, last) {
             changes::edit_stop(&delta, reason, &mut self.splices);
         }
     }

@@ -5,13 +5,11 @@ use std::{
     ops::Range,
 };
 
-use super::{
-    block::{self, Block},
-    reply,
-};
+use super::{block, reply};
 use crate::{
     surface::{
         Answer, Reply, Role, SurfaceError, ToolCall,
+        blocks::{self, Block},
         fields::{self, number, text, unreadable},
         pieces::{Piece, joined, piece},
         splice::{Member, Node, member},
@@ -64,7 +62,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let source = sse::single_lines(fields::source(body, EXPECTED)?);
     let events = take_apart(&source)?;
     let finish_reason = events.stop_reason.as_ref().map(|reason| block::finish(&reason.text).to_owned());
-    let message = block::message(Role::Assistant, events.blocks().iter(), 0);
+    let message = blocks::message(Role::Assistant, events.blocks().iter(), 0);
     let answers = vec![Answer { index: 0, message, finish_reason }];
     Ok(Reply { answers, usage: events.usage, ..events.reply })
 }

@@ -9,6 +9,7 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use serde::Deserialize;
 
+use super::Surface;
 pub use usage::unread_usage;
 
 /// The rows of this build.
@@ -148,10 +149,10 @@ pub fn unread_what(name: &str) -> Option<String> {
     known.or_else(|| (TABLE.unknown.name == name).then(|| TABLE.unknown.what.clone()))
 }
 
-/// What makes two requests askings of the same: the surface, and for calls that no surface reads the method and the path too,
-/// which name what they are about. The query is left out: keys stand in it.
+/// What makes two requests askings of the same: the surface, and for calls that no surface reads, or whose path asks something, the
+/// method and the path too, which name what they are about. The query is left out: keys stand in it.
 pub fn request_key<'a>(name: &'a str, method: &str, target: &str) -> Cow<'a, str> {
-    if !is_unread(name) {
+    if !is_unread(name) && !super::named(name).is_some_and(Surface::has_path_parameters) {
         return Cow::Borrowed(name);
     }
     let path = target.split('?').next().unwrap_or_default();
@@ -191,9 +192,9 @@ mod tests {
             ("POST", "/v1/threads/t_1/messages", Some("threads")),
             ("POST", "/rerank", Some("rerank")),
             ("POST", "/v2/rerank/", Some("rerank")),
-            ("POST", "/v1beta/models/gemini-3.5-flash:generateContent", Some("gemini")),
+            ("POST", "/v1beta/models/gemini-3.5-flash:countTokens", Some("gemini_count_tokens")),
             ("POST", "/v1beta/models/:generateContent", Some("unknown_call")),
-            ("POST", "/v1beta/interactions", Some("gemini_interactions")),
+            ("POST", "/v1beta/interactions/i_1/anything", Some("gemini_interactions_stored")),
             ("POST", "/v1/agents/sessions", Some("agents_sessions")),
             ("POST", "/agents/sessions/s_1/events", Some("agents_sessions")),
             ("POST", "/openai/deployments/d/audio/speech", Some("audio")),

@@ -8,12 +8,20 @@ use crate::{
     trajectory::{CallEnding, CloseCause, Usage},
 };
 
+/// What whoever is told of a call hears of its request.
+#[derive(Debug)]
+pub(super) struct ClosingRequest {
+    target: String,
+    body: Bytes,
+}
+
 impl OpenStep {
     /// Its opening is recorded: whoever is told of calls hears of it.
-    pub(in crate::proxy) fn tell_opened(&mut self, asked: &Bytes) {
+    pub(in crate::proxy) fn tell_opened(&mut self, target: &str, asked: &Bytes) {
         if let Some(monitor) = &self.run.monitor {
             monitor.opened();
-            self.request_body = monitor.wants_bodies().then(|| asked.clone());
+            let request = || ClosingRequest { target: target.to_owned(), body: asked.clone() };
+            self.request = monitor.wants_bodies().then(request);
         }
     }
 
@@ -41,7 +49,9 @@ impl OpenStep {
             first_byte_us: tape.first().map(|(_, at)| *at),
             last_byte_us: micros_since(self.awaited.received),
         };
-        monitor
-            .closed(&call, || Some(ClosedBodies { request: self.request_body.clone()?, answered: self.whole(tape) }));
+        monitor.closed(&call, || {
+            let ClosingRequest { target, body } = self.request.as_ref()?;
+            Some(ClosedBodies { target: target.clone(), request: body.clone(), answered: self.whole(tape) })
+        });
     }
 }

@@ -72,7 +72,7 @@ impl ResumedRun {
                 state.spoken.recall(&step, reply);
                 told.recall(surface, &step, reply);
             }
-            if let Ok(outline) = door::outline(surface, &step.request) {
+            if let Ok(outline) = door::outline_at(surface, &step.path, &step.request) {
                 *task = task.take().or_else(|| outline.first_user().map(Cow::into_owned));
                 // What a tool gives comes back in the words of the agent that called it: it names nobody.
                 let heard = reply.as_ref().filter(|_| !surface::is_of_server(surface.name()));

@@ -23,7 +23,7 @@ use crate::{
 /// Ids that a line knows; the oldest are forgotten, and refused.
 const IDS_MAX: usize = 1 << 16;
 /// What stands in a path before the id of something that the upstream keeps.
-const SHELVES: [&str; 4] = ["responses", "completions", "conversations", "threads"];
+const SHELVES: [&str; 5] = ["responses", "completions", "conversations", "threads", "interactions"];
 /// How often a path may be encoded over itself.
 const ENCODINGS: usize = 4;
 
