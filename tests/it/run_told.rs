@@ -68,7 +68,9 @@ async fn calls_of_an_api_that_is_not_read_are_counted_and_said() {
     let output = aegis(dir.path()).args(options).output().await.expect("ran");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("warning: 1 of the steps are calls that are recorded, not read: gemini_embed (embeddings; Google)"),
+        said.contains(
+            "warning: 1 of the steps are calls that are recorded, not read: gemini_embed (embeddings; Google)"
+        ),
         "{said}"
     );
     assert!(said.contains("1 steps  1 unread"), "{said}");

@@ -44,7 +44,8 @@ async fn calls_that_used_to_vanish_are_counted_and_said() {
         out.contains("4 steps  4 unread  1 fetches") || said.contains("4 steps  4 unread  1 fetches"),
         "{out}{said}"
     );
-    for what in ["recorded, not read: gemini_embed (embeddings; Google)", "gemini_caches", "agents_sessions", "unknown_call"]
+    for what in
+        ["recorded, not read: gemini_embed (embeddings; Google)", "gemini_caches", "agents_sessions", "unknown_call"]
     {
         assert!(said.contains(what), "{what}: {said}");
     }

@@ -59,7 +59,9 @@ fn observe<'a>(recording: &'a Recording, step: &'a Step) -> ObservedStep<'a> {
     });
     ObservedStep {
         agent: agent(step, late(recording, step)),
-        outline: surface.and_then(|surface| door::outline_at(surface, &step.path, &step.request).ok()).unwrap_or_default(),
+        outline: surface
+            .and_then(|surface| door::outline_at(surface, &step.path, &step.request).ok())
+            .unwrap_or_default(),
         reply,
     }
 }

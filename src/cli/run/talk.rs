@@ -23,7 +23,9 @@ impl ConcludedRun {
             say(&format!("hint: {hint}"));
         } else if self.steps == 0 {
             say("error: the command made no model call through the proxy");
-            say("  set for it: OPENAI_BASE_URL, OPENAI_API_BASE, OPENAI_API_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL");
+            say(
+                "  set for it: OPENAI_BASE_URL, OPENAI_API_BASE, OPENAI_API_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL",
+            );
             say(
                 "hint: a base URL in the program's own code or configuration wins over these; point it at the variable",
             );

@@ -1,6 +1,6 @@
 //! Messages of a WebSocket: what a client asks by one, what a server tells by one, and an error that is said as one.
 
-use aegis::surface::{ClientMessage, client_message, error_headers, error_message, server_message};
+use aegis::surface::socket::{ClientMessage, client_message, error_headers, error_message, server_message};
 use bytes::Bytes;
 use serde_json::Value;
 

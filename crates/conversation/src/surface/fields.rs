@@ -267,7 +267,9 @@ pub(super) fn write_model(body: &[u8], streamed: bool, model: &str) -> Result<By
     let mut splices = Splices::default();
     for span in spans {
         let Ok(root) = Node::parse_at(source, span) else { continue };
-        for holder in [Some(root), root.get("response"), root.get("message"), root.get("interaction")].into_iter().flatten() {
+        for holder in
+            [Some(root), root.get("response"), root.get("message"), root.get("interaction")].into_iter().flatten()
+        {
             if let Some(place) = holder.get("model").filter(|place| place.string().is_some()) {
                 splices.replace(place.span(), encode_string(model));
             }

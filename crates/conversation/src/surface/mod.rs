@@ -73,10 +73,7 @@ pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
-pub use openai_responses::{
-    ClientMessage, OpenaiResponses, ServerMessage, client_message, error_headers, error_message, server_message,
-    socket_api,
-};
+pub use openai_responses::{OpenaiResponses, socket};
 pub use path_parameters::{PathParameters, StreamForm};
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
@@ -93,8 +90,7 @@ pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name
 pub const SERVERS: &[&dyn Surface] = &[&Mcp, &A2a];
 
 /// Every API of models that can be read and edited.
-pub const ALL: &[&dyn Surface] =
-    &[
+pub const ALL: &[&dyn Surface] = &[
     &OpenaiChat,
     &OpenaiResponses,
     &OpenaiCompletions,

@@ -181,7 +181,9 @@ fn of_stream(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
 /// so. Embeddings have no alternatives.
 fn is_silent(surface: &dyn Surface, reply: &Reply) -> bool {
     let says = |answer: &Answer| answer.finish_reason.is_some() || speaks(&answer.message);
-    !reply.answers.iter().any(says) && (!reply.answers.is_empty() || ["choices", "candidates"].iter().any(|list| surface.answer_members().contains(list)))
+    !reply.answers.iter().any(says)
+        && (!reply.answers.is_empty()
+            || ["choices", "candidates"].iter().any(|list| surface.answer_members().contains(list)))
 }
 
 /// Whether a message says anything, or calls a tool.

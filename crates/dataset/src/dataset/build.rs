@@ -301,7 +301,8 @@ fn hashes(step: &Step, side: Side) -> Option<[String; 2]> {
     let read = match side {
         Side::Request => {
             let surface = surface_of(step);
-            bodies.map(|body| door::request_at(surface?, &step.path, body).ok().map(|asked| content::of_request(&asked)))
+            bodies
+                .map(|body| door::request_at(surface?, &step.path, body).ok().map(|asked| content::of_request(&asked)))
         }
         Side::Response => {
             let attempt = step.last_attempt()?;

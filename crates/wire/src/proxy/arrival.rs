@@ -169,7 +169,7 @@ impl Kind {
             return Ok(surface::server_api(method, path).map_or(Kind::Session, Kind::Read));
         }
         if headers::asks_for_websocket(parts) {
-            return Ok(surface::socket_api(path).map_or(Kind::Tunnel, Kind::Frames));
+            return Ok(surface::socket::socket_api(path).map_or(Kind::Tunnel, Kind::Frames));
         }
         if let Some(surface) = surface::model_api(method, path) {
             return Ok(Kind::Read(surface));

@@ -36,7 +36,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("GOOGLE_GEMINI_BASE_URL", "set", "As `ANTHROPIC_BASE_URL`, for Google's SDKs"),
     ("OPENAI_API_KEY", "set", "A placeholder, where none is set: SDKs refuse to start without"),
     ("ANTHROPIC_API_KEY", "set", "A placeholder, where none is set"),
-    ("GEMINI_API_KEY", "set", "A placeholder, where neither this nor `GOOGLE_API_KEY` nor a project of Google Cloud is set"),
+    (
+        "GEMINI_API_KEY",
+        "set",
+        "A placeholder, where neither this nor `GOOGLE_API_KEY` nor a project of Google Cloud is set",
+    ),
     ("OPENAI_CUSTOM_HEADERS", "set", "The header that names the run, added to yours"),
     (
         "AEGIS_MCP_NAME",

@@ -13,7 +13,7 @@ mod stored_items;
 mod reply;
 mod request;
 mod rewrite;
-mod socket;
+pub mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -25,9 +25,6 @@ use super::{
     account::{ReadAccount, StreamState},
     fields, logprobs, openai_chat, provider_error,
     splice::Node,
-};
-pub use socket::{
-    ClientMessage, ServerMessage, client_message, error_headers, error_message, server_message, socket_api,
 };
 
 use crate::trajectory::Usage;

@@ -20,7 +20,7 @@ use crate::{
         headers, heavy,
         memory::HeldMemory,
     },
-    surface::{self, door::UnpackedBody},
+    surface::{door::UnpackedBody, socket},
 };
 
 /// A message that asks for a response.
@@ -58,7 +58,7 @@ impl Session {
                         continue;
                     }
                     for message in events.push(&data) {
-                        ended |= surface::server_message(&message).is_last;
+                        ended |= socket::server_message(&message).is_last;
                         self.say(super::text_message(message)).await?;
                     }
                 }

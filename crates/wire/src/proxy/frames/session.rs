@@ -35,7 +35,10 @@ use crate::{
         tunnel::{SocketOpener, counts::PassedBytes},
         users::{User, Users},
     },
-    surface::{self, ClientMessage, ServerMessage, Surface},
+    surface::{
+        Surface,
+        socket::{self, ClientMessage, ServerMessage},
+    },
 };
 
 /// Most requests of a socket that are under way or wait for the one before; then nothing more is read of it.
@@ -168,7 +171,7 @@ impl Session {
             match message {
                 Message::Text(text) => {
                     let (message, received) = (Bytes::from(text), Instant::now());
-                    match surface::client_message(&message) {
+                    match socket::client_message(&message) {
                         ClientMessage::Create { stream } => {
                             let stream = stream.map(std::borrow::Cow::into_owned);
                             if asking.send(AskingMessage { stream, message, received }).await.is_err() {
@@ -220,7 +223,7 @@ impl Session {
     /// being delivered on its stream.
     async fn hand_over(&self, message: Bytes) -> Result<(), SocketEnding> {
         let bytes = message.clone();
-        let head: ServerMessage<'_> = surface::server_message(&bytes);
+        let head: ServerMessage<'_> = socket::server_message(&bytes);
         match self.end.awaiting(&head) {
             Some(reader) if !head.is_beside => {
                 // Where its reader has left, the rest of a response is nobody's.

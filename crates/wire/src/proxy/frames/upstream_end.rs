@@ -38,7 +38,7 @@ use crate::{
         lock::locked,
         upstream::{BodyError, ReceivedBody, SentBody, Upstream, UpstreamError},
     },
-    surface::{self, ClientMessage, ServerMessage},
+    surface::socket::{self, ClientMessage, ServerMessage},
 };
 
 /// Messages of a response that wait for who reads them; then the upstream waits.
@@ -119,7 +119,7 @@ impl UpstreamEnd {
         opener: &dyn Upstream,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let asked = request.into_body().collect().await.map_err(UpstreamError::Closed)?.to_bytes();
-        let stream = match surface::client_message(&asked) {
+        let stream = match socket::client_message(&asked) {
             ClientMessage::Create { stream } => stream.map(Cow::into_owned),
             ClientMessage::Other(_) => None,
         };
@@ -162,11 +162,11 @@ impl UpstreamEnd {
 
     /// The reply that begins with this message.
     fn reply(self, first: Bytes, messages: mpsc::Receiver<Bytes>) -> Response<ReceivedBody> {
-        let status = surface::server_message(&first).status.and_then(|status| StatusCode::from_u16(status).ok());
+        let status = socket::server_message(&first).status.and_then(|status| StatusCode::from_u16(status).ok());
         if let Some(status) = status.filter(|status| status.is_client_error() || status.is_server_error()) {
             let mut refused = Response::new(ReceivedBody::Made([first.clone()].into()));
             *refused.status_mut() = status;
-            for (name, value) in surface::error_headers(&first) {
+            for (name, value) in socket::error_headers(&first) {
                 if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
                     refused.headers_mut().append(name, value);
                 }
@@ -241,7 +241,7 @@ impl Body for MessageBody {
             let broken = self.end.0.broken.load(Ordering::Acquire);
             return Poll::Ready(broken.then_some(Err(BodyError::Socket)));
         };
-        let head = surface::server_message(&message);
+        let head = socket::server_message(&message);
         self.over = head.is_last;
         Poll::Ready(Some(Ok(Frame::data(event(&head.kind, &message)))))
     }

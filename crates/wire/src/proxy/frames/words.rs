@@ -12,7 +12,7 @@ use crate::{
         arrival::ModelCall, decided::Decided, error::Interrupted, faults, headers, lock::locked, open_step::OpenStep,
         run::Run, upstream::ReceivedBody,
     },
-    surface,
+    surface::socket,
 };
 
 /// Why a fault that changes what HTTP alone has cannot act.
@@ -70,5 +70,5 @@ pub(super) fn message(status: u16, headers: &HeaderMap, body: &Bytes, stream: Op
     let named = headers.iter().filter(|(name, _)| !of_body.contains(name));
     let named: Vec<(&str, &str)> =
         named.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?))).collect();
-    surface::error_message(body, status, &named, stream)
+    socket::error_message(body, status, &named, stream)
 }
