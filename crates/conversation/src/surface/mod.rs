@@ -1,8 +1,8 @@
 //! Model APIs: the only place that knows their field names.
 //!
-//! A surface reads bodies into the neutral [`Conversation`] and [`Reply`], and writes edited views back as
-//! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
-//! To add one: a directory here, three lines below (`mod`, `pub use`, [`ALL`]), and the generated files that the map lists.
+//! A surface reads bodies into the neutral [`Conversation`] and [`Reply`], and writes edited views back as byte-exact splices of
+//! the original. It never knows which manipulator ran, and never re-serialises a body. To add one: a directory here, three lines
+//! below (`mod`, `pub use`, [`ALL`]), and the generated files that the map lists.
 
 mod a2a;
 pub mod account;
@@ -394,8 +394,8 @@ pub fn fetched_from(method: &str, path: &str) -> Option<&'static dyn Surface> {
 #[cfg(test)]
 mod ending_tests;
 #[cfg(test)]
-mod provider_tests;
-#[cfg(test)]
 mod provider_error_tests;
+#[cfg(test)]
+mod provider_tests;
 #[cfg(test)]
 mod tests;
