@@ -302,8 +302,7 @@ pub trait Surface: Sync + std::fmt::Debug {
         Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
     }
 
-    /// The request with a question for the log-probabilities of the reply's tokens; `None` where it speaks of them itself, or the
-    /// API has none.
+    /// The request with a question for the log-probabilities of the reply's tokens; `None` where it asks itself, or cannot.
     fn ask_logprobs(&self, _body: &[u8]) -> Option<Bytes> {
         None
     }
