@@ -232,7 +232,7 @@ impl Finished {
         }
         let colour = if self.exit == Exit::Ok { Colour::Good } else { Colour::Bad };
         let word = Screen::of_talk(global.color).paint(colour, self.exit.word());
-        eprintln!("RESULT  {word} {}", escape(&self.summary));
+        super::logging::line(format_args!("RESULT  {word} {}", escape(&self.summary)));
         self.exit
     }
 }

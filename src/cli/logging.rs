@@ -23,6 +23,11 @@ pub(super) fn start(global: &Global) {
     };
 }
 
+/// Writes a line to standard error. Where it takes none, on a full disk, the line is lost, and the server goes on.
+pub(super) fn line(words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{words}");
+}
+
 /// Standard error without secrets: each line comes in one write.
 struct MaskedStderr;
 
@@ -30,7 +35,8 @@ impl Write for MaskedStderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut masked = line.to_vec();
         Redactor::of_process().mask(&mut masked);
-        io::stderr().write_all(&masked)?;
+        // Its file may be on a disk that is full: a line is lost then, and no call with it.
+        let _ = io::stderr().write_all(&masked);
         Ok(line.len())
     }
 

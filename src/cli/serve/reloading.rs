@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, sync::Arc};
 
 use crate::{
-    cli::{Exit, Failure, config::Config, counted, serve::tokens::TokensSource, settings::ProxyArgs},
+    cli::{Exit, Failure, config::Config, counted, logging, serve::tokens::TokensSource, settings::ProxyArgs},
     proxy::{Proxy, upstream::ReplaceableUpstream},
 };
 
@@ -67,12 +67,14 @@ impl Reload {
     /// Reads again, and says how that went.
     pub(super) fn run_and_say(&self, proxy: &Arc<Proxy>) {
         match self.run(proxy) {
-            Ok(Some(tokens)) => eprintln!(
+            Ok(Some(tokens)) => logging::line(format_args!(
                 "reloaded  plan, certificates and {}; runs that have begun keep their plan",
                 counted(tokens, "token")
-            ),
-            Ok(None) => eprintln!("reloaded  plan and certificates; runs that have begun keep their plan"),
-            Err(failure) => eprintln!("not reloaded, all stays as it was: {failure}"),
+            )),
+            Ok(None) => {
+                logging::line(format_args!("reloaded  plan and certificates; runs that have begun keep their plan"))
+            }
+            Err(failure) => logging::line(format_args!("not reloaded, all stays as it was: {failure}")),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    cli::{Exit, Failure, Global, counted},
+    cli::{Exit, Failure, Global, counted, logging},
     proxy::{EndedRun, Proxy},
     trajectory::RunId,
 };
@@ -95,11 +95,11 @@ fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     for EndedRun { dir, steps, .. } in left {
         if !global.quiet {
             let word = crate::launch::shell_word(&dir.to_string_lossy());
-            eprintln!(
+            logging::line(format_args!(
                 "left open {}  {}  aegis show {word}  to end it: aegis runs end {word}",
                 dir.display(),
                 counted(steps as usize, "step")
-            );
+            ));
         }
     }
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);

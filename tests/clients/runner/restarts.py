@@ -1,11 +1,12 @@
-"""Programs on the OpenAI SDK behind a balancer, while the server is stopped and started, reloaded, killed and started: none is
-ended by it, and each call that was answered is in the log once, with its bytes."""
+"""Programs on the OpenAI SDK behind a balancer, while the server is stopped and started, reloaded, killed and started, and while its
+disk is full: none is ended by it, and each call that was answered is in the log once, with its bytes."""
 
 import base64
 import contextlib
 import json
 import os
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -32,6 +33,10 @@ SCALE = 10
 # `RestartSec` of the unit; and the gap of an upgrade, in which nothing listens.
 AT_ONCE_S, GAP_S = 0.1, 2.0
 BETWEEN_S = 4.0
+# How long the disk takes nothing.
+FULL_S = 5.0
+# What cuts calls that are under way.
+CUTS = ("killed", "full")
 ERRORS = (429, 502, 503, 504)
 # What the upstream has given away may still be on its way through the proxy.
 JUST_PASSED_S = 0.5
@@ -121,6 +126,7 @@ class Leg:
         self.restart(AT_ONCE_S)
         self.reload(shown)
         self.restart(AT_ONCE_S)
+        self.full_disk()
         self.restart(GAP_S)
         self.done("killed")
         self.server.kill()
@@ -139,6 +145,15 @@ class Leg:
         self.seen.stops.append((code, time.monotonic() - begun, under_way))
         time.sleep(gap)
         self.start()
+        time.sleep(BETWEEN_S)
+
+    def full_disk(self):
+        """The disk takes nothing for a while: a limit on the sizes of files fails writes as a full one does."""
+        self.done("full")
+        resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        time.sleep(FULL_S)
+        resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        self.done("room")
         time.sleep(BETWEEN_S)
 
     def reload(self, shown):
@@ -166,7 +181,8 @@ class Leg:
         line = line.replace(":8484", f":{self.listen}").replace("127.0.0.1:8485", "127.0.0.1:0")
         words = [self.binary, *shlex.split(line)[1:], "--upstream", self.upstream.url]
         with (self.folder / "serve.txt").open("a") as out:
-            self.server = subprocess.Popen(words, cwd=self.folder, env=self.aegis.environment | SECRETS, stdout=out, stderr=out)
+            # Python ignores the signal of a file that is too long, and so does the server, as on a full disk there is none.
+            self.server = subprocess.Popen(words, cwd=self.folder, env=self.aegis.environment | SECRETS, stdout=out, stderr=out, restore_signals=False)
 
     def log(self):
         return (self.folder / "serve.txt").read_text()
@@ -247,13 +263,13 @@ def window(seen, at):
 
 
 def cuts(seen, answered, report):
-    """Only what was killed cuts a call."""
-    killed = seen.events[-1][1]
-    met = lambda one: one.at < killed < one.ended + JUST_PASSED_S
+    """Only a kill and a full disk cut a call: no answer is whole without its record."""
+    at = [at for what, at in seen.events if what in CUTS]
+    met = lambda one: any(one.at < cut < one.ended + JUST_PASSED_S for cut in at)
     cut = [(one.asked, window(seen, one.at)) for one in seen.arrivals if not one.whole and not met(one)]
     report.check(f"{seen.name}: no stop and no reload has cut a call", not cut, cut[:10])
     broken = {line["asked"] for line in answered.values() if line["broken"]}
-    report.check(f"{seen.name}: streams that broke off were under way at the kill", broken <= {one.asked for one in seen.arrivals if met(one)}, broken)
+    report.check(f"{seen.name}: streams that broke off were under way at the kill, or when the disk was full", broken <= {one.asked for one in seen.arrivals if met(one)}, broken)
 
 
 def retries(seen, answered, report):
