@@ -72,7 +72,7 @@ impl Reload {
                 counted(tokens, "token")
             )),
             Ok(None) => {
-                logging::line(format_args!("reloaded  plan and certificates; runs that have begun keep their plan"))
+                logging::line(format_args!("reloaded  plan and certificates; runs that have begun keep their plan"));
             }
             Err(failure) => logging::line(format_args!("not reloaded, all stays as it was: {failure}")),
         }

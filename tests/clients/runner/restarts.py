@@ -38,7 +38,8 @@ FULL_S = 5.0
 # What cuts calls that are under way.
 CUTS = ("killed", "full")
 ERRORS = (429, 502, 503, 504)
-# What the upstream has given away may still be on its way through the proxy.
+# What the upstream has given away may still be on its way through the proxy, and what is done to the server comes a moment after it
+# is noted.
 JUST_PASSED_S = 0.5
 ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = ROOT.parents[1]
@@ -265,7 +266,7 @@ def window(seen, at):
 def cuts(seen, answered, report):
     """Only a kill and a full disk cut a call: no answer is whole without its record."""
     at = [at for what, at in seen.events if what in CUTS]
-    met = lambda one: any(one.at < cut < one.ended + JUST_PASSED_S for cut in at)
+    met = lambda one: any(one.at - JUST_PASSED_S < cut < one.ended + JUST_PASSED_S for cut in at)
     cut = [(one.asked, window(seen, one.at)) for one in seen.arrivals if not one.whole and not met(one)]
     report.check(f"{seen.name}: no stop and no reload has cut a call", not cut, cut[:10])
     broken = {line["asked"] for line in answered.values() if line["broken"]}
