@@ -39,7 +39,7 @@ pub enum Does {
 /// A running upstream.
 pub struct Peer {
     pub address: SocketAddr,
-    heard: Arc<Mutex<Vec<Message>>>,
+    received: Arc<Mutex<Vec<Message>>>,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -48,11 +48,11 @@ impl Peer {
     pub async fn start(answer: impl Fn(usize, &str) -> Vec<Does> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
         let address = listener.local_addr().expect("an address");
-        let peer = Self { address, heard: Arc::default(), heads: Arc::default() };
-        let (heard, heads, answer) = (Arc::clone(&peer.heard), Arc::clone(&peer.heads), Arc::new(answer));
+        let peer = Self { address, received: Arc::default(), heads: Arc::default() };
+        let (received, heads, answer) = (Arc::clone(&peer.received), Arc::clone(&peer.heads), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, Arc::clone(&heard), Arc::clone(&heads), Arc::clone(&answer)));
+                tokio::spawn(converse(stream, Arc::clone(&received), Arc::clone(&heads), Arc::clone(&answer)));
             }
         });
         peer
@@ -60,15 +60,15 @@ impl Peer {
 
     /// The texts that it was told.
     pub fn texts(&self) -> Vec<String> {
-        self.heard()
+        self.received()
             .iter()
             .filter_map(|message| Some(message.to_text().ok()?.to_owned()).filter(|_| message.is_text()))
             .collect()
     }
 
-    /// All that it was told.
-    pub fn heard(&self) -> Vec<Message> {
-        self.heard.lock().expect("heard").clone()
+    /// The messages that it got.
+    pub fn received(&self) -> Vec<Message> {
+        self.received.lock().expect("received").clone()
     }
 
     /// The heads of the handshakes.
@@ -80,7 +80,7 @@ impl Peer {
 #[expect(clippy::result_large_err, reason = "the library's callback")]
 async fn converse(
     stream: TcpStream,
-    heard: Arc<Mutex<Vec<Message>>>,
+    received: Arc<Mutex<Vec<Message>>>,
     heads: Arc<Mutex<Vec<String>>>,
     answer: Arc<impl Fn(usize, &str) -> Vec<Does>>,
 ) {
@@ -92,9 +92,9 @@ async fn converse(
     let Ok(mut socket) = accept_hdr_async(stream, head).await else { return };
     while let Some(Ok(message)) = socket.next().await {
         let number = {
-            let mut heard = heard.lock().expect("heard");
-            heard.push(message.clone());
-            heard.iter().filter(|message| message.is_text()).count()
+            let mut received = received.lock().expect("received");
+            received.push(message.clone());
+            received.iter().filter(|message| message.is_text()).count()
         };
         let Message::Text(text) = message else { continue };
         for does in answer(number - 1, &text) {

@@ -145,10 +145,12 @@ async fn what_asks_for_no_response_passes_and_is_counted() {
     }
     within(socket.send(Message::binary(vec![9]))).await.expect("sent");
     within(socket.send(Message::Ping(vec![2].into()))).await.expect("sent");
-    until("all of it is there", || peer.heard().contains(&Message::Ping(vec![2].into()))).await;
+    until("all of it is there", || peer.received().contains(&Message::Ping(vec![2].into()))).await;
     leave(socket).await;
     assert_eq!(peer.texts()[1..], [&[steer][..], &odd[..]].concat());
-    assert!(peer.heard().contains(&Message::Pong(vec![1].into())) && peer.heard().contains(&Message::binary(vec![9])));
+    assert!(
+        peer.received().contains(&Message::Pong(vec![1].into())) && peer.received().contains(&Message::binary(vec![9]))
+    );
     until("it is noted", || !lab.recorded("run").notes.is_empty()).await;
     let recording = lab.recorded("run");
     assert_eq!(recording.trajectory.steps.len(), 1);
@@ -196,7 +198,7 @@ async fn whoever_leaves_or_breaks_is_named_in_the_record() {
     }
     leave(socket).await;
     until("the record is closed", || lab.causes("run") == [Some(CloseCause::ClientGone)]).await;
-    until("the upstream is told", || peer.heard().iter().any(Message::is_close)).await;
+    until("the upstream is told", || peer.received().iter().any(Message::is_close)).await;
 
     let restart = || Does::Frame(Message::Close(Some(CloseFrame { code: CloseCode::Restart, reason: "bye".into() })));
     let endings: [(fn() -> Does, CloseCause); 3] = [

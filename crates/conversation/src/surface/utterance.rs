@@ -10,7 +10,7 @@ use super::{Answer, Message, OpenaiResponses, Reply, Role, Surface, ToolCall, do
 /// What one agent says in a reply, without another one between.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentUtterance {
-    /// The agent, by the name that the upstream gives it, for example `/root/solver`; `None` where it names none.
+    /// The agent, by the name that the upstream gives it; `None` where it names none.
     pub agent: Option<String>,
     /// The agent that it speaks to, where that is said.
     pub to: Option<String>,

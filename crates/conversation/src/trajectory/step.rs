@@ -174,7 +174,7 @@ impl Attribution {
 /// Whose words an edit of a team's reply is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReplySpeaker {
-    /// The agent, by the name that the upstream gives it, for example `/root/solver`.
+    /// The agent, by the name that the upstream gives it.
     pub name: AgentName,
     /// Its number among the replies to the asking agent in which it speaks, 0-based; `None` where the edit was aimed at the agent
     /// that asks, for which it speaks.

@@ -37,7 +37,7 @@ pub(super) const FILES: &[WrittenSchema] = &[
     WrittenSchema::new(
         "files/identity",
         "logs/RUN/identity.json",
-        "steps that all of a run shows otherwise than their arrival did",
+        "agents of steps that were recognised only when the run was whole",
         identity_schema,
     ),
     WrittenSchema::new("files/facts", "logs/RUN/facts.jsonl", "a line of what became known later", made::<RunFact>),
