@@ -143,9 +143,13 @@ impl CellBench {
         self.systems.is_empty() || self.stop.borrow().is_some() || self.context.meter.is_exhausted()
     }
 
-    /// A system was seen not to repeat itself: none of its claims is shown by equal repeats any more.
-    pub(super) fn revoke(&self, system: usize) {
-        self.revoked.lock().unwrap_or_else(PoisonError::into_inner).insert(system);
+    /// A system was seen not to repeat itself: none of its claims is shown by equal repeats any more. `evidence`: where two runs
+    /// differed, if this process saw it.
+    pub(super) fn revoke(&self, system: usize, evidence: Option<&str>) {
+        let first = self.revoked.lock().unwrap_or_else(PoisonError::into_inner).insert(system);
+        if let (true, Some(evidence), Some(system)) = (first, evidence, self.context.campaign.systems.get(system)) {
+            tracing::warn!("`{}` does not repeat itself: {evidence}", system.name);
+        }
     }
 
     /// The systems that were seen not to repeat themselves.

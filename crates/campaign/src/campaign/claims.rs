@@ -45,13 +45,13 @@ impl CellBench {
         let mut made = MadeCells::default();
         if concluded.tasks.iter().any(|task| !task.repeatable) {
             concluded.revokes = true;
-            self.revoke(chain.system);
+            self.revoke(chain.system, None);
         }
         let declared = self.context.campaign.repeats_itself && !self.revoked().contains(&chain.system);
         let repeated = if declared { self.repeat(&claims, &mut made).await? } else { Some(BTreeMap::new()) };
         if repeated.is_none() {
             concluded.revokes = true;
-            self.revoke(chain.system);
+            self.revoke(chain.system, None);
         }
         let mut proven = repeated.unwrap_or_default();
         concluded.repeats = !proven.is_empty();

@@ -250,7 +250,7 @@ impl CellBench {
             return Err(Unbelieved::OtherRuns);
         }
         if head.facts.revokes {
-            self.revoke(chain.system);
+            self.revoke(chain.system, None);
         }
         Ok(head.facts)
     }

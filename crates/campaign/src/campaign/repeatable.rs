@@ -28,6 +28,7 @@ use crate::{
 /// What was seen of an execution.
 #[derive(Debug)]
 struct SeenExecution {
+    run: RunId,
     calls: ComparedRun,
     answer: String,
 }
@@ -73,7 +74,8 @@ impl CellBench {
             let treated = self.arm(one.treated_runs(), &one.claimed.fork.reference, made)?;
             let control = self.arm(one.controls.iter().map(|cell| &cell.run), &one.claimed.fork.reference, made)?;
             let arms = Repetition { control: &control, treated: &treated };
-            if arms.is_revoked() {
+            if let Some((one_run, other)) = arms.difference() {
+                self.revoke(one.claimed.cell.system, Some(&one_run.difference(other)));
                 return Ok(None);
             }
             let standing = arms.standing().filter(|_| level).unwrap_or(Standing::Unproven);
@@ -155,7 +157,8 @@ impl CellBench {
             let all = of.iter().find(|one| one.number == number);
             let treated = self.arm(all.into_iter().flat_map(Declared::treated_runs), reference, made)?;
             let arms = Repetition { control: &control, treated: &treated };
-            if arms.is_revoked() {
+            if let Some((one, other)) = arms.difference() {
+                self.revoke(claimed.cell.system, Some(&one.difference(other)));
                 return Ok(false);
             }
             let Some(concluded) = repeated.get_mut(&number) else { continue };
@@ -204,7 +207,27 @@ impl CellBench {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
         // The reply at the fork may have other blanks, and with it the requests that quote it.
         let rules = self.references.rules(reference).with_blanks_alike();
-        Ok(SeenExecution { calls: compared_run(&recording, &rules), answer: ended.answer.clone() })
+        Ok(SeenExecution {
+            run: ended.run.clone(),
+            calls: compared_run(&recording, &rules),
+            answer: ended.answer.clone(),
+        })
+    }
+}
+
+impl SeenExecution {
+    /// Where another execution of the arm differs from this one.
+    fn difference(&self, other: &Self) -> String {
+        let (run, reference) = (&other.run, &self.run);
+        match parting(&self.calls, &other.calls) {
+            Some(parted) => format!("of the run `{run}`, beside `{reference}` of its arm: {parted}"),
+            None if self.answer == other.answer => {
+                format!("the runs `{run}` and `{reference}` of one arm ended otherwise")
+            }
+            None => {
+                format!("the run `{run}` answers {:?}, and `{reference}` of its arm {:?}", other.answer, self.answer)
+            }
+        }
     }
 }
 

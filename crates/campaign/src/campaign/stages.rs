@@ -68,7 +68,11 @@ impl CellBench {
         let seen = finished.iter().map(|run| recording::read(&self.state.run_dir(&run.run)));
         let seen: Vec<Recording> = if passed < ended.len() { Vec::new() } else { seen.collect::<Result<_, _>>()? };
         let tool_results = self.references.learn(&first.run, &seen);
-        let repeatable = is_repeatable(&seen, &self.references.rules(&first.run));
+        let difference = first_difference(&seen, &self.references.rules(&first.run));
+        let repeatable = difference.is_none();
+        if self.context.campaign.repeats_itself && !repeatable {
+            self.revoke(first.system, difference.as_deref());
+        }
         let left_out = match defect {
             _ if !all => Some(LeftOut::Unfinished),
             Some(Class::InfraError) => Some(LeftOut::InfraError),
@@ -285,13 +289,15 @@ fn aims(plan: &Plan) -> Vec<Aim> {
     plan.injections.iter().map(aim).collect()
 }
 
-/// Whether clean runs asked the same questions where they had got the same replies: the first difference may be the
-/// backend's, and all that follows may differ for that.
-fn is_repeatable(runs: &[Recording], rules: &Rules) -> bool {
-    let Some((first, others)) = runs.split_first() else { return true };
-    let first = compared_run(first, rules);
-    let parts = |run: &Recording| {
-        matches!(parting(&first, &compared_run(run, rules)), Some(Parting::Request(_) | Parting::Missing(_)))
-    };
-    !others.iter().any(parts)
+/// Where clean runs asked different questions although they had got the same replies: the first difference may be the
+/// backend's, and all that follows may differ for that. `None`: nowhere.
+fn first_difference(runs: &[Recording], rules: &Rules) -> Option<String> {
+    let (first, others) = runs.split_first()?;
+    let compared = compared_run(first, rules);
+    others.iter().find_map(|run| {
+        let parted = parting(&compared, &compared_run(run, rules))?;
+        let (run, reference) = (&run.trajectory.run, &first.trajectory.run);
+        matches!(parted, Parting::Request(_) | Parting::Missing(_))
+            .then(|| format!("of the clean run `{run}`, beside `{reference}`: {parted}"))
+    })
 }

@@ -16,6 +16,7 @@ use std::{
 };
 
 pub use environment::{RUN_ADDRESS, environment, server_addresses};
+use futures_util::FutureExt as _;
 use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
@@ -168,17 +169,25 @@ impl Launch {
         let input = tokio::spawn(feed(child.stdin.take(), self.input));
         let limit = self.limit.unwrap_or(Duration::MAX);
         let mut interrupted = None;
-        let ending = tokio::select! {
+        let mut stop = std::pin::pin!(stop);
+        let mut ending = tokio::select! {
             waited = timeout(limit, child.wait()) => match waited {
                 Ok(status) => ending_of(status.map_err(LaunchError::Wait)?),
                 Err(_) => Ending::TimedOut,
             },
-            asked = stop => {
-                interrupted = Some(asked);
+            signal = &mut stop => {
+                interrupted = Some(signal);
                 Ending::Interrupted
             },
             () = stops(terminal.as_ref()) => Ending::Interrupted,
         };
+        // A child that ended at the moment of the stop may have ended because of it.
+        if interrupted.is_none()
+            && let Some(signal) = stop.as_mut().now_or_never()
+        {
+            interrupted = Some(signal);
+            ending = Ending::Interrupted;
+        }
         if matches!(ending, Ending::TimedOut | Ending::Interrupted) {
             end(&mut child, group, interrupted.unwrap_or(Signal::SIGTERM)).await;
         }
@@ -313,6 +322,8 @@ async fn show(to: &mut (impl AsyncWriteExt + Unpin), bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+
     use super::*;
 
     async fn run(line: &str, limit: Option<Duration>) -> Ended {
@@ -328,6 +339,29 @@ mod tests {
         assert_eq!(hung.ending, Ending::TimedOut);
         let stopped = Launch::shell("sleep 60").run(std::future::ready(Signal::SIGTERM)).await.expect("runs");
         assert_eq!(stopped.ending, Ending::Interrupted);
+    }
+
+    #[tokio::test]
+    async fn a_child_that_ends_at_the_moment_of_a_stop_was_interrupted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("pid");
+        let launch = Launch::shell(&format!("echo $$ > {0}.new; mv {0}.new {0}; exit 1", file.display()));
+        // Polled for the first time while the child lives, which has ended when that poll returns; ready at the next.
+        let mut is_ended = false;
+        let stop = std::future::poll_fn(move |context| {
+            if is_ended {
+                return std::task::Poll::Ready(Signal::SIGTERM);
+            }
+            let pid = std::iter::from_fn(|| Some(std::fs::read_to_string(&file).ok())).flatten().next();
+            let pid = Pid::from_raw(pid.expect("a pid").trim().parse().expect("a number"));
+            let as_it_lies = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+            waitid(Id::Pid(pid), as_it_lies).expect("the child ends");
+            is_ended = true;
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        });
+        let ended = launch.run(stop).await.expect("runs");
+        assert_eq!((ended.ending, ended.interrupted), (Ending::Interrupted, Some(Signal::SIGTERM)));
     }
 
     #[tokio::test]

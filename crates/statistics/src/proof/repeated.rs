@@ -18,15 +18,19 @@ pub struct Repetition<'a, Seen> {
 }
 
 impl<Seen: PartialEq> Repetition<'_, Seen> {
-    /// Whether two executions of an arm differ in anything: then the system does not repeat itself.
-    pub fn is_revoked(&self) -> bool {
-        [self.control, self.treated].iter().any(|arm| arm.windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
+    /// Two executions of an arm that differ in anything: then the system does not repeat itself.
+    pub fn difference(&self) -> Option<(&Seen, &Seen)> {
+        let pairs = [self.control, self.treated].into_iter().flat_map(|arm| arm.windows(2));
+        pairs.into_iter().find_map(|pair| match pair {
+            [one, other] if one != other => Some((&one.1, &other.1)),
+            _ => None,
+        })
     }
 
     /// Where a claim that an injection breaks a run stands; `None` where too little was executed to say, or where the
     /// system does not repeat itself.
     pub fn standing(&self) -> Option<Standing> {
-        if self.is_revoked() || self.control.len().min(self.treated.len()) < FEWEST {
+        if self.difference().is_some() || self.control.len().min(self.treated.len()) < FEWEST {
             return None;
         }
         match (self.control.first()?.0, self.treated.first()?.0) {
@@ -82,7 +86,7 @@ mod tests {
             (&[(void, "n"), (void, "n")], &[(fail, "t"), (fail, "t")], false, empty, open),
         ] {
             let arms = Repetition { control, treated };
-            assert_eq!((arms.is_revoked(), arms.standing()), (revoked, standing), "{control:?} {treated:?}");
+            assert_eq!((arms.difference().is_some(), arms.standing()), (revoked, standing), "{control:?} {treated:?}");
             assert_eq!(arms.need(), need, "{control:?} {treated:?}");
         }
     }
