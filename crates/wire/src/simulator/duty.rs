@@ -1,5 +1,7 @@
 //! What an agent is there for, read from its prompt.
 
+use super::language::without_paths;
+
 /// What an agent is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Duty {
@@ -111,7 +113,7 @@ const STEMS: &[(Duty, &[&str])] = &[
 ];
 
 fn words(text: &str) -> Vec<String> {
-    let lower = text.to_lowercase();
+    let lower = without_paths(text).to_lowercase();
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 

@@ -40,7 +40,11 @@ pub(super) fn find(text: &str) -> Option<(String, Value)> {
     for stretch in stretches(&in_signs(text)) {
         let numbers = stretch.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).count();
         let longer = best.as_ref().is_none_or(|(known, _)| stretch.len() > known.len());
-        let value = if numbers >= 2 && longer && has_operator(&stretch) { evaluate(&stretch) } else { None };
+        let value = if numbers >= 2 && longer && has_operator(&stretch) && !is_date(&stretch) {
+            evaluate(&stretch)
+        } else {
+            None
+        };
         if let Some(value) = value {
             best = Some((stretch, value));
         }
@@ -235,6 +239,12 @@ fn in_signs(text: &str) -> String {
     text
 }
 
+/// Whether it is a day of the calendar: `2026-11-29`.
+fn is_date(stretch: &str) -> bool {
+    let lengths = stretch.split('-').map(|part| part.len() * usize::from(part.bytes().all(|b| b.is_ascii_digit())));
+    lengths.eq([4, 2, 2])
+}
+
 fn has_operator(stretch: &str) -> bool {
     let inner = stretch.trim_start_matches('-');
     inner.chars().any(|c| "+-*/×÷·−–%^x=<>".contains(c))
@@ -272,6 +282,8 @@ mod tests {
         check("Please compute (3 + 4) x 5.", Some("(3 + 4) x 5"));
         check("In 2024, 12 people came.", None);
         check("There are 4 boxes.", None);
+        check("Today is 2026-11-29, what is left?", None);
+        check("What is 2026 - 11 - 29?", Some("2026 - 11 - 29"));
         check("assert 2 + 2 == 4", Some("2 + 2 == 4"));
         check("What is 12 times 8?", Some("12 * 8"));
         check("What is 15% of 80?", Some("15 / 100 * 80"));

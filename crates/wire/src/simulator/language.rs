@@ -190,6 +190,15 @@ fn number_word(word: &str) -> Option<f64> {
     }
 }
 
+/// A text without its paths and addresses: their words and numbers say nothing of a task.
+pub(super) fn without_paths(text: &str) -> String {
+    let is_path = |word: &str| {
+        let below = word.split('/').skip(1).filter(|part| part.starts_with(|c: char| c.is_alphabetic() || c == '.'));
+        below.count() > 1 || word.contains("://")
+    };
+    text.split_inclusive(char::is_whitespace).filter(|word| !is_path(word)).collect()
+}
+
 /// A text without the blanks and empty lines that are one too many.
 pub(super) fn with_blanks_alike(text: &str) -> String {
     let mut alike = text.to_owned();

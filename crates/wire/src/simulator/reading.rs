@@ -230,12 +230,12 @@ fn passages(text: &str) -> Vec<String> {
 }
 
 fn solve(passage: &str, orders: &Orders) -> Option<StatedTask> {
-    let text = orders.amended(passage);
+    let text = language::without_paths(&orders.amended(passage));
     let stem = choice_stem(&text);
     let solved = problem::solve(stem.unwrap_or(&text));
     let asks = passage.contains('?') || passage.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '(');
     let imperative = ["compute", "calculate", "evaluate", "assert", "solve", "check", "what is"];
-    let commanded = imperative.iter().any(|verb| passage.to_lowercase().contains(verb));
+    let commanded = imperative.iter().any(|verb| text.to_lowercase().contains(verb));
     let (solution, answer) = match (expression::find(stem.unwrap_or(&text)), solved) {
         (Some((written, value)), None) if asks || commanded => {
             let (number, answer) = match value {
@@ -252,7 +252,7 @@ fn solve(passage: &str, orders: &Orders) -> Option<StatedTask> {
         }
         _ => return None,
     };
-    let chosen = stem.and_then(|stem| choice(passage.get(stem.len()..)?, solution.answer));
+    let chosen = stem.and_then(|stem| choice(text.get(stem.len()..)?, solution.answer));
     Some(StatedTask { text: passage.to_owned(), solution, answer: chosen.unwrap_or(answer) })
 }
 
