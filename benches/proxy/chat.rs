@@ -53,6 +53,8 @@ impl Reply {
                 "p" => reply.pace = Duration::from_micros(value),
                 "w" => reply.wait = Duration::from_micros(value),
                 "e" => reply.look_for_edit = value == 1,
+                // Which of several tools it is.
+                "k" => {}
                 _ => return None,
             }
         }
@@ -69,19 +71,23 @@ pub(crate) struct Ask {
     pub(crate) fingerprint: u64,
     /// The appended instruction was there.
     pub(crate) edited: bool,
+    /// The id of the message, where it calls a tool.
+    message: Option<u64>,
 }
 
 impl Ask {
     /// Reads a request body. `None`: not a body that this load generator sends.
     pub(crate) fn of(body: &[u8]) -> Option<Self> {
-        let from = memmem::find(body.get(..64)?, b"\"model\":\"")? + 9;
+        let message = body.strip_prefix(br#"{"jsonrpc":"2.0","id":"#).map(leading_number);
+        let key: &[u8] = if message.is_some() { b"\"name\":\"" } else { b"\"model\":\"" };
+        let from = memmem::find(body.get(..96)?, key)? + key.len();
         let length = memchr::memchr(b'"', &body[from..])?;
         let reply = Reply::of_model(std::str::from_utf8(&body[from..from + length]).ok()?)?;
         // An unescaped quote cannot stand in message text, so this is the field.
         let stream = memmem::find(&body[body.len().saturating_sub(120)..], b"\"stream\":true").is_some();
         let unedited = if reply.look_for_edit { without_instruction(body) } else { None };
         let fingerprint = XxHash3_64::oneshot(unedited.as_deref().unwrap_or(body));
-        Some(Self { reply, stream, fingerprint, edited: unedited.is_some() })
+        Some(Self { reply, stream, fingerprint, edited: unedited.is_some(), message })
     }
 
     pub(crate) fn id(&self) -> String {
@@ -104,6 +110,10 @@ impl Ask {
     /// A whole reply.
     pub(crate) fn whole(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(600 + self.reply.tokens * self.reply.token_bytes);
+        if let Some(id) = self.message {
+            self.result(id, &mut out);
+            return out;
+        }
         push(
             &mut out,
             format_args!(
@@ -121,6 +131,14 @@ impl Ask {
             ),
         );
         out
+    }
+
+    /// The result of a tool.
+    fn result(&self, id: u64, out: &mut Vec<u8>) {
+        push(out, format_args!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#));
+        (0..self.reply.tokens).for_each(|index| self.token(index, out));
+        let (call, print) = (self.id(), self.system_fingerprint());
+        push(out, format_args!(r#""}}],"isError":false,"_meta":{{"call":"{call}","print":"{print}"}}}}}}"#));
     }
 
     /// Frame `index` of a stream: the role, one frame a token, then the end with usage and `[DONE]`.
@@ -210,6 +228,11 @@ pub(crate) fn judge(sent: &Ask, expected: &[u8], got: &[u8]) -> Verdict {
 
 fn push(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a vector takes every write");
+}
+
+/// The number that a text begins with.
+fn leading_number(text: &[u8]) -> u64 {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }
 
 /// The body without the instruction and the line breaks that set it off.

@@ -26,21 +26,34 @@ pub(crate) struct Shape {
     pub(crate) message: usize,
     pub(crate) reply: Reply,
     pub(crate) stream: bool,
+    /// Calls of tools after each request to the model; `usize::MAX`: nothing else is asked.
+    pub(crate) tools: usize,
 }
 
 impl Shape {
     /// Requests of 2 kB on average, nearly all of it new text.
     pub(crate) const SMALL: Self =
-        Self { steps: 2, agents: 1, system: 460, message: 520, reply: Reply::of(16, 64), stream: false };
+        Self { steps: 2, agents: 1, system: 460, message: 520, reply: Reply::of(16, 64), stream: false, tools: 0 };
     /// Requests of 32 kB on average, a fifth of it new text.
     pub(crate) const MIDDLE: Self =
-        Self { steps: 8, agents: 1, system: 9_500, message: 4_230, reply: Reply::of(16, 64), stream: false };
+        Self { steps: 8, agents: 1, system: 9_500, message: 4_230, reply: Reply::of(16, 64), stream: false, tools: 0 };
     /// Requests of 256 kB on average, a fortieth of it new text.
-    pub(crate) const LARGE: Self =
-        Self { steps: 64, agents: 1, system: 75_000, message: 4_630, reply: Reply::of(16, 64), stream: false };
+    pub(crate) const LARGE: Self = Self {
+        steps: 64,
+        agents: 1,
+        system: 75_000,
+        message: 4_630,
+        reply: Reply::of(16, 64),
+        stream: false,
+        tools: 0,
+    };
     /// Four agents over one growing transcript of thirty steps, 62 kB a request on average.
     pub(crate) const TEAM: Self =
-        Self { steps: 30, agents: 4, system: 2_000, message: 2_000, reply: Reply::of(32, 60), stream: false };
+        Self { steps: 30, agents: 4, system: 2_000, message: 2_000, reply: Reply::of(32, 60), stream: false, tools: 0 };
+    /// Calls of tools, of the same size as [`Shape::SMALL`], and so are their results.
+    pub(crate) const TOOLS: Self = Self { message: 1_850, tools: usize::MAX, ..Self::SMALL };
+    /// An agent's turn: it asks its model, then each of its five tools.
+    pub(crate) const TURN: Self = Self { steps: 6, message: 1_100, tools: 5, ..Self::SMALL };
 }
 
 /// One conversation over one shared transcript.
@@ -83,8 +96,16 @@ impl Conversation {
         AGENTS[(self.first + self.step % self.shape.agents) % AGENTS.len()]
     }
 
+    /// Whether the next request is a call of a tool.
+    pub(crate) fn asks_a_tool(&self) -> bool {
+        self.shape.tools == usize::MAX || !self.step.is_multiple_of(self.shape.tools + 1)
+    }
+
     /// Writes the next request's body.
     pub(crate) fn next_request(&mut self, out: &mut Vec<u8>) {
+        if self.asks_a_tool() {
+            return self.next_call(out);
+        }
         let shape = self.shape;
         self.transcript.extend_from_slice(br#",{"role":"user","content":""#);
         fill(&mut self.draw, shape.message, &mut self.transcript);
@@ -101,6 +122,18 @@ impl Conversation {
             out.extend_from_slice(br#","stream":true,"stream_options":{"include_usage":true}"#);
         }
         out.push(b'}');
+        self.step += 1;
+    }
+
+    /// Writes a call of one of five tools: its name says what to answer, as a model's does.
+    fn next_call(&mut self, out: &mut Vec<u8>) {
+        let (name, which) = (self.shape.reply.model(), self.step % 5);
+        out.clear();
+        write!(out, r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"{name}-k{which}","arguments":{{"text":""#, self.step)
+            .expect("a vector takes every write");
+        fill(&mut self.draw, self.shape.message, out);
+        out.extend_from_slice(b"\"}}}");
+        self.first_said += self.shape.message as u64;
         self.step += 1;
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::kill::Killed;
 use crate::matching::Matched;
-use crate::scenario::{RUNS, STREAMS, Sample};
+use crate::scenario::{BOTH, RUNS, STREAMS, Sample, TOOLS};
 use crate::storage::{HUNDRED, STREAMED, Stored, THIRTY};
 use crate::target::Way;
 
@@ -105,6 +105,7 @@ impl Results {
             // nginx tells no runs apart: the base is Aegis with a named run.
             at_most(by_lineage, inferring("lineage"), "×", 1.5, 1.25),
             at_most("the same for requests that have nothing in common", inferring("strangers"), "×", 4.0, 2.0),
+            at_most("CPU of a tool's call ÷ of a model's, 2 kB", self.between(TOOLS, "2k"), "×", 1.5, 1.1),
             Figure { at_least: true, ..at_most("requests a second on one core ÷ nginx, 2 kB", rate, "×", 0.65, 0.8) },
         ]
     }
@@ -125,9 +126,22 @@ impl Results {
             ("added p50 ÷ nginx's, 32 kB, 400 a second", ratio("open32k"), "×", 1.3, 1.15),
             ("added p99 − nginx's, 2 kB, 400 a second", more("open2k", p99), "µs", 300.0, 100.0),
             ("added p99 − nginx's, 32 kB, 400 a second", more("open32k", p99), "µs", 300.0, 100.0),
+            (
+                "added p99, 30 agents with 5 tools each, 400 a second",
+                added(BOTH, Way::Aegis, p99),
+                "µs",
+                5_000.0,
+                1_000.0,
+            ),
             ("first token p50 − nginx's", more("openstream", first), "µs", 40.0, 15.0),
             ("gap between tokens, p50 error", self.median("openstream", Way::Aegis, gap), "µs", 30.0, 22.0),
         ]
+    }
+
+    /// What a request of one scenario costs Aegis, against one of another.
+    fn between(&self, scenario: &str, base: &str) -> Option<f64> {
+        let cpu = |scenario| self.median(scenario, Way::Aegis, |sample| Some(sample.cpu_until_stopped));
+        Some(cpu(scenario)? / cpu(base)?)
     }
 
     /// The median over the rounds.

@@ -137,7 +137,7 @@ fn client(port: u16, run: &str, number: u64, shared: &Shared) -> (Vec<u64>, Opti
     while !shared.over.load(Ordering::Relaxed) {
         let mut conversation = Conversation::new(shape, fresh_seed());
         while !conversation.is_over() {
-            let path = load::path(Some(run), conversation.agent());
+            let path = load::path(Some(run), conversation.agent(), false);
             conversation.next_request(&mut body);
             let ask = Ask::of(&body).expect("the client asks what the upstream can read");
             got.clear();

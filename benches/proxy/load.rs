@@ -16,6 +16,9 @@ use crate::wire::Wire;
 /// Whatever happens, a load ends this long after its planned end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Where a proxy is asked for the server of tools.
+const TOOLS_PATH: &str = "/mcp/calc";
+
 /// When a load stops asking.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Until {
@@ -116,10 +119,11 @@ pub(crate) fn run(load: &Load) -> Outcome {
 }
 
 /// The path of a request: `run` and `agent` are told where the load is explicit.
-pub(crate) fn path(run: Option<&str>, agent: &str) -> String {
+pub(crate) fn path(run: Option<&str>, agent: &str, asks_a_tool: bool) -> String {
+    let below = if asks_a_tool { TOOLS_PATH } else { "/v1/chat/completions" };
     match run {
-        Some(run) => format!("/r/{run}/a/{agent}/v1/chat/completions"),
-        None => "/v1/chat/completions".to_owned(),
+        Some(run) => format!("/r/{run}/a/{agent}{below}"),
+        None => below.to_owned(),
     }
 }
 
@@ -168,7 +172,7 @@ impl Connection<'_> {
                 }
                 return false;
             };
-            let path = path(run, conversation.agent());
+            let path = path(run, conversation.agent(), conversation.asks_a_tool());
             conversation.next_request(&mut body);
             let mut ask = Ask::of(&body).expect("the load asks what the upstream can read");
             ask.edited = self.load.edited;

@@ -71,7 +71,20 @@ const SIDE_BY_SIDE: &[Way] = &[Way::Direct, Way::Nginx, Way::Aegis, Way::Last];
 
 /// Every scenario, in the order of the report.
 pub(crate) fn all() -> Vec<Scenario> {
-    [beside_nginx(), beside_itself(), about_memory()].concat()
+    [beside_nginx(), beside_itself(), both_wires(), about_memory()].concat()
+}
+
+/// Calls of tools, alone and beside those of models.
+fn both_wires() -> Vec<Scenario> {
+    const WAYS: &[Way] = &[Way::Direct, Way::Aegis, Way::Last];
+    let turns = "one run: 30 agents, each asks its model and then 5 tools, 2 kB each, open loop, 400 a second";
+    vec![
+        Scenario {
+            ways: WAYS,
+            ..closed(TOOLS, "calls of tools of 2 kB, closed loop, 16 connections", Shape::TOOLS, 16)
+        },
+        Scenario { ways: WAYS, rate: Some(400.0), ..closed(BOTH, turns, Shape::TURN, 30) },
+    ]
 }
 
 fn beside_nginx() -> Vec<Scenario> {
@@ -150,6 +163,10 @@ fn closed(name: &'static str, title: &'static str, shape: Shape, connections: u6
 fn streaming(tokens: usize, pace: u64) -> Shape {
     Shape { stream: true, reply: Reply::of(tokens, 20).paced(Duration::from_millis(pace)), ..Shape::SMALL }
 }
+
+/// The scenarios with tools.
+pub(crate) const TOOLS: &str = "tools2k";
+pub(crate) const BOTH: &str = "bothwires";
 
 /// The scenarios that are about memory.
 pub(crate) const STREAMS: &str = "streams";

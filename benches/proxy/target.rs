@@ -248,6 +248,7 @@ fn aegis(program: &Path, site: &Site, port: u16, directory: &Path, way: Way) -> 
     let mut command = Command::new(program);
     command.env("AEGIS_WORKERS", "1").current_dir(directory).arg("serve");
     command.arg("--upstream").arg(format!("http://127.0.0.1:{}", site.upstream));
+    command.arg("--mcp").arg(format!("calc=http://127.0.0.1:{}/mcp", site.upstream));
     command.arg("--listen").arg(format!("127.0.0.1:{port}"));
     command.arg("--log-dir").arg(directory.join("logs")).arg("--config").arg(&config);
     if !way.infers() {

@@ -48,7 +48,9 @@ fn serve(socket: TcpStream) -> io::Result<()> {
     while let Some(head) = wire.head()? {
         body.clear();
         wire.body(&head, |bytes, _| body.extend_from_slice(bytes))?;
-        let ask = if head.path.ends_with("/chat/completions") { Ask::of(&body) } else { None };
+        let is_known =
+            head.path.ends_with("/chat/completions") || head.path.ends_with("/mcp") || head.path.ends_with("/mcp/calc");
+        let ask = if is_known { Ask::of(&body) } else { None };
         match ask {
             Some(ask) if ask.stream => stream(&mut wire, &ask)?,
             Some(ask) => whole(&mut wire, &ask)?,
