@@ -140,7 +140,8 @@ async fn conduct(
     } else {
         let upstream: Arc<dyn Upstream> = Arc::clone(replayed) as Arc<dyn Upstream>;
         let repeat_of = Some(replayed.cassette().run().clone());
-        let setup = RunSetup { upstream: Some(upstream), repeat_of, ..RunSetup::default() };
+        let cards = replayed.cassette().cards();
+        let setup = RunSetup { upstream: Some(upstream), repeat_of, cards, ..RunSetup::default() };
         let run = proxy.runs.open(&id, setup).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
         announce(address, None, listen, &proxy, global)?;
         interrupted().await;

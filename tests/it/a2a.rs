@@ -1,7 +1,15 @@
 //! Peers behind the proxy: their card leads through it, their messages are steps that pass byte for byte, plans reach them.
 
+use std::sync::Arc;
+
+use aegis::{
+    proxy::{RunSetup, upstream::Upstream},
+    replay::{Cassette, Replayed},
+    trajectory::RunId,
+};
+
 use crate::{
-    lab::{Lab, Setup, request},
+    lab::{Lab, Reply, Setup, request},
     scripted::{Act, Scripted, chunk, http, last_chunk},
 };
 
@@ -55,12 +63,27 @@ async fn addresses_of_the_card_are_ours() {
     let model = Scripted::always(vec![http("500 No", "text/plain", "nobody asks")]).await;
     let lab = Lab::before(model.address, Setup { a2a: vec![("weather", address)], ..Setup::default() }).await;
     let path = "/r/r0/a2a/weather/.well-known/agent-card.json";
-    let reply = crate::lab::Reply::parse(&lab.raw(&request("GET", path, b"", "connection: close\r\n")).await);
+    let reply = Reply::parse(&lab.raw(&request("GET", path, b"", "connection: close\r\n")).await);
     // As the client named the host.
     let ours = "http://127.0.0.1/r/r0/a2a/weather";
     let expected = serde_json::json!({"name": "w", "url": format!("{ours}/"),
         "supportedInterfaces": [{"url": format!("{ours}/rpc"), "protocolBinding": "JSONRPC"}]});
     assert_eq!((reply.json(), reply.header("etag")), (expected, None));
+
+    // The run that asked keeps it, and what replays that run gives it again, under its own address.
+    let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a record"));
+    let cards = cassette.cards();
+    let replayed: Arc<dyn Upstream> = Arc::new(Replayed::new(cassette));
+    let again = Lab::over(replayed.clone(), Setup { a2a: vec![("weather", address)], ..Setup::default() }).await;
+    let run = RunId::parse("r1").expect("an id");
+    let setup = RunSetup { upstream: Some(replayed), cards, ..RunSetup::default() };
+    again.proxy.runs.open(&run, setup).await.expect("a run");
+    let asked = request("GET", &path.replace("r0", "r1"), b"", "connection: close\r\n");
+    let reply = Reply::parse(&again.raw(&asked).await);
+    assert_eq!(reply.json()["supportedInterfaces"][0]["url"], "http://127.0.0.1/r/r1/a2a/weather/rpc");
+    let other = request("GET", "/r/r1/a2a/weather/.well-known/agent.json", b"", "connection: close\r\n");
+    assert_eq!(Reply::parse(&again.raw(&other).await).status, 405, "nobody asked for that one");
+    assert!(again.logs.join("r1/cards.json").is_file(), "a replay of the replay has it, too");
 }
 
 #[tokio::test]

@@ -116,6 +116,7 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "label.json" => ("files/label", false),
         "label.former.json" => ("files/label.former", false),
         "identity.json" => ("files/identity", false),
+        "cards.json" => ("files/cards", false),
         "facts.jsonl" => ("files/facts", true),
         "attribution.jsonl" => ("files/attribution", true),
         "trace.json" => ("files/trace", false),

@@ -92,6 +92,7 @@ mod replaced_words;
 mod replay;
 mod replay_exact;
 mod reruns;
+mod resumed_streams;
 mod retries;
 mod retry;
 mod routing;

@@ -116,7 +116,7 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
 
 
 def check_started(programs: Programs, sdk: str, peer: Tap, aegis: Aegis) -> tuple[str, tuple[list[str], set[tuple[str, str]]]]:
-    """What is wrong with what a client prints that `aegis run` has started, and whose its steps are."""
+    """What is wrong with what a client prints that `aegis run` has started, and again from the record; and whose its steps are."""
     command = shlex.join(programs.command("client", sdk, "PEER", "say", "task", "stream")).replace("PEER", '"$AEGIS_A2A_WEATHER"')
     logs = aegis.logs("a2a-run")
     arguments = ["--upstream", "simulator", "--log-dir", logs, "--a2a", f"weather=http://127.0.0.1:{peer.port}"]
@@ -124,6 +124,12 @@ def check_started(programs: Programs, sdk: str, peer: Tap, aegis: Aegis) -> tupl
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"call"')]
     attempts = [attempt for run in run_directories(logs) for attempt in programs.recorded(run)]
     bad = wrong(lines) if len(lines) == len(attempts) == 3 else [done.stdout[-500:], done.stderr[-1500:]]
+    # The record has the card, too, without which a client asks nothing; no peer is there.
+    asked = len(peer.exchanges())
+    again = aegis.call("replay", run_directories(logs)[0], "--log-dir", aegis.logs("a2a-replay"), "--", "sh", "-c", f"exec {command}")
+    replayed = [json.loads(line) for line in again.stdout.splitlines() if line.startswith('{"call"')]
+    if again.code or wrong(replayed) or len(replayed) != 3 or len(peer.exchanges()) != asked:
+        bad += ["the replay", again.stdout[-500:], again.stderr[-1500:]]
     return sdk, (bad, {(attempt["surface"], attempt["agent"]) for attempt in attempts})
 
 

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::{identity::IdentityFile, record::Record};
+use super::{cards::CardsFile, identity::IdentityFile, record::Record};
 
 /// A line of a recording's log.
 #[derive(JsonSchema)]
@@ -28,4 +28,9 @@ pub fn log_schema(generator: &mut SchemaGenerator) -> Schema {
 /// The schema of `identity.json`.
 pub fn identity_schema(generator: &mut SchemaGenerator) -> Schema {
     generator.root_schema_for::<IdentityFile>()
+}
+
+/// The schema of `cards.json`.
+pub fn cards_schema(generator: &mut SchemaGenerator) -> Schema {
+    generator.root_schema_for::<CardsFile>()
 }

@@ -102,6 +102,11 @@ impl Recorder {
         &self.dir
     }
 
+    /// What masks secrets in it.
+    pub fn redactor(&self) -> &super::Redactor {
+        &self.encoder.redactor
+    }
+
     /// The clock that the recorder's own records use; [`Open::at_us`] counts on it.
     pub fn clock(&self) -> super::Clock {
         self.settings.clock

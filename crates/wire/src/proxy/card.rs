@@ -1,46 +1,81 @@
-//! The card of a peer: each address in it that leads to the peer is written as one that leads through here.
+//! The card of a peer: each address in it that leads to the peer is written as one that leads through here. A run keeps the cards
+//! that its program asked for, and its replay gives them again.
+
+use std::{path::Path, sync::Mutex};
 
 use bytes::Bytes;
 use hyper::{Response, header, http::request::Parts};
 
 use super::{
-    delivery::Delivery, error::Interrupted, headers, limits::Limits, memory::HeldMemory, servers::NamedServers,
-    upstream::ReceivedBody,
+    delivery::Delivery, error::Interrupted, headers, limits::Limits, lock::locked, memory::HeldMemory, run::Run,
+    servers, upstream::ReceivedBody,
 };
-use crate::surface;
+use crate::{
+    recording::{self, RecordedCard},
+    surface,
+};
+
+/// The cards of a run.
+#[derive(Debug, Default)]
+pub(super) struct RunCards(Mutex<Vec<RecordedCard>>);
 
 /// A card that is asked for.
-pub(super) struct PeerCard {
-    /// Where the peer is.
-    address: String,
-    /// Where its clients reach it through here.
+pub(super) struct CardRequest {
+    /// Where the path of the peer begins.
+    place: String,
+    /// The path below that.
+    path: String,
+    /// Where its clients reach the peer through here.
     ours: String,
 }
 
-/// The card that a request asks for; `None` where it asks for something else. `own_path`: the path as it came, our prefix included.
-pub(super) fn requested(parts: &Parts, own_path: &str, servers: &NamedServers) -> Option<PeerCard> {
-    let path = parts.uri.path();
-    if !surface::is_card(parts.method.as_str(), path) {
-        return None;
+impl RunCards {
+    /// Those of the record that answers a run, which the run's own record has too.
+    pub(super) fn new(run_dir: &Path, cards: Vec<RecordedCard>) -> Self {
+        if !cards.is_empty() {
+            write(run_dir, &cards);
+        }
+        Self(Mutex::new(cards))
     }
-    let address = servers.address(path)?.to_owned();
-    let host = headers::text(&parts.headers, &header::HOST)?;
-    // What stands before the peer's own path: our prefix and the place of the peer.
-    let own_path = own_path.split('?').next().unwrap_or_default();
-    let place = own_path.find(surface::CARD_FOLDER).and_then(|end| own_path.get(..end))?;
-    Some(PeerCard { ours: format!("http://{host}{}", place.trim_end_matches('/')), address })
+
+    fn find(&self, asked: &CardRequest) -> Option<RecordedCard> {
+        let cards = locked(&self.0);
+        cards.iter().find(|card| card.place == asked.place && card.path == asked.path).cloned()
+    }
 }
 
-impl PeerCard {
-    /// The reply, with our addresses in the place of the peer's.
+impl CardRequest {
+    /// The card that a request asks for; `None` where it asks for something else. `own_path`: the path as it came, our prefix
+    /// included.
+    pub(super) fn read(parts: &Parts, own_path: &str) -> Option<Self> {
+        let path = parts.uri.path();
+        if !surface::is_card(parts.method.as_str(), path) {
+            return None;
+        }
+        let place = servers::place(path)?;
+        let below = path.strip_prefix(place)?;
+        let host = headers::text(&parts.headers, &header::HOST)?;
+        // What stands before the peer's own path: our prefix and the place of the peer.
+        let own_path = own_path.split('?').next().unwrap_or_default();
+        let ours = own_path.find(surface::CARD_FOLDER).and_then(|end| own_path.get(..end))?;
+        let ours = format!("http://{host}{}", ours.trim_end_matches('/'));
+        Some(Self { place: place.to_owned(), path: below.to_owned(), ours })
+    }
+
+    /// The reply of the peer at an address, with our addresses in the place of its own. `run`: whose program asks.
     pub(super) async fn rewritten(
         self,
         received: Response<ReceivedBody>,
+        address: &str,
+        run: Option<&Run>,
         limits: &Limits,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let (mut head, body) = received.into_parts();
         let body = super::arrival::collect(body, limits, &mut HeldMemory::default()).await?;
-        let written = surface::readdressed_card(&body, &self.address, &self.ours);
+        if let (Some(run), true, Ok(text)) = (run, head.status.is_success(), std::str::from_utf8(&body)) {
+            self.keep(run, address, text);
+        }
+        let written = surface::readdressed_card(&body, address, &self.ours);
         headers::body_changed(&mut head.headers);
         // Another one would be another client's.
         for name in [header::ETAG, header::LAST_MODIFIED] {
@@ -48,5 +83,42 @@ impl PeerCard {
         }
         let written: Bytes = written.unwrap_or(body);
         Ok(Response::from_parts(head, Delivery::made(written)))
+    }
+
+    /// The card that a run's record holds.
+    pub(super) fn recorded(&self, run: &Run) -> Option<Response<Box<Delivery>>> {
+        let card = run.cards.find(self)?;
+        let body = Bytes::from(card.body);
+        let written = surface::readdressed_card(&body, &card.address, &self.ours).unwrap_or(body);
+        let mut response = Response::new(Delivery::made(written));
+        let json = header::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        Some(response)
+    }
+
+    /// Keeps a card with a run.
+    fn keep(&self, run: &Run, address: &str, body: &str) {
+        let Self { place, path, .. } = self;
+        let card = RecordedCard {
+            place: place.clone(),
+            path: path.clone(),
+            address: address.to_owned(),
+            body: run.recorder.redactor().text(body).into_owned(),
+        };
+        // Held over the write, so that the file has what is here; no exchange waits for it.
+        let mut cards = locked(&run.cards.0);
+        if cards.contains(&card) {
+            return;
+        }
+        cards.retain(|other| (&other.place, &other.path) != (place, path));
+        cards.push(card);
+        write(run.dir(), &cards);
+    }
+}
+
+/// A disk that does not take them costs the replay of them, and nothing else.
+fn write(run_dir: &Path, cards: &[RecordedCard]) {
+    if let Err(error) = recording::write_cards(run_dir, cards) {
+        tracing::warn!(%error, "a replay of the run cannot give the cards of its peers");
     }
 }

@@ -8,7 +8,9 @@ use hyper::{Method, Request, Response, header};
 
 use super::{
     arrival::{Arrived, Kind, ModelCall},
-    attached, decided,
+    attached,
+    broken_streams::PostedMessage,
+    decided,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     faults,
@@ -65,7 +67,7 @@ impl Proxy {
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
             Kind::Frames(api) => Box::pin(self.frames(arrived, api, link)).await,
             Kind::Fetch => Box::pin(self.fetch(arrived, link)).await,
-            Kind::Session => Box::pin(self.beside_messages(arrived)).await,
+            Kind::Session => Box::pin(self.beside_messages(arrived, link)).await,
             Kind::Attached => Box::pin(self.attached(arrived)).await,
             Kind::Other => self.pass(arrived).await,
         }
@@ -76,6 +78,7 @@ impl Proxy {
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
         let bytes = call.unpacked.plain.len();
         let decision = heavy::apart(bytes, || decided::decide(&mut step, conversation.as_ref(), earlier));
+        step.posted = PostedMessage::from_call(&call);
         let mut due = PendingReply { step, decision, conversation };
         match self.answer(&mut due, call).await {
             Ok(received) => self.hand_back(due, received).await,

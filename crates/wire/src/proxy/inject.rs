@@ -159,7 +159,10 @@ pub(super) async fn edit_response(
     let (untouched, Reading { view, unplaced }) = match read {
         Ok(read) => read,
         Err(why) => {
-            all_failed(step, decided, &why)?;
+            // What a client reads on elsewhere is edited there.
+            if !(streamed && step.is_read_on(&raw)) {
+                all_failed(step, decided, &why)?;
+            }
             return Ok(Response::from_parts(head, made(raw, streamed)));
         }
     };
@@ -279,6 +282,10 @@ async fn collect(step: &mut OpenStep, mut body: ReceivedBody, limits: &Limits) -
                 return Ok(Collected::TooLarge(ReceivedBody::Resumed(read, Box::new(body))));
             }
             step.tape(&data);
+            // A stream that a client reads on may stay open after its answer.
+            if step.is_stream() && step.has_answer() {
+                break;
+            }
         }
     }
     step.stop_taping();

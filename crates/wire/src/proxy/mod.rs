@@ -4,6 +4,7 @@
 mod arrival;
 mod ask;
 mod attached;
+mod broken_streams;
 mod card;
 mod asking;
 mod decided;

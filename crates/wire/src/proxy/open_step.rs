@@ -15,6 +15,7 @@ use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 
 use super::{
+    broken_streams::PostedMessage,
     disturb::Breach,
     headers, heavy,
     listen::socket::Link,
@@ -72,6 +73,8 @@ pub(super) struct OpenStep {
     queued: Option<Queued>,
     /// The request, where somebody is told of it at the end.
     request: Option<monitoring::ClosingRequest>,
+    /// The message to a tool server that it is.
+    pub(super) posted: Option<PostedMessage>,
     /// What is to be looked at once its record is written, where the run is watched.
     watch: StepWatch,
 }
@@ -120,6 +123,7 @@ impl OpenStep {
             closed: false,
             queued: None,
             request: None,
+            posted: None,
             watch: StepWatch::default(),
         })
     }

@@ -16,6 +16,8 @@ use std::{
 use self::resumed::ResumedRun;
 use super::{
     asking::Asking,
+    broken_streams::BrokenStreams,
+    card::RunCards,
     lock::locked,
     remembered::{AnotherTry, Numbers, Remembered},
     setup::{RunSetup, RunTemplate},
@@ -58,6 +60,8 @@ pub struct Run {
     state: Mutex<RunState>,
     speakers: Mutex<Speakers>,
     pub(super) retold: Mutex<RetoldRun>,
+    pub(super) cards: RunCards,
+    pub(super) broken_streams: Mutex<BrokenStreams>,
     opening: Mutex<()>,
     /// Held while its recording is opened again: only those that ask for this run wait for that.
     pub(super) resuming: tokio::sync::Mutex<()>,
@@ -129,7 +133,7 @@ impl Run {
         template: &RunTemplate,
         stored_ids: Option<Arc<StoredIds>>,
     ) -> Result<Self, RecordingError> {
-        let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference } = setup;
+        let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference, cards } = setup;
         let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
@@ -149,6 +153,7 @@ impl Run {
         }
         Ok(Self {
             id,
+            cards: RunCards::new(recorder.dir(), cards),
             recorder,
             plan,
             upstream,
@@ -159,6 +164,7 @@ impl Run {
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
             retold: Mutex::new(told),
+            broken_streams: Mutex::default(),
             opening: Mutex::default(),
             resuming: tokio::sync::Mutex::default(),
             is_served,

@@ -14,11 +14,13 @@ use hyper::{
 
 use super::{
     arrival::Arrived,
-    attached, card,
+    attached,
+    card::CardRequest,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
     exchange::Proxy,
     headers,
+    listen::socket::Link,
     upstream::{BackendAnswering, SentBody, Upload, Upstream},
 };
 use crate::{
@@ -117,6 +119,11 @@ struct ServerPath<'p> {
     name: &'p str,
 }
 
+/// Where the path of the server begins that a path names: `/a2a/weather`.
+pub(super) fn place(path: &str) -> Option<&str> {
+    server_of(path).map(|server| server.place)
+}
+
 fn server_of(path: &str) -> Option<ServerPath<'_>> {
     surface::SERVERS.iter().find_map(|surface| {
         let mount = surface.mount()?;
@@ -155,18 +162,34 @@ pub(super) fn mirror_arguments(headers: &mut HeaderMap, before: &[u8], after: &[
 
 impl Proxy {
     /// A request to a server that is no message: the stream of what it says by itself, the end of a session, its card. It passes,
-    /// and is no step. A recording has none of them.
-    pub(super) async fn beside_messages(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let Arrived { mut parts, body, hinted, own_path, .. } = arrived;
-        let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
-        let run = named.or_else(|| self.default_run.clone()).and_then(|run| self.runs.find(&run));
-        if run.is_some_and(|run| run.upstream.is_some()) {
+    /// and is no step, unless it reads a broken stream on. A recording has none of them.
+    pub(super) async fn beside_messages(
+        &self,
+        arrived: Arrived,
+        link: &Arc<Link>,
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
+        let named = self.identity.run(&arrived.hinted.envelope(), || None)?.map(|(run, _)| run);
+        let named = named.or_else(|| self.default_run.clone());
+        let card = CardRequest::read(&arrived.parts, &arrived.own_path);
+        // Who asks for a card goes on with a message: its run begins here. Where it cannot, that message is told so.
+        let run = match named {
+            Some(named) if card.is_some() => self.runs.get(&named).await.ok(),
+            named => named.and_then(|run| self.runs.find(&run)),
+        };
+        if let Some(message) = run.as_ref().and_then(|run| Self::read_on(&arrived, run)) {
+            return Box::pin(self.resume(arrived, message, link)).await;
+        }
+        let Arrived { mut parts, body, .. } = arrived;
+        if let Some(run) = run.as_ref().filter(|run| run.upstream.is_some()) {
+            if let Some(recorded) = card.and_then(|card| card.recorded(run)) {
+                return Ok(recorded);
+            }
             let ended = parts.method == Method::DELETE;
             let mut response = Response::new(Delivery::made(Bytes::new()));
             *response.status_mut() = if ended { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
             return Ok(response);
         }
-        let card = card::requested(&parts, &own_path, &self.servers);
+        let card = card.and_then(|card| Some((card, self.servers.address(parts.uri.path())?)));
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let (upload, end) = Upload::new(body, &self.limits);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
@@ -176,7 +199,7 @@ impl Proxy {
         };
         headers::strip_hop_by_hop(received.headers_mut());
         match card {
-            Some(card) => Ok(card.rewritten(received, &self.limits).await?),
+            Some((card, address)) => card.rewritten(received, address, run.as_deref(), &self.limits).await,
             None => Ok(received.map(|body| Delivery::pass(body, SILENT_SESSION))),
         }
     }

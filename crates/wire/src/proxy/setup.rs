@@ -6,7 +6,7 @@ use super::{asking::Asking, upstream::Upstream, watched::LiveWatch};
 use crate::{
     identity::ReferenceCalls,
     plan::Plan,
-    recording::{Launched, RunOrigin, Settings},
+    recording::{Launched, RecordedCard, RunOrigin, Settings},
     trajectory::RunId,
 };
 
@@ -46,4 +46,6 @@ pub struct RunSetup {
     pub repeat_of: Option<RunId>,
     /// What a run of the same program without faults asked.
     pub reference: Option<Arc<ReferenceCalls>>,
+    /// The cards of peers that its program gets where a record answers it.
+    pub cards: Vec<RecordedCard>,
 }

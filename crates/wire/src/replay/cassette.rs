@@ -20,7 +20,7 @@ use crate::{
     equality::Form,
     fault::Disturbance,
     plan::{self, Operator},
-    recording::{self, ExchangeDetail, Recording, RecordingError, Requests},
+    recording::{self, ExchangeDetail, RecordedCard, Recording, RecordingError, Requests},
     surface::{self, UnreadCall},
     trajectory::{Attempt, Attribution, CloseCause, RunId, Source, Step, StepIndex},
 };
@@ -99,6 +99,11 @@ impl Cassette {
     pub(super) fn records(&self, row: &UnreadCall) -> bool {
         let is_there = || self.bare_steps().iter().any(|step| step.surface == row.name);
         self.bare.manifest.versions.calls > 0 || row.counts_as_agents || is_there()
+    }
+
+    /// The cards of peers that its program asked for; none where they cannot be read.
+    pub fn cards(&self) -> Vec<RecordedCard> {
+        recording::read_cards(&self.dir).unwrap_or_default()
     }
 
     /// The directory it was read from.

@@ -10,7 +10,7 @@ use crate::{
         formats::{ExportManifest, Imported},
     },
     proxy::audit_schema,
-    recording::{Manifest, RunFact, Seal, identity_schema, log_schema},
+    recording::{Manifest, RunFact, Seal, cards_schema, identity_schema, log_schema},
     ruling::former_schema,
     trajectory::Label,
     verify::transcript_schema,
@@ -39,6 +39,12 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "logs/RUN/identity.json",
         "agents of steps that were recognised only when the run was whole",
         identity_schema,
+    ),
+    WrittenSchema::new(
+        "files/cards",
+        "logs/RUN/cards.json",
+        "the cards of peers that the run's program asked for",
+        cards_schema,
     ),
     WrittenSchema::new("files/facts", "logs/RUN/facts.jsonl", "a line of what became known later", made::<RunFact>),
     WrittenSchema::new(

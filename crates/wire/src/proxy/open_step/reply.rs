@@ -7,7 +7,7 @@ use hyper::header::CONTENT_ENCODING;
 
 use super::OpenStep;
 use crate::{
-    proxy::headers,
+    proxy::{broken_streams::has_event_ids, headers, lock::locked},
     surface::{self, door, door::UnpackedBody},
     trajectory::{CallEnding, Usage},
 };
@@ -24,6 +24,13 @@ impl OpenStep {
     /// Whether the answer has come whole that its client leaves with at once.
     pub(in crate::proxy) fn has_answer(&mut self) -> bool {
         self.surface.is_some_and(|surface| surface::is_of_server(surface.name()) && self.tape.has_answer(surface))
+    }
+
+    /// Whether a stream has no answer yet, and its client may read it on elsewhere.
+    pub(in crate::proxy) fn is_read_on(&self, stream: &[u8]) -> bool {
+        self.posted.is_some()
+            && has_event_ids(stream)
+            && self.surface.is_some_and(|surface| !surface.is_finished(stream))
     }
 
     /// Token counts of a reply of which only a part was delivered, or that could not be read.
@@ -54,6 +61,9 @@ impl OpenStep {
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
     /// that the answer states.
     pub(super) fn remember(&mut self, body: &Bytes, is_reply: bool, failed: bool, ending: CallEnding) -> Option<Usage> {
+        if let Some(message) = self.posted.take().filter(|_| self.streamed && failed) {
+            locked(&self.run.broken_streams).add(body, message);
+        }
         let reply =
             self.surface.filter(|_| is_reply).and_then(|surface| door::reply(surface, body, self.streamed).ok());
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
