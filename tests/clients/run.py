@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import shutil
 import sys
+import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def suite(name, options):
     try:
         test(*rest, aegis, options.cache, report)
     except Exception as error:
-        report.check(f"{name}: the suite ends", False, f"{type(error).__name__}: {error}")
+        report.check(f"{name}: the suite ends", False, "".join(traceback.format_exception(error)[-6:]))
     print(f"   {name}: {report.seconds():.0f} s", flush=True)
     return report
 

@@ -81,7 +81,8 @@ def test_codex(root, aegis, cache, report):
     asked = [step["request"] for step in steps]
     report.equal(f"{CODEX}: by messages", {asked["type"] for asked in asked}, {"response.create"})
     report.equal(f"{CODEX}: it warms up, and asks", [asked.get("generate", True) for asked in asked], [False, True])
-    report.equal(f"{CODEX}: whole", {(step["agent"], step["cause"]) for step in steps}, {("codex", "complete")})
+    report.equal(f"{CODEX}: whole", {(step["agent"], step["cause"]) for step in steps}, {("codex/warm_up", "complete"), ("codex", "complete")})
+    report.equal(f"{CODEX}: what it asks is its first call", [step["call"] for step in steps], [0, 0])
 
 
 def bases(address):
