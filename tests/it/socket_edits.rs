@@ -279,7 +279,11 @@ async fn the_simulator_answers_messages() {
     let refused = ask(&mut socket, r#"{"type":"response.create"}"#).await;
     assert!(refused[0].starts_with(r#"{"type":"error","status":400,"error":{"#), "{refused:?}");
     leave(socket).await;
-    assert_eq!(lab.sealed("run").await.trajectory.steps.len(), 5);
+    let steps = lab.sealed("run").await.trajectory.steps;
+    let calls: Vec<_> =
+        steps.iter().map(|step| (step.attribution.agent.as_str().contains("warm_up"), step.call)).collect();
+    // What only prepares a question takes no number from who asks.
+    assert_eq!(calls, [(false, 0), (false, 1), (true, 0), (false, 2), (false, 3)]);
 }
 
 /// A socket does not outlive its token, whether its messages are read or counted.

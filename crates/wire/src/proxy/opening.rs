@@ -12,6 +12,7 @@ use super::{
     arrival::{Hinted, Kind, ModelCall},
     error::{Interrupted, ProxyError},
     exchange::Proxy,
+    frames::FramedCall,
     headers, heavy, inject,
     listen::socket::Link,
     open_step::OpenStep,
@@ -120,7 +121,11 @@ impl Proxy {
         };
         let AttributedCall { attribution, relation, number } =
             run.attribute(&self.identity, outline, declared, &request);
-        let attribution = if let Kind::Unread(row) = call.kind { beside(attribution, row) } else { attribution };
+        let attribution = match call.kind {
+            Kind::Unread(row) => beside(attribution, row),
+            _ if FramedCall::is_warm_up(call) => named_beside(attribution, "warm_up"),
+            _ => attribution,
+        };
         let recalled = run.upstream.as_ref().and_then(|own| {
             let parts = &call.parts;
             let surface = surface::request_key(call.kind.name(), parts.method.as_str(), parts.uri.path());
@@ -201,9 +206,14 @@ struct PlacedCall {
 fn beside(attribution: Attribution, row: &UnreadCall) -> Attribution {
     let declared = attribution.source != Source::Fallback;
     let evidence = if declared { attribution.evidence } else { "no surface reads the call".to_owned() };
-    let helper = || AgentName::parse(&format!("{}/{}", attribution.agent, row.name)).ok();
-    let agent = helper().filter(|_| !row.counts_as_agents).unwrap_or(attribution.agent);
-    Attribution { agent, evidence, ..attribution }
+    let attribution = Attribution { evidence, ..attribution };
+    if row.counts_as_agents { attribution } else { named_beside(attribution, &row.name) }
+}
+
+/// A helper of the agent who makes a call that is none of its own.
+fn named_beside(attribution: Attribution, name: &str) -> Attribution {
+    let helper = AgentName::parse(&format!("{}/{name}", attribution.agent)).ok();
+    Attribution { agent: helper.unwrap_or(attribution.agent), ..attribution }
 }
 
 /// What tells that a request asks the same as another: its body where that is read, method and path too where it is not. What

@@ -66,6 +66,12 @@ pub fn client_message(message: &[u8]) -> ClientMessage<'_> {
     }
 }
 
+/// Whether a request only prepares the ones to come (`"generate": false`): its response has no answer.
+pub fn is_warm_up(message: &[u8]) -> bool {
+    let value = || scan::members(message).filter(|(member, _)| **member == *b"generate").last();
+    memchr::memmem::find(message, b"\"generate\"").is_some() && value().is_some_and(|(_, raw)| raw == b"false")
+}
+
 /// What a server says.
 pub fn server_message(message: &[u8]) -> ServerMessage<'_> {
     let kind = last_string(message, b"type").unwrap_or_default();

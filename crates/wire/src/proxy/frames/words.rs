@@ -32,6 +32,11 @@ impl FramedCall {
         call.parts.extensions.get().cloned()
     }
 
+    /// Whether a request came as a message that only prepares those to come.
+    pub(in crate::proxy) fn is_warm_up(call: &ModelCall) -> bool {
+        call.parts.extensions.get::<Self>().is_some() && socket::is_warm_up(&call.unpacked.plain)
+    }
+
     /// Its step is decided: says of faults that have no place on a socket that they cannot act.
     pub(in crate::proxy) fn decided(&self, step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupted> {
         *locked(&self.run) = Some(Arc::clone(&step.run));
