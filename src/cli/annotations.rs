@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{
     dataset::formats::{SpokenError, read_annotated, write_annotated},
-    recording::{self, RunFile},
+    recording::{self, AnnotatedStep, Annotation, RunFile, annotate, annotations},
     score::{Agreement, RESAMPLED_MIN, Share, agreement},
     trajectory::{Label, LabelStatus},
-    viewer::{AnnotatedStep, Annotation, Listing, RunRow, annotate, annotations},
+    viewer::{Listing, RunRow},
 };
 
 /// The answer of those who saw no error.

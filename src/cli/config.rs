@@ -105,7 +105,7 @@ pub struct TestConfig {
 pub struct UpstreamConfig {
     /// `http://…`, `https://…` or `simulator`.
     pub url: Option<String>,
-    /// Environment variable with the key to use instead of the client's.
+    /// Environment variable with the key to use instead of the client's, in the header in which the client sends its own.
     pub key_env: Option<String>,
     /// PEM file of additional certificates to trust.
     pub ca_file: Option<PathBuf>,
@@ -146,7 +146,7 @@ pub struct RouteConfig {
     pub model: String,
     /// `http://…` or `https://…`.
     pub url: String,
-    /// Environment variable with its key. The client's key is never sent there.
+    /// Environment variable with its key, sent in the header in which the client sends its own. The client's key is never sent there.
     pub key_env: Option<String>,
 }
 

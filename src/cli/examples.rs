@@ -52,6 +52,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("campaign schema", &["aegis campaign schema"]),
     ("runs", &["aegis runs", "aegis runs demo-run/logs --format json", "aegis runs end logs/first"]),
     ("runs prune", &["aegis runs prune logs --keep 30d,50GB", "aegis runs prune logs --keep 30d --yes"]),
+    ("runs keep", &["aegis runs keep logs/first"]),
+    ("runs release", &["aegis runs release logs/first"]),
     ("runs end", &["aegis runs end logs/first", "aegis runs end logs/first logs/second"]),
     (
         "show",
@@ -144,7 +146,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("repair", &["aegis repair logs/first", "aegis repair logs/first --seal", "aegis repair logs/first --salvage"]),
     ("doctor", &["aegis doctor", "aegis doctor --upstream http://127.0.0.1:8000/v1"]),
     ("init", &["aegis init", "aegis init mine --from logs/first"]),
-    ("token", &["aegis token alice --file tokens.toml", "aegis token bob --file tokens.toml --requests-per-minute 60"]),
+    (
+        "token",
+        &[
+            "aegis token alice --file tokens.toml",
+            "aegis token bob --file tokens.toml --requests-per-minute 60",
+            "aegis token alice --file tokens.toml --renew",
+            "aegis token bob --file tokens.toml --remove",
+        ],
+    ),
     ("completions", &["aegis completions bash"]),
     ("man", &["aegis man man1"]),
     ("example", &["aegis example pipeline --task \"A box holds 6 eggs. How many eggs do 7 boxes hold?\""]),

@@ -1,6 +1,11 @@
 //! The program's own log: a line an event on standard error, in JSON where `--format json` asks for it.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::json;
 
 use super::{Global, OutputFormat, screen::Screen};
 use crate::recording::Redactor;
@@ -14,6 +19,7 @@ pub(super) fn start(global: &Global) {
         (false, _) => "aegis=debug,info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG").unwrap_or_else(|_| level.into());
+    IS_JSON.store(global.format == OutputFormat::Json, Ordering::Relaxed);
     let ansi = Screen::of_talk(global.color).has_colours();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
@@ -23,9 +29,18 @@ pub(super) fn start(global: &Global) {
     };
 }
 
-/// Writes a line to standard error. Where it takes none, on a full disk, the line is lost, and the server goes on.
+/// Whether lines are JSON.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line to standard error, in the form of the log's. Where it takes none, on a full disk, the line is lost, and the server
+/// goes on.
 pub(super) fn line(words: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{words}");
+    let _ = if IS_JSON.load(Ordering::Relaxed) {
+        let (timestamp, message) = (jiff::Timestamp::now().to_string(), words.to_string());
+        writeln!(io::stderr(), "{}", json!({"timestamp": timestamp, "level": "INFO", "message": message}))
+    } else {
+        writeln!(io::stderr(), "{words}")
+    };
 }
 
 /// Standard error without secrets: each line comes in one write.

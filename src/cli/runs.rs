@@ -1,6 +1,7 @@
 //! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them; and their end.
 
 mod end;
+mod keep;
 mod prune;
 mod since;
 
@@ -57,6 +58,10 @@ pub(super) struct RunsArgs {
 enum RunsWhat {
     /// End runs that nothing serves any more: seal them and derive their labels.
     End(end::EndArgs),
+    /// Keep runs, whatever is pruned: `runs prune` and `serve --keep` never remove them.
+    Keep(keep::KeepRunArgs),
+    /// Take back that runs are kept.
+    Release(keep::KeepRunArgs),
     /// Remove ended runs that no label, data set, annotation or amendment needs. Without --yes: only say which.
     Prune(prune::PruneArgs),
 }
@@ -64,6 +69,8 @@ enum RunsWhat {
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
     match &arguments.what {
         Some(RunsWhat::End(arguments)) => return end::run(arguments, global),
+        Some(RunsWhat::Keep(arguments)) => return keep::run(arguments, true, global),
+        Some(RunsWhat::Release(arguments)) => return keep::run(arguments, false, global),
         Some(RunsWhat::Prune(arguments)) => return prune::run(arguments, global),
         None => {}
     }
@@ -182,6 +189,7 @@ fn cells(row: &RunRow) -> [String; 7] {
     let suspected = row.suspected.as_ref().map(|line| format!("suspected: {line}"));
     let account = row.account.map(|account| account.counted().join(", "));
     let beside = [
+        row.kept.then(|| "kept".to_owned()),
         imported,
         account,
         Some(label),

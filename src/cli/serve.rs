@@ -32,7 +32,7 @@ use self::{
 use super::{
     Exit, Failure, Global,
     config::Config,
-    settings,
+    logging, settings,
     settings::{PlannedArgs, ProxyArgs},
     signals::{Signals, number},
     watch::WatchArgs,
@@ -313,16 +313,23 @@ pub(super) fn announce(
     if !global.quiet {
         let token = if proxy.gate.token.is_some() || proxy.gate.users.is_some() { "/t/<token>" } else { "" };
         let log_dir = proxy.runs.template().log_dir.display();
-        eprintln!("listening on http://{address}  upstream {}  recordings {log_dir}/", proxy.upstream.name());
+        logging::line(format_args!(
+            "listening on http://{address}  upstream {}  recordings {log_dir}/",
+            proxy.upstream.name()
+        ));
         if proxy.default_run.is_some() || proxy.identity.lineage.is_some() {
-            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/v1");
+            logging::line(format_args!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/v1"));
         } else {
-            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/r/<run>/v1");
+            logging::line(format_args!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/r/<run>/v1"));
             match proxy.gate.instances {
                 0 | 1 => {
-                    eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME");
+                    logging::line(format_args!(
+                        "note: with a plan, each request must name its run like that; or start with --run NAME"
+                    ));
                 }
-                several => eprintln!("note: one of {several} proxies, so each request must name its run like that"),
+                several => logging::line(format_args!(
+                    "note: one of {several} proxies, so each request must name its run like that"
+                )),
             }
         }
     }
@@ -336,7 +343,7 @@ fn control_token(control: &TcpListener, global: &Global) -> String {
     }
     let token = settings::fresh_token();
     if let (Ok(address), false) = (control.local_addr(), global.quiet) {
-        eprintln!("control http://{address}/aegis/v1/runs  token {token}");
+        logging::line(format_args!("control http://{address}/aegis/v1/runs  token {token}"));
     }
     token
 }

@@ -12,7 +12,7 @@ use super::{
     Exit, Failure,
     asking::{self, AskingArgs},
     config::Config,
-    escape,
+    escape, logging,
     servers::{self, ServerArgs},
     upstream_origin::{followed_by_others, origin},
 };
@@ -174,10 +174,13 @@ impl ProxyArgs {
         let (url, from) = self.destination(config);
         let key = config.upstream.key_env.as_ref().map(|name| format!(", with the key in {name}"));
         let line = format!("calls go to {url}  ({from}{})", key.unwrap_or_default());
-        eprintln!("{}", escape(&line));
+        logging::line(format_args!("{}", escape(&line)));
         for route in &config.route {
             let key = route.key_env.as_ref().map(|name| format!(", with the key in {name}")).unwrap_or_default();
-            eprintln!("{}", escape(&format!("  {}: to {}  ([[route]]{key})", route.model, route.url)));
+            logging::line(format_args!(
+                "{}",
+                escape(&format!("  {}: to {}  ([[route]]{key})", route.model, route.url))
+            ));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     tokens::{ask, token},
 };
 
-async fn control(served: &Served, token: &str, path: &str, body: &Value) -> (u16, Value) {
+pub async fn control(served: &Served, token: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut client = Client::connect(served.control.expect("a control listener")).await;
     let headers = format!("authorization: Bearer {token}\r\nconnection: close\r\n");
     client.send(&request("POST", path, body.to_string().as_bytes(), &headers)).await;
@@ -54,6 +54,8 @@ async fn each_change_has_a_line_of_who_has_made_it() {
     assert_eq!(control(&served, &alice, &one("outcome"), &json!({"verdict": "perhaps"})).await.0, 400);
     assert!(lines(dir.path()).is_empty());
     assert_eq!(control(&served, &alice, &one("outcome"), &outcome).await.0, 200);
+    assert_eq!(control(&served, &alice, &one("keep"), &Value::Null).await.1["kept"], json!(true));
+    assert_eq!(control(&served, &alice, &one("release"), &Value::Null).await.1["kept"], json!(false));
     assert_eq!(control(&served, &alice, &one("end"), &Value::Null).await.0, 200);
     assert_eq!(control(&served, &alice, &one("end"), &Value::Null).await.0, 200, "it has ended: nothing is changed");
     assert_eq!(control(&served, &alice, &one("task"), &json!({"task": "Count."})).await.0, 200);
@@ -68,6 +70,8 @@ async fn each_change_has_a_line_of_who_has_made_it() {
         lines(dir.path()),
         [
             "alice one outcome /aegis/v1/runs/one/outcome -",
+            "alice one keep /aegis/v1/runs/one/keep -",
+            "alice one release /aegis/v1/runs/one/release -",
             "alice one end /aegis/v1/runs/one/end -",
             "alice one task /aegis/v1/runs/one/task -",
             "alice one roster /aegis/v1/runs/one/roster -",

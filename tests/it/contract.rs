@@ -113,6 +113,7 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "log.jsonl" | "log.jsonl.zst" | "head.jsonl.zst" => ("log", true),
         "run.json" => ("files/run", false),
         "seal.json" => ("files/seal", false),
+        "kept.json" => ("files/kept", false),
         "label.json" => ("files/label", false),
         "label.former.json" => ("files/label.former", false),
         "identity.json" => ("files/identity", false),
@@ -323,7 +324,8 @@ async fn every_documented_path_is_answered_as_documented() {
         "outcome": {"run": "first", "verdict": "success"},
         "roster": {"run": "first", "agent": [{"name": "solver", "first_user_contains": "What"}]},
         "task": {"run": "first", "task": "a sum"},
-        "end": null,
+        "runs": {},
+        "annotations": {"by": "ada"},
     });
     for (template, item) in OPENAPI["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("methods") {

@@ -43,17 +43,26 @@ async fn a_line_of_the_log_says_whose_request_it_is_about() {
     let dir = tempfile::tempdir().expect("a directory");
     let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
     let url = format!("http://{gone}");
-    let arguments = ["--upstream", &url, "--log-dir", "logs", "--format", "json"];
+    let arguments = ["--upstream", &url, "--log-dir", "logs", "--token", "open-sesame", "--format", "json"];
     let served = Served::start(dir.path(), &arguments).await;
     let mut client = Client::connect(served.address).await;
     let from = client.stream.local_addr().expect("an address");
-    let path = "/r/demo/v1/chat/completions";
+    let path = "/t/open-sesame/r/demo/v1/chat/completions";
     client.send(&request("POST", path, &chat("Who answers?"), "Connection: close\r\n")).await;
     assert_eq!(client.reply().await.status, 502);
+    let mut stranger = Client::connect(served.address).await;
+    let path = "/t/open-sesam/r/other/v1/chat/completions";
+    stranger.send(&request("POST", path, &chat("Who answers?"), "Connection: close\r\n")).await;
+    assert_eq!(stranger.reply().await.status, 401);
+    crate::tokens::reload(&served, "reloaded  plan and certificates").await;
     let said = served.said();
-    let lines = said.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let refused = lines.filter(|line| line["message"] == "answered by the proxy").collect::<Vec<_>>();
-    let [line] = &refused[..] else { panic!("one line: {said}") };
+    let read = |line| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+    let lines: Vec<serde_json::Value> = said.lines().map(read).collect();
+    assert!(lines.iter().all(|line| line["level"].is_string() && line["timestamp"].is_string()), "{said}");
+    let refused = lines.iter().filter(|line| line["message"] == "answered by the proxy").collect::<Vec<_>>();
+    let [line, at_door] = &refused[..] else { panic!("two lines: {said}") };
+    assert_eq!(at_door["span"]["path"], "/t/<token>/r/other/v1/chat/completions");
+    assert!(at_door["span"]["run"] == "other" && at_door["span"]["client"].is_string(), "{at_door}");
     assert_eq!(line["span"]["client"], from.to_string(), "{line}");
     assert_eq!(
         (&line["span"]["path"], &line["span"]["run"]),

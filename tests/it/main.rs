@@ -98,6 +98,7 @@ mod retry;
 mod routing;
 mod rows;
 mod run_ends;
+mod run_opened;
 mod run_told;
 mod score;
 mod scripted;

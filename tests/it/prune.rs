@@ -119,3 +119,44 @@ async fn a_server_keeps_room_for_new_runs() {
     assert_eq!(served.stop().await, Some(0));
     assert!(dir.join("logs/judged/seal.json").exists() && dir.join("logs/open/log.jsonl").exists());
 }
+
+/// A run that is kept stays until that is taken back, whoever prunes and whether or not it has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_stays() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let served = crate::run_ends::serve(dir, &["--upstream", "simulator"]).await;
+    for run in ["told", "asked", "plain"] {
+        assert_eq!(call(&served, &format!("/r/{run}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
+    }
+    let post = async |run: &str, what: &str| {
+        crate::run_ends::control(&served, "POST", &format!("/aegis/v1/runs/{run}/{what}"), &Value::Null).await
+    };
+    let (status, told) = post("asked", "keep").await;
+    assert_eq!((status, &told["kept"], &told["state"]), (200, &json!(true), &json!("open")), "{told}");
+    assert_eq!(post("none", "keep").await.0, 404);
+    for run in ["told", "asked", "plain"] {
+        assert_eq!(post(run, "end").await.0, 200);
+    }
+    let (code, out, talk) = verb(dir, &["runs", "keep", "logs/told"]).await;
+    assert!(code == Some(0) && out == "kept logs/told\n" && talk.contains("1 run kept"), "{out}{talk}");
+    assert_eq!(verb(dir, &["runs", "keep", "logs/none"]).await.0, Some(2));
+    let kept = ("kept".to_owned(), "`runs keep` keeps it".to_owned());
+    let said = prune(dir, &["--keep", "0d"]).await;
+    assert_eq!((&said["told"], &said["asked"], said["plain"].0.as_str()), (&kept, &kept, "would go"));
+    let (_, _, talk) = verb(dir, &["runs", "prune", "logs", "--keep", "0d"]).await;
+    assert!(talk.contains("2 kept, 2 of them needed (2 by `runs keep`)"), "{talk}");
+    assert_eq!(served.stop().await, Some(0));
+    // A server prunes as the verb does.
+    let served = Served::start(dir, &["--upstream", "simulator", "--log-dir", "logs", "--keep", "0d"]).await;
+    until("the run that nobody keeps is gone", || !dir.join("logs/plain").exists()).await;
+    assert_eq!(served.stop().await, Some(0));
+    assert!(dir.join("logs/told/seal.json").exists() && dir.join("logs/asked/seal.json").exists());
+    assert!(verb(dir, &["runs"]).await.1.lines().skip(1).all(|line| line.contains("kept")));
+    let (_, shown, _) = verb(dir, &["show", "logs/asked"]).await;
+    assert!(shown.lines().any(|line| line.starts_with("kept") && line.contains("by operator")), "{shown}");
+    let (code, out, _) = verb(dir, &["runs", "release", "logs/asked", "--format", "json"]).await;
+    assert!(code == Some(0) && out.contains("\"kept\":false"), "{out}");
+    assert_eq!(prune(dir, &["--keep", "0d", "--yes"]).await["asked"].0, "pruned");
+    crate::contract::check_files(dir);
+}

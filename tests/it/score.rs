@@ -130,7 +130,7 @@ async fn a_table_has_a_row_for_each_method_and_columns_for_each_set_of_labels() 
     assert!(sft.ends_with("| 0.0 | 0.0 | 100.0 |"), "{sft}");
     let a2p = markdown.lines().find(|line| line.starts_with("| a2p + answer |")).expect("a row");
     assert!(a2p.ends_with("| - | - | - |"), "no prediction about the second set: {a2p}");
-    // A file for each data set is one row of its method; two about one data set are two.
+    // A file for each data set is one row of its method; two about one data set are two, called after their files.
     write_lines(&dir.path().join("one.jsonl"), &rows[..1]);
     write_lines(&dir.path().join("two.jsonl"), &rows[1..]);
     for (second, count) in [("two.jsonl", 1), ("sft.jsonl", 2)] {
@@ -138,9 +138,10 @@ async fn a_table_has_a_row_for_each_method_and_columns_for_each_set_of_labels() 
             ["score", "one.jsonl", second, "--gold", "gold.jsonl", "--gold", "other.jsonl", "--table", "markdown"];
         let (code, markdown, talk) = run(dir.path(), &files).await;
         assert_eq!(code, Some(0), "{talk}");
-        let own: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| sft |")).collect();
+        let own: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| sft ")).collect();
         assert_eq!(own.len(), count, "{markdown}");
         assert!(count == 2 || own == [sft], "as of one file: {own:?}, not {sft}");
+        assert!(count == 1 || own[0].starts_with("| sft (one) |") && own[1].starts_with("| sft (sft) |"), "{own:?}");
     }
 }
 

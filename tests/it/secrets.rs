@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     lab::{Client, request},
     program::{Served, aegis, verb},
-    scripted::{Scripted, chat_stream, chunk, delta, http_with, last_chunk, stream_head},
+    scripted::{Scripted, chat_stream, chunk, delta, http, http_with, last_chunk, stream_head},
 };
 
 /// Every file below a directory, unpacked, with its path.
@@ -166,4 +166,40 @@ async fn run_files_are_for_their_owner_only() {
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
+}
+
+/// A key of `key_env` stands where the client shows its own, and where it shows none, where the API that it calls expects one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_stands_in_the_header_of_its_api() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", "{}")]).await;
+    let url = format!("http://{}", upstream.address);
+    let config = format!(
+        "[upstream]\nurl = \"{url}\"\nkey_env = \"MAIN_KEY\"\n[[route]]\nmodel = \"claude*\"\nurl = \"{url}\"\nkey_env = \"ROUTE_KEY\"\n"
+    );
+    fs::write(dir.path().join("aegis.toml"), config).expect("written");
+    let environment = [("MAIN_KEY", key("main")), ("ROUTE_KEY", key("route"))];
+    let arguments = ["--config", "aegis.toml", "--log-dir", "logs", "--run", "r"];
+    let served = Served::start_with(dir.path(), &arguments, &environment).await;
+    let claude = "{\"model\":\"claude-x\",\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}";
+    let gemini = "/v1beta/models/gemini-x:generateContent";
+    let asked = "{\"contents\":[{\"parts\":[{\"text\":\"Hi\"}]}]}";
+    for (path, body, shown, expected) in [
+        ("/v1/messages", claude, "x-api-key: own\r\n", format!("x-api-key: {}", key("route"))),
+        ("/v1/messages", claude, "", format!("x-api-key: {}", key("route"))),
+        ("/v1/messages", claude, "authorization: Bearer own\r\n", format!("authorization: bearer {}", key("route"))),
+        (gemini, asked, "x-goog-api-key: own\r\n", format!("x-goog-api-key: {}", key("main"))),
+        (gemini, asked, "", format!("x-goog-api-key: {}", key("main"))),
+        ("/v1/files", "{}", "x-api-key: own\r\n", format!("x-api-key: {}", key("main"))),
+        ("/v1/chat/completions", "{\"messages\":[]}", "", format!("authorization: bearer {}", key("main"))),
+    ] {
+        let mut client = Client::connect(served.address).await;
+        client.send(&request("POST", path, body.as_bytes(), &format!("connection: close\r\n{shown}"))).await;
+        assert_eq!(client.reply().await.status, 200, "{path}");
+        let head = upstream.heads().pop().expect("a request").to_lowercase();
+        let keys = ["authorization:", "x-api-key:", "x-goog-api-key:", "api-key:"];
+        let sent: Vec<&str> = head.lines().filter(|line| keys.iter().any(|name| line.starts_with(name))).collect();
+        assert_eq!(sent, [expected.to_lowercase()], "{path} {shown}");
+    }
+    assert_eq!(served.stop().await, Some(0));
 }

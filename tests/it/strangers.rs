@@ -9,6 +9,7 @@ use crate::{
     lab::{Client, Reply, chat, request},
     program::Served,
     run_ends,
+    scripted::{Scripted, http},
     socket_peer::{self, create, open_at},
     tokens::{ask, send, serve, token},
 };
@@ -191,6 +192,65 @@ async fn what_the_upstream_keeps_for_one_is_given_to_no_other() {
     assert_eq!(kept.header("x-aegis-error"), None, "{}", kept.text());
     let goes_on = respond(&served, &alice, "/r/mine", more).await;
     assert_eq!(goes_on.header("x-aegis-error"), None, "{}", goes_on.text());
+    assert_eq!(served.stop().await, Some(0));
+}
+
+/// A server whose upstream answers whatever is asked with an object that it has made.
+async fn before_a_store(dir: &Path, made: &Value) -> (Scripted, Served) {
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", &made.to_string())]).await;
+    let url = format!("http://{}", upstream.address);
+    let served = Served::start(dir, &["--log-dir", "logs", "--tokens", "tokens.toml", "--upstream", &url]).await;
+    (upstream, served)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_one_are_no_files_of_another() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [alice, bob] = [token(dir.path(), "alice").await, token(dir.path(), "bob").await];
+    let made = json!({"id": "file-0123456789", "object": "file", "output_file_id": "file-output-of-it"});
+    let (_upstream, served) = before_a_store(dir.path(), &made).await;
+    let ask = async |served: &Served, token: &str, method: &str, below: &str, body: &Value| {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        send(served, method, &format!("/t/{token}{below}"), "", &body).await
+    };
+    // What is nobody's is everybody's, and looking at it makes it nobody's own.
+    for token in [&alice, &bob] {
+        assert_eq!(ask(&served, token, "GET", "/v1/files/file-0123456789", &Value::Null).await.status, 200);
+    }
+    assert_eq!(ask(&served, &alice, "POST", "/v1/files", &json!({"purpose": "batch"})).await.status, 200);
+    assert_eq!(ask(&served, &alice, "GET", "/r/one/v1/batches/file-0123456789", &Value::Null).await.status, 200);
+    let batch = |file: &str| json!({"input_file_id": file, "endpoint": "/v1/responses"});
+    let respond = json!({"model": "m", "input": [{"role": "user", "content": [
+        {"type": "input_file", "file_id": "file-0123456789"}]}]});
+    let refused = async |served: &Served| {
+        for (method, path, body) in [
+            ("GET", "/v1/files/file-0123456789", Value::Null),
+            ("GET", "/r/one/v1/files/file-0123456789/content", Value::Null),
+            ("GET", "/v1/%66iles/file%2D0123456789", Value::Null),
+            ("GET", "/v1/files/file-output-of-it/content", Value::Null),
+            ("DELETE", "/v1/files/file-0123456789", Value::Null),
+            ("POST", "/v1/batches/file-0123456789/cancel", Value::Null),
+            ("POST", "/r/one/v1/batches", batch("file-0123456789")),
+            ("POST", "/r/one/v1/responses", respond.clone()),
+        ] {
+            ask(served, &bob, method, path, &body).await.assert_own_error(404, "no_such_object");
+        }
+        for path in ["/v1/files", "/v1/batches?limit=2", "/r/one/v1/vector_stores/"] {
+            ask(served, &bob, "GET", path, &Value::Null).await.assert_own_error(403, "shared_list");
+        }
+        assert_eq!(ask(served, &bob, "GET", "/v1/files/file-of-nobody-here", &Value::Null).await.status, 200);
+        assert_eq!(ask(served, &bob, "POST", "/r/one/v1/batches", &batch("file-of-nobody-here")).await.status, 200);
+        for path in ["/v1/files/file-0123456789/content", "/v1/files/file-output-of-it"] {
+            assert_eq!(ask(served, &alice, "GET", path, &Value::Null).await.status, 200);
+        }
+    };
+    refused(&served).await;
+    assert_eq!(served.stop().await, Some(0));
+    // Another server knows it from a file, which holds no id.
+    let text = fs::read_to_string(dir.path().join("logs/objects.txt")).expect("a file");
+    assert!(text.starts_with("alice ") && !text.contains("file-"), "{text}");
+    let (_upstream, served) = before_a_store(dir.path(), &json!({"id": "other"})).await;
+    refused(&served).await;
     assert_eq!(served.stop().await, Some(0));
 }
 

@@ -60,6 +60,9 @@ async fn each_user_is_let_in_by_a_token_that_goes_no_further() {
     // What the file holds opens nothing.
     let file = fs::read_to_string(dir.path().join("tokens.toml")).expect("a file");
     let hash = file.lines().find_map(|line| line.strip_prefix("sha256 = ")).expect("a hash").trim_matches('"');
+    let said = ask(&served, &alice[1..], "", "hi").await.text();
+    assert!(said.contains("is wrong") && !said.contains(&alice[1..]), "{said}");
+    assert!(send(&served, "POST", path, "", &chat("hi")).await.text().contains("asks for a token"));
     for wrong in [hash, &alice[1..], &alice.to_uppercase(), &format!("{alice}{bob}")] {
         ask(&served, wrong, "", "hi").await.assert_own_error(401, "no_token");
     }
@@ -142,6 +145,27 @@ async fn a_token_is_shown_once_and_a_user_has_one() {
     let (_, out, _) = verb(dir.path(), &["token", "bob", "--format", "json"]).await;
     let data: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert!(data["token"].is_string() && data["sha256"].is_string() && data["name"] == "bob", "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_renewed_and_removed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (served, [alice, bob]) = serve(dir.path(), ["alice", "bob"], &["--upstream", "simulator"]).await;
+    let (code, out, _) = verb(dir.path(), &["token", "alice", "--file", "tokens.toml", "--renew"]).await;
+    assert_eq!(code, Some(0));
+    let (code, data, _) =
+        verb(dir.path(), &["token", "bob", "--file", "tokens.toml", "--remove", "--format", "json"]).await;
+    assert!(code == Some(0) && data.contains("\"name\":\"bob\""), "{data}");
+    for arguments in [&["--remove"][..], &["--file", "tokens.toml", "--remove"], &["--file", "other.toml", "--renew"]] {
+        let (code, _, talk) = verb(dir.path(), &[&["token", "bob"], arguments].concat()).await;
+        assert!(code == Some(2), "{talk}");
+    }
+    reload(&served, "reloaded  plan, certificates and 1 token;").await;
+    assert_eq!(ask(&served, out.trim(), "/r/c", "Hello?").await.status, 200);
+    for gone in [&alice, &bob] {
+        ask(&served, gone, "/r/c", "Hello?").await.assert_own_error(401, "no_token");
+    }
+    assert_eq!(served.stop().await, Some(0));
 }
 
 #[tokio::test]

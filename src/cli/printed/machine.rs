@@ -37,6 +37,13 @@ pub(in crate::cli) struct FirstFiles<'a> {
     pub(in crate::cli) files: &'a [String],
 }
 
+/// `token --remove`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct RemovedToken<'a> {
+    /// The user.
+    pub(in crate::cli) name: &'a str,
+}
+
 /// `token`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::cli) struct MadeToken<'a> {

@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::RunAttribution;
 use crate::{
     identity::LateStep,
-    recording::{Repaired, RunFact},
+    recording::{Annotation, Repaired, RunFact},
     replay::ReplayReport,
     ruling::NoLabel,
     score::{Agreement, Share},
     surface::account::RunAccount,
     trajectory::{AgentName, Label, ModeClaim, Outcome, RunId, Side, Source, WatchSign},
     verdict::{ClientVerdict, Survival},
-    viewer::{Annotation, RunRow},
+    viewer::RunRow,
     watch::Rates,
 };
 
@@ -41,6 +41,14 @@ pub(in crate::cli) struct EndedRuns {
 pub(in crate::cli) struct RunEnd {
     pub(in crate::cli) run_dir: String,
     pub(in crate::cli) steps: usize,
+}
+
+/// `runs keep`, `runs release`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct KeepChange<'a> {
+    /// Whether the runs are kept from now on.
+    pub(in crate::cli) kept: bool,
+    pub(in crate::cli) run_dirs: &'a [PathBuf],
 }
 
 /// `runs prune`.

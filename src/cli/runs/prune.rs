@@ -110,7 +110,9 @@ impl Pruned {
         let kept: usize = self.kept.values().sum();
         let within = self.kept.get(&StayReason::Limit.words()).copied().unwrap_or_default();
         let amount = amount(self.bytes);
-        let counts = format!("{kept} kept, {} of them needed", kept - within);
+        let asked = self.kept.get(&StayReason::KeepMark.words()).copied().unwrap_or_default();
+        let asked = if asked > 0 { format!(" ({asked} by `runs keep`)") } else { String::new() };
+        let counts = format!("{kept} kept, {} of them needed{asked}", kept - within);
         let summary = match (removed, self.runs) {
             (true, runs) => format!("{runs} runs pruned, {amount}; {counts}"),
             (false, 0) => format!("no run would go; {counts}"),

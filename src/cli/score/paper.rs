@@ -117,7 +117,9 @@ pub(super) fn run(
         sets.push(PaperSet { name: if several { name } else { String::new() }, reports });
     }
     let mut names: Vec<String> = methods.iter().map(|row| row.name.clone()).collect();
-    join_files(&mut names, &mut sets);
+    let mut files: Vec<&Path> = methods.iter().map(|row| row.file).collect();
+    join_files(&mut names, &mut files, &mut sets);
+    names = told_apart(&names, &files);
     if let Some(at) =
         (0..names.len()).find(|at| sets.iter().all(|set| set.reports.get(*at).is_none_or(Option::is_none)))
     {
@@ -133,13 +135,14 @@ pub(super) fn run(
 }
 
 /// Makes one row of the files of one method, each about data sets of its own.
-fn join_files(names: &mut Vec<String>, sets: &mut [PaperSet]) {
+fn join_files(names: &mut Vec<String>, files: &mut Vec<&Path>, sets: &mut [PaperSet]) {
     for later in (1..names.len()).rev() {
         let known = |set: &PaperSet, at: usize| set.reports.get(at).is_some_and(Option::is_some);
         let apart = |earlier: &usize| sets.iter().all(|set| !(known(set, *earlier) && known(set, later)));
         let same = (0..later).filter(|earlier| names.get(*earlier) == names.get(later)).find(apart);
         let Some(earlier) = same else { continue };
         names.remove(later);
+        files.remove(later);
         for set in sets.iter_mut() {
             let moved = set.reports.remove(later);
             if let Some(report) = set.reports.get_mut(earlier)
@@ -149,6 +152,16 @@ fn join_files(names: &mut Vec<String>, sets: &mut [PaperSet]) {
             }
         }
     }
+}
+
+/// The names, each with its file where several files have a row of that name about the same runs.
+fn told_apart(names: &[String], files: &[&Path]) -> Vec<String> {
+    let repeats = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    let named = names.iter().zip(files).map(|(name, file)| {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        if repeats(name) { format!("{name} ({stem})") } else { name.clone() }
+    });
+    named.collect()
 }
 
 /// The rows of the files. A row is called by its method, or its file where it names none; by its model too where one method asked

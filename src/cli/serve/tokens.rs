@@ -119,6 +119,46 @@ pub(in crate::cli) fn parse(text: &str, path: &Path) -> Result<Vec<UserGrant>, F
     Ok(grants)
 }
 
+/// The file's text with another token in the entry of a user, whose limits stay.
+///
+/// # Errors
+/// There is no such entry, or the file cannot be used.
+pub(in crate::cli) fn renewed(text: &str, path: &Path, name: &UserName, token: &Token) -> Result<String, Failure> {
+    let span = named(text, path, name)?.sha256.span();
+    let (before, after) = (text.get(..span.start), text.get(span.end..));
+    Ok(format!("{}\"{}\"{}", before.unwrap_or_default(), token.sha256(), after.unwrap_or_default()))
+}
+
+/// The file's text without the entry of a user.
+///
+/// # Errors
+/// There is no such entry, or it does not stand apart from the others; or the file cannot be used.
+pub(in crate::cli) fn removed(text: &str, path: &Path, name: &UserName) -> Result<String, Failure> {
+    let span = named(text, path, name)?.name.span();
+    let start = text.get(..span.start).and_then(|before| before.rfind("[[token]]")).unwrap_or_default();
+    let end = text.get(span.end..).and_then(|after| after.find("\n[")).map_or(text.len(), |at| span.end + at + 1);
+    let left = format!("{}{}", text.get(..start).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let others =
+        || Ok::<_, Failure>(parse(text, path)?.into_iter().filter(|grant| grant.name != *name).collect::<Vec<_>>());
+    if parse(&left, path).ok() != Some(others()?) {
+        let file = TokensText { path, text };
+        return Err(file.failure(&span, "the entry stands in a table with others").hint("remove it by hand"));
+    }
+    Ok(left)
+}
+
+/// The entry of a user.
+fn named(text: &str, path: &Path, name: &UserName) -> Result<TokenEntry, Failure> {
+    parse(text, path)?;
+    let file = TokensText { path, text };
+    let TokensFile { token: entries, .. } = toml::from_str(text).map_err(|error| file.unreadable(&error))?;
+    let none = || {
+        let error = format!("`{}` has no entry of `{name}`", path.display());
+        Failure::new(Exit::Usage, error).hint(format!("to make one: {}", command(name.as_str(), path)))
+    };
+    entries.into_iter().find(|entry| entry.name.get_ref() == name.as_str()).ok_or_else(none)
+}
+
 /// The text of an entry.
 pub(in crate::cli) fn entry(grant: &UserGrant) -> String {
     let mut text = format!("[[token]]\nname = \"{}\"\nsha256 = \"{}\"\n", grant.name, grant.token.sha256());
@@ -272,6 +312,28 @@ mod tests {
             assert!(error.contains(&format!("t.toml:{line}: ")) && error.contains(says), "{text}: {error}");
             assert!(failure.hint.unwrap_or_default().contains(hint), "{text}: {error}");
             assert!(!error.contains(secret), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_renewed_and_removed_and_the_others_stay() {
+        let (path, hash) = (Path::new("t.toml"), |text: &str| Token::new(text).sha256());
+        let user = |name: &str| UserName::parse(name).expect("a name");
+        let entry =
+            |name: &str, more: &str| format!("[[token]]\nname = \"{name}\"\nsha256 = \"{}\"\n{more}", hash(name));
+        let text =
+            format!("# Ours.\n{}\n{}\n{}", entry("a", ""), entry("b", "max_body_bytes = 9 # few\n"), entry("c", ""));
+        let again = renewed(&text, path, &user("b"), &Token::new("new")).expect("renewed");
+        assert_eq!(again, text.replace(&hash("b"), &hash("new")));
+        for name in ["a", "b", "c"] {
+            let left = removed(&text, path, &user(name)).expect("removed");
+            assert!(left.starts_with("# Ours.\n") && !left.contains(&hash(name)), "{left}");
+            assert_eq!(parse(&left, path).expect("read").len(), 2, "{left}");
+        }
+        let inline = format!("token = [{{ name = \"a\", sha256 = \"{}\" }}]\n", hash("a"));
+        for (text, name, says) in [(&text, "d", "no entry of `d`"), (&inline, "a", "with others")] {
+            let refused = removed(text, path, &user(name)).expect_err("refused").to_string();
+            assert!(refused.contains(says), "{refused}");
         }
     }
 

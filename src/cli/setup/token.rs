@@ -1,6 +1,6 @@
 //! `aegis token`: draws a token for a user of `aegis serve --tokens`, says it once, and writes the entry that knows it by its hash.
 
-use crate::cli::printed::{MadeToken, printed};
+use crate::cli::printed::{MadeToken, RemovedToken, printed};
 use std::{
     fs::File,
     io::{Read, Seek, SeekFrom, Write},
@@ -16,6 +16,8 @@ use crate::{
     proxy::{Token, UserGrant, UserName},
 };
 
+const TAKEN_UP: &str = "a server that reads it takes that up after kill -HUP";
+
 /// Options of `token`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TokenEntryArgs {
@@ -25,6 +27,12 @@ pub(in crate::cli) struct TokenEntryArgs {
     /// Tokens file to which the entry is added, made if missing. Default: the entry is printed.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Give the user of an entry of the file another token, in place of the one it has. Its limits stay.
+    #[arg(long, requires = "file", conflicts_with_all = ["requests_per_minute", "max_body_bytes"])]
+    renew: bool,
+    /// Remove the user's entry from the file. Its recordings stay.
+    #[arg(long, requires = "file", conflicts_with_all = ["renew", "requests_per_minute", "max_body_bytes"])]
+    remove: bool,
     /// Most requests of this user in a minute, 60,000 at most. Default: no limit.
     #[arg(long, value_name = "N")]
     requests_per_minute: Option<NonZeroU32>,
@@ -33,7 +41,7 @@ pub(in crate::cli) struct TokenEntryArgs {
     max_body_bytes: Option<NonZeroUsize>,
 }
 
-/// Draws the token.
+/// Draws the token, or removes the entry.
 ///
 /// # Errors
 /// The name is none, or has an entry already; the file cannot be read or written.
@@ -43,29 +51,54 @@ pub(super) fn run(arguments: &TokenEntryArgs, format: OutputFormat, out: &mut dy
             "1 to 64 letters, digits, `.`, `_` and `-`, not beginning with `.` and not `operator`: aegis token alice";
         Failure::new(Exit::Usage, format!("`{}` is no name of a user", arguments.name)).hint(hint)
     })?;
-    let token = settings::fresh_token();
-    let grant = UserGrant {
-        name,
-        token: Token::new(&token),
-        requests_per_minute: arguments.requests_per_minute,
-        max_body_bytes: arguments.max_body_bytes.map(NonZeroUsize::get),
-    };
-    let entry = tokens::entry(&grant);
-    if let Some(path) = &arguments.file {
-        append(path, &entry)?;
+    if let (true, Some(path)) = (arguments.remove, &arguments.file) {
+        replace(path, |text| tokens::removed(text, path, &name))?;
+        let summary = format!("the entry of {name} is removed from {}; {TAKEN_UP}", path.display());
+        return Ok(Finished { exit: Exit::Ok, summary, data: printed(&RemovedToken { name: name.as_str() }) });
     }
-    if format == OutputFormat::Text {
-        let entry = if arguments.file.is_none() { format!("\n{entry}") } else { String::new() };
-        let written = writeln!(out, "{token}{entry}").and_then(|()| out.flush());
-        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    }
+    let shown = settings::fresh_token();
+    let token = Token::new(&shown);
+    let sha256 = token.sha256();
+    let limits = (arguments.requests_per_minute, arguments.max_body_bytes.map(NonZeroUsize::get));
+    let grant = UserGrant { name, token, requests_per_minute: limits.0, max_body_bytes: limits.1 };
+    let (name, entry) = (&grant.name, tokens::entry(&grant));
     let place = match &arguments.file {
-        Some(path) => format!("its entry is in {}; a server that reads it takes it up after kill -HUP", path.display()),
+        Some(path) => {
+            if arguments.renew {
+                replace(path, |text| tokens::renewed(text, path, name, &grant.token))?;
+            } else {
+                append(path, &entry)?;
+            }
+            format!("its entry is in {}; {TAKEN_UP}", path.display())
+        }
         None => "add the entry to the file of `aegis serve --tokens`".to_owned(),
     };
-    let summary = format!("a token for {}, shown this once: {place}", grant.name);
-    let data = printed(&MadeToken { name: grant.name.as_str(), token: &token, sha256: grant.token.sha256() });
+    if format == OutputFormat::Text {
+        let entry = if arguments.file.is_none() { format!("\n{entry}") } else { String::new() };
+        let written = writeln!(out, "{shown}{entry}").and_then(|()| out.flush());
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let summary = format!("a token for {name}, shown this once: {place}");
+    let data = printed(&MadeToken { name: name.as_str(), token: &shown, sha256 });
     Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+/// Puts another text in the place of a file's, whole: a server may read it at any moment.
+fn replace(path: &Path, change: impl FnOnce(&str) -> Result<String, Failure>) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(Exit::Usage, format!("cannot write the tokens file `{}`: {error}", path.display()))
+    };
+    let place = std::fs::canonicalize(path).map_err(cannot)?;
+    let text = change(&std::fs::read_to_string(&place).map_err(cannot)?)?;
+    tokens::parse(&text, path)?;
+    let write = || {
+        let mut file = tempfile::NamedTempFile::new_in(place.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().set_permissions(std::fs::metadata(&place)?.permissions())?;
+        file.as_file().sync_all()?;
+        file.persist(&place).map_err(|refused| refused.error)
+    };
+    write().map(drop).map_err(cannot)
 }
 
 /// Adds an entry to a file, if the file is one of tokens and is one with the entry, too.

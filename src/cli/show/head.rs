@@ -15,7 +15,7 @@ use crate::{
     },
     launch::shell_line,
     mode,
-    recording::{Recording, RunFact, RunOrigin},
+    recording::{self, Recording, RunFact, RunOrigin},
     ruling,
     surface::account::RunAccount,
     trajectory::{FailureMode, Label, LabelEntry, ModeClaim, Outcome, Reason, Verdict},
@@ -43,6 +43,7 @@ pub(super) fn write(
         _ => "none".to_owned(),
     };
     lines.push(("plan", plan));
+    lines.extend(recording::read_kept(run_dir).ok().flatten().map(|kept| ("kept", kept.words())));
     let account = RunAccount::from_steps(&recording.trajectory.steps).counted();
     if !account.is_empty() {
         let steps = recording.trajectory.steps.len();

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import resource
 import shlex
 import signal
 import subprocess
@@ -35,8 +34,10 @@ AT_ONCE_S, GAP_S = 0.1, 2.0
 BETWEEN_S = 4.0
 # How long the disk takes nothing.
 FULL_S = 5.0
-# What cuts calls that are under way.
-CUTS = ("killed", "full")
+# A disk for the logs, in a mount namespace of its own: as long as its holder lives.
+DISK = "mkdir -p logs && mount -t tmpfs -o size=40m,mode=700 tmpfs logs && echo mounted && exec sleep infinity"
+# What cuts calls that are under way, and what ends that; nothing, where it takes no time.
+CUTS = {"killed": None, "full": "room"}
 ERRORS = (429, 502, 503, 504)
 # What the upstream has given away may still be on its way through the proxy, and what is done to the server comes a moment after it
 # is noted.
@@ -56,6 +57,8 @@ class Seen:
     events: list[tuple[str, float]] = field(default_factory=list)
     stops: list[tuple[int, float, int]] = field(default_factory=list)
     reload: dict = field(default_factory=dict)
+    # Whether recordings failed on the full disk, and went on.
+    met_full: bool = False
     # What came of the upstream's own errors: status, `Retry-After`, and whether the body was its own.
     refused: list[tuple] = field(default_factory=list)
     # Seconds from a stream's first bytes to its last.
@@ -81,7 +84,19 @@ class Leg:
     def work(self):
         """Gives what was seen."""
         self.folder.mkdir()
-        self.logs, self.tokens = self.folder / "logs", self.folder / "tokens.toml"
+        self.tokens = self.folder / "tokens.toml"
+        self.disk = subprocess.Popen(["unshare", "-m", "sh", "-c", DISK], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            return self.on_disk()
+        finally:
+            self.disk.kill()
+            self.disk.wait()
+
+    def on_disk(self):
+        if self.disk.stdout.readline() != "mounted\n":
+            raise RuntimeError(f"no disk that can be full: it needs to mount, as root does\n{self.disk.stderr.read()}")
+        # Its files as they are in there.
+        self.logs = Path(f"/proc/{self.disk.pid}/root{self.folder}/logs")
         self.upstream = SlowUpstream()
         self.listen, self.front = free_ports(2)
         shown = {user: self.token(user) for user in (*USERS, "dave")}
@@ -149,13 +164,19 @@ class Leg:
         time.sleep(BETWEEN_S)
 
     def full_disk(self):
-        """The disk takes nothing for a while: a limit on the sizes of files fails writes as a full one does."""
+        """The disk takes nothing for a while: another file has all that is left of it."""
         self.done("full")
-        resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        time.sleep(FULL_S)
-        resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        other, until_room = self.logs / "other", time.monotonic() + FULL_S
+        with other.open("wb", buffering=0) as out:
+            while time.monotonic() < until_room:
+                try:
+                    out.write(bytes(4096))
+                except OSError:
+                    time.sleep(0.05)
+        other.unlink()
         self.done("room")
         time.sleep(BETWEEN_S)
+        self.seen.met_full = "there is room again" in self.log()
 
     def reload(self, shown):
         """A user comes and one goes, by SIGHUP."""
@@ -180,10 +201,10 @@ class Leg:
         unit = settings_of((SERVICE / "aegis.service").read_text())
         line = unit["ExecStart"][0].replace("/etc/aegis", str(self.folder)).replace("/var/lib/aegis", str(self.folder))
         line = line.replace(":8484", f":{self.listen}").replace("127.0.0.1:8485", "127.0.0.1:0")
-        words = [self.binary, *shlex.split(line)[1:], "--upstream", self.upstream.url]
+        inside = ["nsenter", "-t", str(self.disk.pid), "-m", f"--wd={self.folder}"]
+        words = [*inside, self.binary, *shlex.split(line)[1:], "--upstream", self.upstream.url]
         with (self.folder / "serve.txt").open("a") as out:
-            # Python ignores the signal of a file that is too long, and so does the server, as on a full disk there is none.
-            self.server = subprocess.Popen(words, cwd=self.folder, env=self.aegis.environment | SECRETS, stdout=out, stderr=out, restore_signals=False)
+            self.server = subprocess.Popen(words, cwd=self.folder, env=self.aegis.environment | SECRETS, stdout=out, stderr=out)
 
     def log(self):
         return (self.folder / "serve.txt").read_text()
@@ -246,6 +267,7 @@ def judge(seen, report):
     report.equal(f"{name}: each stop is in order", [code for code, _, _ in seen.stops], [0] * len(seen.stops))
     report.check(f"{name}: each stop met streams under way", all(count >= PROGRAMS // 2 for _, _, count in seen.stops), seen.stops)
     report.equal(f"{name}: the upstream's own errors pass as they are", seen.refused, [(code, REFUSED_RETRY_AFTER, True) for code in ERRORS])
+    report.check(f"{name}: the full disk stopped recordings, and they go on", seen.met_full, seen.said)
     report.check(f"{name}: streams pass as they come", seen.lasted > 1, seen.lasted)
     yes, no = 200, 401
     wanted = {"before": {"carol": no, "dave": yes, "alice": yes, "bob": yes}, "said": True, "after": {"carol": yes, "dave": no, "alice": yes, "bob": yes}}
@@ -265,13 +287,14 @@ def window(seen, at):
 
 def cuts(seen, answered, report):
     """Only a kill and a full disk cut a call: no answer is whole without its record."""
-    at = [at for what, at in seen.events if what in CUTS]
-    met = lambda one: any(one.at - JUST_PASSED_S < cut < one.ended + JUST_PASSED_S for cut in at)
+    ends = dict(seen.events)
+    spans = [(at, ends.get(CUTS[what], at)) for what, at in seen.events if what in CUTS]
+    met = lambda one: any(one.at - JUST_PASSED_S < end and begin < one.ended + JUST_PASSED_S for begin, end in spans)
     cut = [(one.asked, window(seen, one.at)) for one in seen.arrivals if not one.whole and not met(one)]
     report.check(f"{seen.name}: no stop and no reload has cut a call", not cut, cut[:10])
     broken = {line["asked"] for line in answered.values() if line["broken"]}
     others = broken - {one.asked for one in seen.arrivals if met(one)}
-    times = [(one.asked, one.at - at[0], one.ended - at[0], one.whole, window(seen, one.at)) for one in seen.arrivals if one.asked in others]
+    times = [(one.asked, one.at - spans[0][0], one.ended - spans[0][0], one.whole, window(seen, one.at)) for one in seen.arrivals if one.asked in others]
     report.check(f"{seen.name}: streams that broke off were under way at the kill, or when the disk was full", not others, times)
 
 

@@ -224,6 +224,7 @@ impl Executor {
         let answering = arm.replies.answering(live, &self.listening.proxy.upstream, &meter)?;
         let setup = RunSetup {
             plan: arm.plan,
+            task: None,
             upstream: answering.upstream(),
             asking,
             watch: None,

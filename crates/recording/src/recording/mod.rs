@@ -7,6 +7,7 @@
 
 mod amended;
 mod amendment;
+mod annotation;
 mod assemble;
 mod content_hash;
 mod cards;
@@ -28,6 +29,7 @@ mod identity;
 mod imported;
 mod json_file;
 mod hash_cache;
+mod keep;
 mod label;
 mod launched;
 mod line;
@@ -75,6 +77,9 @@ mod tests;
 
 pub use amended::{FACTS_FILE, mode_verdicts, read_facts};
 pub use amendment::{Amendment, GivenRoster, Giver, amend};
+pub use annotation::{
+    AnnotatedStep, Annotation, AnnotationError, GivenAnnotation, annotate, annotation_of, annotations, annotator_named,
+};
 pub use assemble::{ExchangeDetail, Recording};
 pub use cards::{RecordedCard, read_cards, write_cards};
 pub use contract::{cards_schema, identity_schema, log_schema};
@@ -85,6 +90,7 @@ pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorCall, Manipulat
 pub use identity::write_identity;
 pub use imported::ImportedFrom;
 pub use json_file::write_beside;
+pub use keep::{KeepMark, keep_run, read_kept, release_run};
 pub use label::{LABEL_FILE, label_bytes, read_label};
 pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;

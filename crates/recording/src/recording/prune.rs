@@ -9,7 +9,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{RecordingError, disk, label::has_label, read, repair};
+use super::{RecordingError, disk, keep::KEPT_FILE, label::has_label, read, repair};
 use crate::trajectory::RunId;
 
 /// Where annotators' words lie, beside the runs.
@@ -33,6 +33,8 @@ pub enum StayReason {
     Open,
     /// Its files cannot be read: nobody knows what it is.
     Unreadable,
+    /// Somebody wants it kept.
+    KeepMark,
     /// It has a label.
     Label,
     /// Something became known of it later.
@@ -53,6 +55,7 @@ impl StayReason {
         match self {
             Self::Open => "it has not ended".to_owned(),
             Self::Unreadable => "it cannot be read".to_owned(),
+            Self::KeepMark => "`runs keep` keeps it".to_owned(),
             Self::Label => "it has a label".to_owned(),
             Self::Amendment => "facts were added to it".to_owned(),
             Self::Executions => "executions were made for it".to_owned(),
@@ -134,12 +137,19 @@ pub fn survey(
 /// # Errors
 /// [`RecordingError::Locked`], [`RecordingError::Io`].
 pub fn prune(surveyed: &SurveyedRun) -> Result<(), RecordingError> {
+    let leaving = surveyed.dir.with_file_name(format!(".pruned-{}", surveyed.run));
+    let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|source| disk::failed("rename", from, source));
+    let refused = || Err(RecordingError::Locked { run: surveyed.run.as_str().to_owned(), pid: None });
     // What has come since it was looked at.
     if needed(&surveyed.dir).is_some() {
-        return Err(RecordingError::Locked { run: surveyed.run.as_str().to_owned(), pid: None });
+        return refused();
     }
-    let leaving = surveyed.dir.with_file_name(format!(".pruned-{}", surveyed.run));
-    fs::rename(&surveyed.dir, &leaving).map_err(|source| disk::failed("rename", &surveyed.dir, source))?;
+    rename(&surveyed.dir, &leaving)?;
+    // Nothing can come any more: who adds to a run finds it by its name.
+    if needed(&leaving).is_some() {
+        rename(&leaving, &surveyed.dir)?;
+        return refused();
+    }
     repair::remove_tree(&leaving)
 }
 
@@ -147,6 +157,7 @@ pub fn prune(surveyed: &SurveyedRun) -> Result<(), RecordingError> {
 fn needed(dir: &Path) -> Option<StayReason> {
     let has = |names: &[&str]| names.iter().any(|name| dir.join(name).exists());
     match () {
+        () if has(&[KEPT_FILE]) => Some(StayReason::KeepMark),
         () if !has(&["seal.json"]) => Some(StayReason::Open),
         () if has_label(dir) => Some(StayReason::Label),
         () if has(&["facts.jsonl"]) => Some(StayReason::Amendment),

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     capability::Capabilities,
-    recording::{Recording, RunFact, tool_callers},
+    recording::{self, Recording, RunFact, tool_callers},
     ruling,
     surface::account::{self, RunAccount},
     trajectory::{Attempt, ReplyOrigin, Step},
@@ -30,6 +30,7 @@ pub fn shown(recording: &Recording, run_dir: &Path, steps: &[&Step], with_change
         .map(|step| ShownStep { called_by: callers.get(&step.step), ..shown_step(step, &origins, with_changes) });
     as_value(&ShownRun {
         head: run_head(recording, &account, objection.as_deref()),
+        kept: recording::read_kept(run_dir).ok().flatten(),
         can: Capabilities::new(recording, run_dir).by_verb(),
         steps: steps.collect(),
     })

@@ -8,11 +8,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    annotation::{self, AnnotatedStep, Annotation, AnnotationError, annotator_named},
     blind_listing, compare, data,
     listing::{Listing, ListingCache, RunQuery, RunRow, report_of},
     looked::Looked,
@@ -27,9 +25,8 @@ use super::{
     traced::TRACE_FILE,
 };
 use crate::{
-    recording::{self, RunFile},
+    recording::{self, Annotation, AnnotationError, GivenAnnotation, RunFile, annotator_named},
     replay::{Comparison, Rules},
-    trajectory::StepIndex,
 };
 
 /// What lies below the directories that were named.
@@ -69,15 +66,6 @@ impl LibraryAnswer {
             LibraryAnswer::File(..) => None,
         }
     }
-}
-
-/// What the page sends of an annotation.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AnnotationInput {
-    step: Option<StepIndex>,
-    why: String,
-    sure: bool,
 }
 
 type LibraryAnswered = Result<LibraryAnswer, NoAnswer>;
@@ -264,7 +252,7 @@ impl ViewerLibrary {
         if let (Some(name), Some(fields)) = (&self.annotator, tree.as_object_mut()) {
             let own = |row: &&Arc<RunRow>| match &self.modes {
                 Some(_) => mode_form::is_answered(&row.dir, name),
-                None => annotation::own(&row.dir, &row.run, name).is_ok_and(|own| own.is_some()),
+                None => recording::annotation_of(&row.dir, &row.run, name).is_ok_and(|own| own.is_some()),
             };
             let annotated: Vec<&str> = shown.iter().filter(own).map(|row| row.key.as_str()).collect();
             fields.insert("annotator".to_owned(), json!(name));
@@ -285,8 +273,10 @@ impl ViewerLibrary {
         }
         let run = &opened.recording.manifest.run;
         let (said, own) = match &self.annotator {
-            None => (annotation::annotations(&opened.dir, run), false),
-            Some(name) => (annotation::own(&opened.dir, run.as_str(), name).map(|own| own.into_iter().collect()), true),
+            None => (recording::annotations(&opened.dir, run), false),
+            Some(name) => {
+                (recording::annotation_of(&opened.dir, run.as_str(), name).map(|own| own.into_iter().collect()), true)
+            }
         };
         match said {
             Ok(said) if own => json!({"annotator": self.annotator, "annotation": said.first()}),
@@ -309,17 +299,11 @@ impl ViewerLibrary {
     }
 
     fn annotate_step(&self, run: &str, name: &str, said: &[u8]) -> Result<Annotation, NoAnswer> {
-        let said: AnnotationInput = serde_json::from_slice(said).map_err(|error| NoAnswer::Wrong(error.to_string()))?;
+        let said: GivenAnnotation = serde_json::from_slice(said).map_err(|error| NoAnswer::Wrong(error.to_string()))?;
         let opened = self.open(run)?;
-        let error = said.step.map(|number| {
-            let found = opened.steps().iter().find(|step| step.step == number).ok_or(AnnotationError::Step(number))?;
-            Ok(AnnotatedStep { agent: found.attribution.agent.to_string(), step: number, why: said.why })
-        });
-        let wrong = |error: AnnotationError| NoAnswer::Wrong(error.to_string());
-        let error = error.transpose().map_err(wrong)?;
-        let annotation = Annotation::now(opened.recording.manifest.run.clone(), name, error).map_err(wrong)?;
-        let annotation = Annotation { sure: said.sure, blind: true, ..annotation };
-        annotation::annotate(&opened.dir, &annotation).map_err(unreadable)?;
+        let annotation = said.annotation(&opened.recording, name, true);
+        let annotation = annotation.map_err(|error| NoAnswer::Wrong(error.to_string()))?;
+        recording::annotate(&opened.dir, &annotation).map_err(unreadable)?;
         Ok(annotation)
     }
 

@@ -5,7 +5,6 @@
 //! page ([`page`]) is hand-written modules without a build step; it gets a run's skeleton at once and bodies on demand.
 
 mod accounts;
-mod annotation;
 mod blind;
 mod blind_listing;
 mod bundle;
@@ -40,7 +39,6 @@ pub mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use annotation::{AnnotatedStep, Annotation, AnnotationError, annotate, annotations, annotator_named};
 pub use bundle::{Bundle, BundleError, BundleExtent, bundle, dataset_bundle};
 pub use change::{ChangeKind, ChangePair, Pieces, ShownChange, changes, pairs_text, pieces, side_by_side, words};
 pub use compare::{ComparedRuns, compared};

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::change::ShownChange;
 use crate::{
     capability::ShownCapability,
-    recording::{ImportedFrom, RunOrigin, ToolCaller},
+    recording::{ImportedFrom, KeepMark, RunOrigin, ToolCaller},
     surface::account::{RunAccount, StepAccount},
     trajectory::{
         AgentName, CallEnding, CloseCause, InjectedError, Label, Outcome, ReplyOrigin, RunId, Source, StepIndex,
@@ -23,6 +23,8 @@ pub struct ShownRun<'a> {
     /// What is said of the run as a whole.
     #[serde(flatten)]
     pub(super) head: RunHead<'a>,
+    /// That it is kept, whatever is pruned.
+    pub(super) kept: Option<KeepMark>,
     /// What can be done with it, by verb.
     pub(super) can: BTreeMap<&'static str, ShownCapability>,
     /// The steps.

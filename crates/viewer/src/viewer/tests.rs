@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::*;
+use crate::recording::{AnnotatedStep, Annotation, annotate};
 
 /// Texts that mean harm to a page, a terminal or a reader.
 fn hostile() -> Vec<String> {

@@ -64,7 +64,12 @@ pub enum ProxyError {
          your own is let in by its origin, `allowed_origins = [\"http://localhost:3000\"]` in aegis.toml"
     )]
     Page(String),
-    /// The request shows no token, or a wrong one.
+    /// The request shows a token that is nobody's.
+    #[error(
+        "the token that was sent, in the header `x-aegis-token` or behind /t/ in the base URL, is wrong: ask whoever runs this proxy for another one"
+    )]
+    WrongToken,
+    /// The request shows no token.
     #[error(
         "this proxy asks for a token: set the base URL to http://HOST:PORT/t/<token>/v1, or send the header `x-aegis-token`"
     )]
@@ -75,6 +80,9 @@ pub enum ProxyError {
          URL or the header `x-aegis-run`"
     )]
     NotStored(String),
+    /// What the upstream keeps under this name was made by another user.
+    #[error("there is no `{0}` among what you and your runs have made")]
+    NotYourObject(String),
     /// All that the upstream keeps is asked for, of whichever user.
     #[error("what the upstream keeps of all users is listed for none of them: ask for it by its id")]
     StoredList,
@@ -231,8 +239,9 @@ impl ProxyError {
             ProxyError::Host(_) => (StatusCode::MISDIRECTED_REQUEST, "unknown_host"),
             ProxyError::SecretName => (StatusCode::BAD_REQUEST, "secret_name"),
             ProxyError::Page(_) => (StatusCode::FORBIDDEN, "web_page"),
-            ProxyError::Token => (StatusCode::UNAUTHORIZED, "no_token"),
+            ProxyError::Token | ProxyError::WrongToken => (StatusCode::UNAUTHORIZED, "no_token"),
             ProxyError::NotStored(_) => (StatusCode::NOT_FOUND, "no_such_reply"),
+            ProxyError::NotYourObject(_) => (StatusCode::NOT_FOUND, "no_such_object"),
             ProxyError::StoredList => (StatusCode::FORBIDDEN, "shared_list"),
             ProxyError::UncheckedSocket => (StatusCode::FORBIDDEN, "unchecked_socket"),
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),

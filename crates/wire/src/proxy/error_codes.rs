@@ -17,6 +17,7 @@ pub const PROXY_CODES: &[(&str, u16)] = &[
     ("web_page", 403),
     ("no_token", 401),
     ("no_such_reply", 404),
+    ("no_such_object", 404),
     ("shared_list", 403),
     ("unchecked_socket", 403),
     ("no_run", 400),

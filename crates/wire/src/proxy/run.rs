@@ -133,11 +133,13 @@ impl Run {
         template: &RunTemplate,
         stored_ids: Option<Arc<StoredIds>>,
     ) -> Result<Self, RecordingError> {
-        let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of, reference, cards } = setup;
+        let RunSetup { plan, task: given, upstream, asking, watch, origin, launched, repeat_of, reference, cards } =
+            setup;
         let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
-        let mut manifest = Manifest { launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
+        let mut manifest =
+            Manifest { task: given, launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
         // One without a text plants nothing: it makes neutral changes.
         if let Some(plan) = plan.as_ref().filter(|plan| !plan.text.is_empty()) {
             manifest = manifest.with_plan(&plan.text, plan.seed);

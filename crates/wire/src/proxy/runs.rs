@@ -43,7 +43,11 @@ use super::{
     logprobs::LogprobRequests,
     run::Run,
     setup::{RunSetup, RunTemplate},
-    stored::{background::Background, ids::StoredIds},
+    stored::{
+        background::Background,
+        ids::StoredIds,
+        objects::{ObjectOwners, UserObjects},
+    },
     watched::LiveWatch,
 };
 use crate::{
@@ -93,6 +97,10 @@ pub struct Runs {
     pub(super) attachments: Arc<Attachments>,
     /// What a user's runs were given of what the upstream keeps; `None` where they are no user's.
     stored_ids: Option<Arc<StoredIds>>,
+    /// What a user has had the upstream make; `None` where the runs are no user's.
+    objects: Option<UserObjects>,
+    /// Whose the objects of the upstream are, of all users.
+    owners: OnceLock<Arc<ObjectOwners>>,
 }
 
 impl Runs {
@@ -114,6 +122,8 @@ impl Runs {
             background: Background::default(),
             attachments: Arc::default(),
             stored_ids: None,
+            objects: None,
+            owners: OnceLock::new(),
         }
     }
 
@@ -253,12 +263,17 @@ impl Runs {
         }
     }
 
-    /// An opaque id for a run that nobody named.
+    /// An opaque id for a run that nobody named, and that a request with this body begins.
     pub fn fresh_id(&self, body: u128) -> RunId {
+        self.made_id("r", body)
+    }
+
+    /// An opaque id with this prefix.
+    pub(super) fn made_id(&self, prefix: &str, body: u128) -> RunId {
         let count = self.opened.fetch_add(1, Ordering::Relaxed);
         let clock = self.template.recording.clock;
         let of = format!("{body}-{count}-{}-{}", clock.wall(), std::process::id());
-        RunId::hashed("r", of.as_bytes())
+        RunId::hashed(prefix, of.as_bytes())
     }
 
     /// The run of that id, if it is under way.

@@ -32,6 +32,8 @@ pub struct RunTemplate {
 pub struct RunSetup {
     /// Its plan, immutable for its life.
     pub plan: Option<Arc<Plan>>,
+    /// Its task, where whoever opens it says one.
+    pub task: Option<String>,
     /// Its upstream; without one it uses the server's.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The model that its manipulators may ask; without one they ask the server's.

@@ -19,6 +19,7 @@ use super::{
     exchange::Proxy,
     limits::Limits,
     listen::gate::{Gate, Token},
+    stored::objects::UserUpstream,
 };
 use crate::identity::Identity;
 
@@ -198,7 +199,10 @@ impl Proxy {
         };
         Proxy {
             identity: Identity { lineage, ..self.identity.clone() },
-            upstream: Arc::clone(&self.upstream),
+            upstream: match runs.objects().cloned() {
+                Some(objects) => Arc::new(UserUpstream { upstream: Arc::clone(&self.upstream), objects }),
+                None => Arc::clone(&self.upstream),
+            },
             runs,
             default_run: self.default_run.clone(),
             routes: self.routes.clone(),

@@ -10,11 +10,10 @@ use crate::{
         formats::{ExportManifest, Imported},
     },
     proxy::audit_schema,
-    recording::{Manifest, RunFact, Seal, cards_schema, identity_schema, log_schema},
+    recording::{Annotation, KeepMark, Manifest, RunFact, Seal, cards_schema, identity_schema, log_schema},
     ruling::former_schema,
     trajectory::Label,
     verify::transcript_schema,
-    viewer::Annotation,
 };
 
 /// All of them.
@@ -27,6 +26,7 @@ pub(super) const FILES: &[WrittenSchema] = &[
     ),
     WrittenSchema::new("files/run", "logs/RUN/run.json", "what a run is", made::<Manifest>),
     WrittenSchema::new("files/seal", "logs/RUN/seal.json", "what a sealed run holds", made::<Seal>),
+    WrittenSchema::new("files/kept", "logs/RUN/kept.json", "that a run is never pruned", made::<KeepMark>),
     WrittenSchema::new("files/label", "logs/RUN/label.json", "the ground truth of a run", made::<Label>),
     WrittenSchema::new(
         "files/label.former",

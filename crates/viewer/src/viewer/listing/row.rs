@@ -48,6 +48,8 @@ pub struct RunRow {
     pub evidence: Arc<str>,
     /// Whether it is sealed; others may still be written.
     pub sealed: bool,
+    /// Whether it is kept, whatever is pruned.
+    pub kept: bool,
     /// How many of its steps were read. `None` where it is not sealed, or where the list had looked at enough.
     pub account: Option<RunAccount>,
     /// Its label: how sure, and who failed where.
@@ -172,6 +174,7 @@ pub(super) fn row_of(dir: &Path) -> RunRow {
         evidence: manifest.outcome.evidence.as_str().into(),
         started: manifest.started,
         sealed,
+        kept: !matches!(recording::read_kept(dir), Ok(None)),
         label: label.ok().flatten().map(|label| Box::new(label_of(dir, &label))),
         imported: manifest.imported.map(|imported| imported.format.into()),
         trace: Traced::read(dir).as_ref().map(Traced::line),

@@ -31,7 +31,7 @@ function labelText(row) {
 
 /** Whether a row has what is sought, anywhere in its words. */
 function has(row, words) {
-  const all = [row.run, row.program, row.task, row.kind, row.planted, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.suspected && `suspected ${row.suspected}`, row.plan, row.class, row.campaign, row.imported && `imported from ${row.imported}`];
+  const all = [row.run, row.program, row.task, row.kind, row.planted, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.suspected && `suspected ${row.suspected}`, row.plan, row.class, row.campaign, row.imported && `imported from ${row.imported}`, row.kept && 'kept'];
   const text = all.filter(Boolean).join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
@@ -108,5 +108,5 @@ export function RunRow({ row, annotated = false }) {
     <span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}${annotated && html` <${Tag} kind="good">annotated<//>`}</span>
     <span class="who"><${Line} text=${row.agents.join(', ')} /></span>
     <span class="label">${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
-      ${accountWords(row.account) && html`<span class="soft">${accountWords(row.account)}</span>`}${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
+      ${accountWords(row.account) && html`<span class="soft">${accountWords(row.account)}</span>`}${row.kept && html`<span class="soft">kept</span>`}${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
 }

@@ -86,7 +86,11 @@ async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) 
         (ControlAction::List, _) => standing::list(proxy).await,
         (ControlAction::Read, Some(run)) => standing::read(proxy, &run).await,
         (ControlAction::End, Some(run)) => standing::end(proxy, audit, &run).await,
-        (ControlAction::Read | ControlAction::End, None) => Err(Refusal::place()),
+        (ControlAction::Open, _) => standing::open((proxy, audit), request).await,
+        (ControlAction::Annotate, Some(run)) => report::annotation((proxy, audit), &run, request).await,
+        (ControlAction::Keep, Some(run)) => standing::keep(proxy, audit, &run, true).await,
+        (ControlAction::Release, Some(run)) => standing::keep(proxy, audit, &run, false).await,
+        (_, None) => Err(Refusal::place()),
     }
 }
 

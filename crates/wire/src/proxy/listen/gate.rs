@@ -56,6 +56,20 @@ fn split_token(uri: &Uri) -> Option<(&str, &str)> {
     target.strip_prefix(TOKEN_PREFIX).and_then(|rest| Some(rest.split_at(rest.find('/')?)))
 }
 
+/// A path as it may be logged: what stands where a token belongs is left out, however the path is written.
+pub(in crate::proxy) fn path_without_token(path: &str) -> String {
+    let mut path = path.as_bytes().to_vec();
+    for _ in 0..ENCODINGS {
+        path = decode_percent(&path);
+    }
+    let mut is_token = false;
+    let shown = |segment: &[u8]| {
+        let hidden = std::mem::replace(&mut is_token, segment.eq_ignore_ascii_case(b"t"));
+        if hidden { "<token>".to_owned() } else { String::from_utf8_lossy(segment).into_owned() }
+    };
+    path.split(|byte| matches!(byte, b'/' | b'\\')).map(shown).collect::<Vec<_>>().join("/")
+}
+
 impl Gate {
     /// Whether a request may come in. The token comes off it, so that nothing behind the gate can pass it on.
     ///
@@ -67,15 +81,17 @@ impl Gate {
             self.is_our_host(&parts.headers)?;
         }
         self.admit_page(&parts.headers)?;
+        let shown = shown_token(&parts.headers, &parts.uri).filter(|shown| !shown.is_empty());
         let is_shown = match (&self.token, &self.users) {
             // Whoever shows the token of a user does not come here.
             (_, Some(_)) => false,
-            (Some(token), None) => shown_token(&parts.headers, &parts.uri).is_some_and(|shown| token.is(shown)),
+            (Some(token), None) => shown.is_some_and(|shown| token.is(shown)),
             (None, None) => true,
         };
+        let refusal = if shown.is_some() { ProxyError::WrongToken } else { ProxyError::Token };
         parts.headers.remove(&TOKEN);
         if !is_shown {
-            return Err(ProxyError::Token);
+            return Err(refusal);
         }
         if let Some((_, rest)) = split_token(&parts.uri) {
             parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::Target(String::from("it is no path")))?;
@@ -333,6 +349,20 @@ mod tests {
             "/r/x/v1",
         ] {
             assert!(stays_below(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_token_is_logged() {
+        for (path, logged) in [
+            ("/v1/models", "/v1/models"),
+            ("/t/secret/r/x/v1/models", "/t/<token>/r/x/v1/models"),
+            ("//T/secret", "//T/<token>"),
+            ("/%74/secret/v1", "/t/<token>/v1"),
+            ("/%2574/secret/v1", "/t/<token>/v1"),
+            ("/r/x/t/secret/v1", "/r/x/t/<token>/v1"),
+        ] {
+            assert_eq!(path_without_token(path), logged);
         }
     }
 

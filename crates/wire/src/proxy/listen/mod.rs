@@ -26,7 +26,7 @@ pub use control::{
 };
 pub use health::HEALTH_PATHS;
 use hyper::{
-    Request, Response,
+    Request, Response, Uri,
     body::{Body, Incoming},
     server::conn::http1,
     service::service_fn,
@@ -50,9 +50,8 @@ use super::{
     exchange::Proxy,
     lock::locked,
     tunnel::{SocketOpener, Switched},
-    users::Users,
 };
-use crate::surface::Surface;
+use crate::{identity::route, surface::Surface};
 
 /// How long those who came while the server stopped have to read their answer.
 const LATE_ANSWERS: Duration = Duration::from_secs(1);
@@ -278,18 +277,18 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
     if let Some(answered) = health::answer(proxy, &request, late.is_some()).await {
         return Ok(answered);
     }
-    let permit = match client.permit(request.uri().path()).await {
+    let uri = request.uri().clone();
+    let permit = match client.permit(uri.path()).await {
         Ok(permit) => permit,
-        Err(error) => return Ok(refuse(&error, arrival::spoken_at(request.method(), request.uri()))),
+        Err(error) => return Ok(refuse_at_door(&error, arrival::spoken_at(request.method(), &uri), &uri)),
     };
     // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
-    let shown = |users: &Users| users.find(gate::shown_token(request.headers(), request.uri())?);
     let users = proxy.gate.users.as_ref();
-    let user = users.map(Arc::as_ref).and_then(shown);
+    let user = users.and_then(|users| users.find(gate::shown_token(request.headers(), &uri)?));
     let proxy = user.as_ref().map_or(proxy, |user| &user.line);
     let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints, &proxy.servers) {
         Ok(arrived) => arrived,
-        Err((error, surface)) => return Ok(refuse(&error, surface)),
+        Err((error, surface)) => return Ok(refuse_at_door(&error, surface, &uri)),
     };
     Span::current().record("path", arrived.parts.uri.path());
     let surface = arrived.kind.spoken();
@@ -333,6 +332,16 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         Ok(Err(Interrupted::Hushed)) => Err(Hushed),
         Err(Panicked) => Ok(refuse(&ProxyError::Internal, surface)),
     }
+}
+
+/// The same of a request whose path was not read yet.
+fn refuse_at_door(error: &ProxyError, surface: &dyn Surface, uri: &Uri) -> Response<Box<Delivery>> {
+    let path = gate::path_without_token(uri.path());
+    Span::current().record("path", &path);
+    if let Some(run) = route(path.strip_prefix("/t/<token>").unwrap_or(&path)).run {
+        Span::current().record("run", run);
+    }
+    refuse(error, surface)
 }
 
 /// The answer for an error of our own, in the shape of the API that was asked.

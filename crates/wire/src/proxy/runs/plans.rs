@@ -42,6 +42,17 @@ impl Runs {
         plans.truncate(1 + EARLIER);
     }
 
+    /// Opens a run before its first request, under the server's plan: it waits for requests that name it.
+    ///
+    /// # Errors
+    /// There is a run of this name, or its recording cannot be made.
+    pub async fn begin(self: &Arc<Self>, id: &RunId, task: Option<String>) -> Result<Arc<Run>, ProxyError> {
+        let plan = self.plans.all().into_iter().next();
+        let run = self.open(id, RunSetup { plan, task, ..RunSetup::default() }).await?;
+        run.named();
+        Ok(run)
+    }
+
     /// The run of that id, opened on arrival with the server's plan if it is new, and with its own if it is not.
     ///
     /// # Errors

@@ -4,7 +4,15 @@
 use std::sync::{Arc, OnceLock};
 
 use super::{RunPlans, Runs};
-use crate::proxy::{logprobs::LogprobRequests, setup::RunTemplate, stored::ids::StoredIds, users::UserName};
+use crate::proxy::{
+    logprobs::LogprobRequests,
+    setup::RunTemplate,
+    stored::{
+        ids::StoredIds,
+        objects::{ObjectOwners, UserObjects},
+    },
+    users::UserName,
+};
 
 /// What stands before a user's name in the name of its directory. No run's name holds it, so no run can lie there.
 const USER_MARK: &str = "@";
@@ -13,6 +21,7 @@ impl Runs {
     /// No run yet, of a user of the server whose runs these are: they lie in `@NAME` below its log directory.
     pub(in crate::proxy) fn for_user(&self, name: &UserName) -> Self {
         let template = self.template();
+        let owners = self.owners.get_or_init(|| Arc::new(ObjectOwners::open(&template.log_dir)));
         let log_dir = template.log_dir.join(format!("{USER_MARK}{name}"));
         Self {
             plans: RunPlans::clone(&self.plans),
@@ -21,8 +30,14 @@ impl Runs {
             logprobs: self.logprobs.as_ref().map(|_| LogprobRequests::default()),
             watch: self.watch.clone(),
             stored_ids: Some(Arc::default()),
+            objects: Some(UserObjects::new(Arc::clone(owners), name)),
             ..Self::new(RunTemplate { log_dir, ..template.clone() })
         }
+    }
+
+    /// What the user has had the upstream make, where the runs are a user's.
+    pub(in crate::proxy) fn objects(&self) -> Option<&UserObjects> {
+        self.objects.as_ref()
     }
 
     /// What the upstream has given to these runs, where they are a user's.

@@ -9,6 +9,7 @@ use std::{
 use hyper::Method;
 use serde::Deserialize;
 
+use super::objects;
 use crate::{
     proxy::{
         arrival::{Arrived, Kind, ModelCall},
@@ -45,11 +46,18 @@ struct NamedBody {
 
 /// What a path asks of what the upstream keeps.
 #[derive(Debug, PartialEq, Eq)]
-enum StoredPath {
+pub(super) enum StoredPath {
+    /// One more of it.
+    New,
     /// All of it, whoever it is of.
     List,
-    /// What has this id.
-    Id(String),
+    /// What has this id, and the shelf with it: `files/abc`.
+    Id {
+        /// The id.
+        id: String,
+        /// The shelf and the id.
+        name: String,
+    },
 }
 
 impl StoredIds {
@@ -90,10 +98,20 @@ impl Proxy {
     /// # Errors
     /// It names what was not.
     pub(in crate::proxy) fn check_goes_on(&self, call: &ModelCall) -> Result<(), ProxyError> {
+        if let Some(foreign) = self.runs.objects().and_then(|objects| objects.foreign_in(&call.unpacked.plain)) {
+            return Err(ProxyError::NotYourObject(foreign));
+        }
         let Some((ids, surface)) = self.runs.stored_ids().zip(call.kind.surface()) else { return Ok(()) };
         let Ok(asked) = door::request(surface, &call.unpacked.plain) else { return Ok(()) };
         let named = asked.continues.iter().chain(&asked.thread).chain(&asked.refers);
         named.into_iter().find(|id| !ids.holds(id)).map_or(Ok(()), |id| Err(ProxyError::NotStored(id.clone())))
+    }
+
+    /// Whether none of these names an object of another user.
+    fn check_object(&self, names: &[&str]) -> Result<(), ProxyError> {
+        let Some(objects) = self.runs.objects() else { return Ok(()) };
+        let foreign = names.iter().find(|name| objects.is_foreign(name));
+        foreign.map_or(Ok(()), |name| Err(ProxyError::NotYourObject((*name).to_owned())))
     }
 
     /// Whether a request is for nothing that the upstream keeps of other users.
@@ -112,11 +130,17 @@ impl Proxy {
             let last = segments(&path).last().unwrap_or_default();
             return if last.eq_ignore_ascii_case("responses") { Err(ProxyError::UncheckedSocket) } else { Ok(()) };
         }
-        match stored_path(&arrived.parts.method, &path) {
-            None => Ok(()),
+        let method = &arrived.parts.method;
+        match stored_path(&objects::SHELVES, method, &path) {
+            Some(StoredPath::List) => return Err(ProxyError::StoredList),
+            Some(StoredPath::Id { id, name }) => self.check_object(&[&id, &name])?,
+            Some(StoredPath::New) | None => {}
+        }
+        match stored_path(&SHELVES, method, &path) {
+            None | Some(StoredPath::New) => Ok(()),
             Some(StoredPath::List) => Err(ProxyError::StoredList),
-            Some(StoredPath::Id(id)) if ids.holds(&id) => Ok(()),
-            Some(StoredPath::Id(id)) => {
+            Some(StoredPath::Id { id, .. }) if ids.holds(&id) => Ok(()),
+            Some(StoredPath::Id { id, .. }) => {
                 // A run that was put down, or left by an earlier server, says what it was given once it is open.
                 let named = self.identity.run(&arrived.hinted.envelope(), || None)?;
                 if let Some((run, _)) = named.filter(|(run, _)| self.runs.standing(run).is_some()) {
@@ -129,7 +153,7 @@ impl Proxy {
 }
 
 /// A path as the most generous server would read it.
-fn decoded(path: &str) -> String {
+pub(super) fn decoded(path: &str) -> String {
     let mut path = path.as_bytes().to_vec();
     for _ in 0..ENCODINGS {
         path = gate::decode_percent(&path);
@@ -145,15 +169,20 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
-/// What of all that the upstream keeps a path asks for; `None` where it asks for nothing that is kept.
-fn stored_path(method: &Method, path: &str) -> Option<StoredPath> {
+/// What of all that the upstream keeps on some shelves a path asks for; `None` where it asks for nothing of it.
+pub(super) fn stored_path(shelves: &[&str], method: &Method, path: &str) -> Option<StoredPath> {
     let mut segments =
-        segments(path).skip_while(|segment| !SHELVES.iter().any(|shelf| segment.eq_ignore_ascii_case(shelf)));
-    segments.next()?;
-    match segments.next() {
-        Some(id) => Some(StoredPath::Id(id.to_owned())),
-        None => (*method != Method::POST).then_some(StoredPath::List),
-    }
+        segments(path).skip_while(|segment| !shelves.iter().any(|shelf| segment.eq_ignore_ascii_case(shelf)));
+    let shelf = segments.next()?;
+    Some(match segments.next() {
+        Some(id) => {
+            // Behind a colon stands what is to be done with it.
+            let name = format!("{shelf}/{}", id.split(':').next().unwrap_or(id));
+            StoredPath::Id { id: id.to_owned(), name }
+        }
+        None if *method == Method::POST => StoredPath::New,
+        None => StoredPath::List,
+    })
 }
 
 #[cfg(test)]
@@ -162,23 +191,25 @@ mod tests {
 
     #[test]
     fn paths_of_what_is_kept() {
-        let id = |id: &str| Some(StoredPath::Id(id.to_owned()));
+        let at = |shelf: &str, id: &str| Some(StoredPath::Id { id: id.to_owned(), name: format!("{shelf}/{id}") });
         for (method, path, expected) in [
-            (Method::GET, "/v1/responses/resp_1", id("resp_1")),
-            (Method::GET, "/v1//responses//resp_1/input_items", id("resp_1")),
-            (Method::GET, "/v1/%72esponses/resp%5F1", id("resp_1")),
-            (Method::GET, "/v1/%2572esponses/resp_1", id("resp_1")),
-            (Method::GET, "/v1/Responses;a=b/resp_1;c", id("resp_1")),
-            (Method::POST, "/v1/responses/resp_1/cancel", id("resp_1")),
-            (Method::DELETE, "/openai/v1/chat/completions/c1", id("c1")),
-            (Method::POST, "/v1/conversations/conv_1/items", id("conv_1")),
+            (Method::GET, "/v1/responses/resp_1", at("responses", "resp_1")),
+            (Method::GET, "/v1//responses//resp_1/input_items", at("responses", "resp_1")),
+            (Method::GET, "/v1/%72esponses/resp%5F1", at("responses", "resp_1")),
+            (Method::GET, "/v1/%2572esponses/resp_1", at("responses", "resp_1")),
+            (Method::GET, "/v1/Responses;a=b/resp_1;c", at("Responses", "resp_1")),
+            (Method::POST, "/v1/responses/resp_1/cancel", at("responses", "resp_1")),
+            (Method::DELETE, "/openai/v1/chat/completions/c1", at("completions", "c1")),
+            (Method::POST, "/v1/conversations/conv_1/items", at("conversations", "conv_1")),
             (Method::GET, "/v1/chat/completions", Some(StoredPath::List)),
-            (Method::POST, "/v1/chat/completions", None),
-            (Method::POST, "/v1/conversations", None),
+            (Method::POST, "/v1/chat/completions", Some(StoredPath::New)),
+            (Method::POST, "/v1/conversations", Some(StoredPath::New)),
             (Method::GET, "/v1/models/gpt", None),
         ] {
-            assert_eq!(stored_path(&method, &decoded(path)), expected, "{path}");
+            assert_eq!(stored_path(&SHELVES, &method, &decoded(path)), expected, "{path}");
         }
+        let object = StoredPath::Id { id: "abc:download".to_owned(), name: "files/abc".to_owned() };
+        assert_eq!(stored_path(&objects::SHELVES, &Method::GET, "/v1beta/files/abc:download"), Some(object));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub(super) mod background;
 mod fetch;
 pub(super) mod ids;
+pub(super) mod objects;
 mod postpone;
 pub(super) mod retell;
 

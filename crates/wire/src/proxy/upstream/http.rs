@@ -15,7 +15,7 @@ use super::{
     body::ReceivedBody,
     connection::CONNECT_TIMEOUT,
     error::UpstreamError,
-    origin::{OriginError, UpstreamOrigin},
+    origin::{OriginError, OriginKey, UpstreamOrigin},
     pool::Pool,
     tls,
     upload::SentBody,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     proxy::{frames, headers::MARK},
     recording,
+    surface::{self, Surface},
 };
 
 /// Why a message on a socket is not sent to the route of its model.
@@ -80,13 +81,14 @@ impl HttpUpstream {
         let Some((origin, host, pool)) = self.origins.get(index) else {
             return Err(UpstreamError::unreachable("no such route"));
         };
+        let place = origin.key.as_ref().map(|key| (key_header(&request, origin), key));
         let target = origin.target(request.uri()).map_err(UpstreamError::unreachable)?;
         if let Some(target) = target {
             *request.uri_mut() = target;
         }
         request.headers_mut().insert(header::HOST, host.clone());
-        authorize(request.headers_mut(), origin, index == 0);
-        if (index > 0 || origin.authorization.is_some())
+        authorize(request.headers_mut(), place, index == 0);
+        if (index > 0 || origin.key.is_some())
             && let Some(plain) = without_keys(request.uri()).map_err(UpstreamError::unreachable)?
         {
             *request.uri_mut() = plain;
@@ -95,6 +97,8 @@ impl HttpUpstream {
         Ok((Box::new(request), origin, pool))
     }
 }
+
+const AUTHORIZATION: &str = "authorization";
 
 /// Headers with which a client proves itself to a provider.
 const CREDENTIALS: &[&str] = &[
@@ -107,20 +111,36 @@ const CREDENTIALS: &[&str] = &[
     "x-goog-api-key",
 ];
 
+/// Where an origin's key belongs: in the header in which the client shows its own, or, where that shows none, in the one of the API
+/// that it calls.
+fn key_header(request: &Request<SentBody>, origin: &UpstreamOrigin) -> &'static str {
+    const ALONE: [&str; 3] = ["x-api-key", "x-goog-api-key", "api-key"];
+    let headers = request.headers();
+    if !origin.is_of_models() || headers.contains_key(header::AUTHORIZATION) {
+        return AUTHORIZATION;
+    }
+    let spoken = || surface::for_path(request.method().as_str(), request.uri().path()).map(Surface::name);
+    ALONE.into_iter().find(|name| headers.contains_key(*name)).unwrap_or_else(|| match spoken() {
+        Some("anthropic_messages") => "x-api-key",
+        Some(gemini) if gemini.starts_with("gemini_") => "x-goog-api-key",
+        _ => AUTHORIZATION,
+    })
+}
+
 /// What a client proves itself with goes to the default origin only, and not even there where it has a key of its own.
-fn authorize(headers: &mut HeaderMap, origin: &UpstreamOrigin, default: bool) {
+fn authorize(headers: &mut HeaderMap, key: Option<(&'static str, &OriginKey)>, default: bool) {
     if !default {
         let proves: Vec<_> = headers.keys().filter(|name| recording::is_credential(name.as_str())).cloned().collect();
         for name in &proves {
             headers.remove(name);
         }
-    } else if origin.authorization.is_some() {
+    } else if key.is_some() {
         for name in CREDENTIALS {
             headers.remove(*name);
         }
     }
-    if let Some(key) = &origin.authorization {
-        headers.insert(header::AUTHORIZATION, key.clone());
+    if let Some((name, key)) = key {
+        headers.insert(name, if name == AUTHORIZATION { &key.bearer } else { &key.plain }.clone());
     }
 }
 

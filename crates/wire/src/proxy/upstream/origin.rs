@@ -16,8 +16,28 @@ pub struct UpstreamOrigin {
     path: String,
     /// What clients' paths begin with, which is none of the upstream's.
     mount: Cow<'static, str>,
-    /// Takes the place of the client's Authorization.
-    pub(super) authorization: Option<HeaderValue>,
+    /// Takes the place of the client's key.
+    pub(super) key: Option<OriginKey>,
+}
+
+/// The key of an origin, as headers carry it.
+#[derive(Debug, Clone)]
+pub(super) struct OriginKey {
+    /// Of `Authorization`.
+    pub(super) bearer: HeaderValue,
+    /// Of a header that holds nothing else.
+    pub(super) plain: HeaderValue,
+}
+
+impl OriginKey {
+    fn new(name: &str, key: &str) -> Result<Self, OriginError> {
+        let value = |text: &str| {
+            let mut value = HeaderValue::from_str(text).map_err(|_| OriginError::Key(name.to_owned()))?;
+            value.set_sensitive(true);
+            Ok::<_, OriginError>(value)
+        };
+        Ok(Self { bearer: value(&format!("Bearer {key}"))?, plain: value(key)? })
+    }
 }
 
 /// Why an upstream URL or key cannot be used.
@@ -65,13 +85,8 @@ impl UpstreamOrigin {
             return Err(OriginError::Userinfo);
         }
         let path = parts.path_and_query.map(|path| path.path().trim_end_matches('/').to_owned()).unwrap_or_default();
-        let authorization = key.map(|(name, key)| {
-            let mut value =
-                HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| OriginError::Key(name.to_owned()))?;
-            value.set_sensitive(true);
-            Ok::<_, OriginError>(value)
-        });
-        Ok(Self { scheme, authority, path, mount: Cow::Borrowed(VERSION), authorization: authorization.transpose()? })
+        let key = key.map(|(name, key)| OriginKey::new(name, key)).transpose()?;
+        Ok(Self { scheme, authority, path, mount: Cow::Borrowed(VERSION), key })
     }
 
     /// As [`parse`](Self::parse), where clients' paths begin with something else than `/v1`.
@@ -80,6 +95,11 @@ impl UpstreamOrigin {
     /// As [`parse`](Self::parse).
     pub fn mounted(url: &str, key: Option<(&str, &str)>, mount: String) -> Result<Self, OriginError> {
         Ok(Self { mount: Cow::Owned(mount), ..Self::parse(url, key)? })
+    }
+
+    /// Whether it speaks an API of models, and no protocol of tools or peers.
+    pub(super) fn is_of_models(&self) -> bool {
+        self.mount == VERSION
     }
 
     /// Scheme, host and port.
@@ -96,7 +116,7 @@ impl UpstreamOrigin {
     pub(super) fn target(&self, client: &Uri) -> Result<Option<Uri>, hyper::http::Error> {
         let target = client.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         // A provider whose address has no path has the version in its own.
-        let is_own = self.path.is_empty() && self.mount == VERSION;
+        let is_own = self.path.is_empty() && self.is_of_models();
         if is_own && client.authority().is_none() {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ use nix::fcntl::OFlag;
 use serde::Serialize;
 
 use super::{ControlResult, Refusal};
-use crate::trajectory::RunId;
+use crate::{recording::make_private_dir, trajectory::RunId};
 
 /// The file, in the log directory of the server.
 const FILE: &str = "audit.jsonl";
@@ -46,6 +46,11 @@ impl ChangeAudit {
     /// Of a request that this user makes with this path.
     pub(super) fn new(log_dir: &std::path::Path, user: &str, path: &str) -> Self {
         Self { file: log_dir.join(FILE), user: user.to_owned(), path: path.to_owned() }
+    }
+
+    /// Who asks.
+    pub(super) fn user(&self) -> &str {
+        &self.user
     }
 
     /// Writes down that something of a run is changed, and then changes it.
@@ -82,6 +87,8 @@ fn append(path: &PathBuf, line: &str) -> io::Result<()> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = File::options();
     options.read(true).append(true).create(true).mode(0o600).custom_flags(flags.bits());
+    // The first run of a server can be opened here.
+    path.parent().map_or(Ok(()), make_private_dir)?;
     let mut file = options.open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no file"));

@@ -31,7 +31,7 @@ impl Caller {
             return Ok(Self::Operator);
         }
         let user = server.gate.users.as_ref().and_then(|users| users.find(shown));
-        let user = user.ok_or_else(Refusal::token)?;
+        let user = user.ok_or_else(|| Refusal::token(shown))?;
         user.take_turn().map_err(|error| Refusal::turn(&error))?;
         Ok(Self::User(user))
     }

@@ -12,7 +12,7 @@ use crate::{
         EndError,
         error::{self, ProxyError},
     },
-    recording::RecordingError,
+    recording::{AnnotationError, RecordingError},
     trajectory::RunId,
 };
 
@@ -47,10 +47,12 @@ impl Refusal {
         Self { status, code, message: message.into(), hint: hint.into(), retry_after: None }
     }
 
-    pub(super) fn token() -> Self {
+    /// Of a request whose token is nobody's (`shown`), or that shows none.
+    pub(super) fn token(shown: &str) -> Self {
+        let message = if shown.is_empty() { "the control token is missing" } else { "the control token is wrong" };
         let hint =
             "send `Authorization: Bearer` with the value of AEGIS_CONTROL_TOKEN, or the one printed at the start";
-        Self::new(StatusCode::UNAUTHORIZED, "no_token", "the control token is missing or wrong", hint)
+        Self::new(StatusCode::UNAUTHORIZED, "no_token", message, hint)
     }
 
     /// Of a user who asks too often.
@@ -75,8 +77,7 @@ impl Refusal {
     }
 
     pub(super) fn place() -> Self {
-        let hint =
-            "GET /aegis/v1/runs, /aegis/v1/runs/RUN, /metrics; POST /aegis/v1/runs/RUN/end, /outcome, /roster or /task";
+        let hint = "GET or POST /aegis/v1/runs; GET /aegis/v1/runs/RUN, /metrics; POST /aegis/v1/runs/RUN/end, /keep, /outcome and others";
         Self::new(StatusCode::NOT_FOUND, "no_such_path", "nothing is answered here", hint)
     }
 
@@ -93,6 +94,24 @@ impl Refusal {
     pub(super) fn unknown(run: &RunId) -> Self {
         let message = format!("no run `{run}` was recorded here");
         Self::new(StatusCode::NOT_FOUND, "no_such_run", message, "GET /aegis/v1/runs lists the runs of this server")
+    }
+
+    /// Of a run that is to be opened and is there.
+    pub(super) fn exists(run: &RunId) -> Self {
+        let hint = "choose another name, or none: then one is made";
+        Self::new(StatusCode::CONFLICT, "run_exists", format!("there is a run `{run}`"), hint)
+    }
+
+    pub(super) fn annotation(error: &AnnotationError) -> Self {
+        match error {
+            AnnotationError::Name(_) | AnnotationError::Why | AnnotationError::Step(_) => {
+                Self::request("invalid_body", error.to_string())
+            }
+            AnnotationError::File { .. } | AnnotationError::Line { .. } => {
+                let hint = "check the disk, and ask again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "recording_failed", error.to_string(), hint)
+            }
+        }
     }
 
     /// Of what can be said only of a run that has ended.
@@ -155,6 +174,7 @@ impl Refusal {
     pub(super) fn proxy(run: &RunId, error: &ProxyError) -> Self {
         match error {
             ProxyError::Recording(error) => Self::recording(run, error),
+            ProxyError::SecretName => Self::request("invalid_id", error.to_string()),
             ProxyError::Sealed(_) => {
                 let hint = "it is being ended: ask again";
                 Self::new(StatusCode::CONFLICT, "run_busy", format!("run `{run}` is being sealed"), hint)

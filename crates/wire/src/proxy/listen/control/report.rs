@@ -8,7 +8,7 @@ use super::{ChangeAudit, ControlResult, Refusal, json as answered, read};
 use crate::{
     identity::RosterRule,
     proxy::{RunStanding, error::ProxyError, exchange::Proxy},
-    recording::{self, Amendment, FactSource, GivenRoster, Giver, RecordingError, RunFact},
+    recording::{self, Amendment, FactSource, GivenAnnotation, GivenRoster, Giver, RecordingError, RunFact},
     ruling,
     trajectory::{Label, Outcome, Reason, RunId, Verdict},
 };
@@ -126,6 +126,33 @@ pub(super) async fn task(
     let TaskReport { run, task, by } = read(request).await?;
     let amendment = Amendment { task: Some(task), ..Amendment::default() };
     amend_ended((proxy, audit), of_run(named, run)?, "task", amendment, by).await
+}
+
+/// Adds what somebody says of a run: the sender, where no other is named.
+pub(super) async fn annotation(
+    (proxy, audit): (&Proxy, &ChangeAudit),
+    run: &RunId,
+    request: Request<Incoming>,
+) -> ControlResult {
+    let given: GivenAnnotation = read(request).await?;
+    if proxy.runs.standing(run).is_none() {
+        return Err(Refusal::unknown(run));
+    }
+    let (dir, sender) = (proxy.runs.template().log_dir.join(run.as_str()), audit.user().to_owned());
+    let refused = |error| Refusal::recording(run, &error);
+    // A long recording takes its time to be read.
+    let reading = tokio::task::spawn_blocking({
+        let dir = dir.clone();
+        move || Ok(given.annotation(&recording::read(&dir)?, &sender, false))
+    });
+    let said = reading.await.map_err(|_| Refusal::internal())?.map_err(refused)?;
+    let said = said.map_err(|error| Refusal::annotation(&error))?;
+    let writing = async {
+        let written = tokio::task::spawn_blocking(move || recording::annotate(&dir, &said).map(|()| said));
+        let written = written.await.map_err(|_| Refusal::internal())?;
+        answered(&written.map_err(|error| Refusal::annotation(&error))?)
+    };
+    audit.change(run, "annotate", writing).await
 }
 
 /// The run that a report is of: the path or the body names it.

@@ -6,8 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::{
     refusal::ErrorReply,
     report::{AmendedReply, OutcomeReport, RosterReport, TakenReply, TaskReport},
-    standing::{RunList, RunReply},
+    standing::{NewRun, OpenReply, RunList, RunReply},
 };
+use crate::recording::{Annotation, GivenAnnotation};
 
 /// Makes a reference to the schema of a body.
 pub type BodySchema = fn(&mut SchemaGenerator) -> Schema;
@@ -33,6 +34,7 @@ pub const CONTROL_CODES: &[(&str, u16)] = &[
     ("invalid_id", 400),
     ("invalid_body", 400),
     ("invalid_roster", 400),
+    ("run_exists", 409),
     ("run_busy", 409),
     ("run_open", 409),
     ("other_plan", 409),
@@ -46,8 +48,12 @@ pub const CONTROL_CODES: &[(&str, u16)] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlAction {
     List,
+    Open,
+    Annotate,
     Read,
     End,
+    Keep,
+    Release,
     Outcome,
     Roster,
     Task,
@@ -98,11 +104,39 @@ pub const CONTROL_ROUTES: &[ControlRoute] = &[
         ControlAction::List,
         Some(body::<RunList>),
     ),
+    ControlRoute::post(
+        "/aegis/v1/runs",
+        "Opens a run, under the server's plan if it has one: it waits for calls that name it",
+        ControlAction::Open,
+        Some(body::<NewRun>),
+        body::<OpenReply>,
+    ),
+    ControlRoute::post(
+        "/aegis/v1/runs/{run}/annotations",
+        "Adds what somebody says of a run: the step of the error that decided it and the reason, or no error",
+        ControlAction::Annotate,
+        Some(body::<GivenAnnotation>),
+        body::<Annotation>,
+    ),
     ControlRoute::get("/aegis/v1/runs/{run}", "Reads one run", ControlAction::Read, Some(body::<RunReply>)),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/end",
         "Ends a run: it takes no more calls",
         ControlAction::End,
+        None,
+        body::<RunReply>,
+    ),
+    ControlRoute::post(
+        "/aegis/v1/runs/{run}/keep",
+        "Keeps a run, whatever is pruned",
+        ControlAction::Keep,
+        None,
+        body::<RunReply>,
+    ),
+    ControlRoute::post(
+        "/aegis/v1/runs/{run}/release",
+        "Takes back that a run is kept",
+        ControlAction::Release,
         None,
         body::<RunReply>,
     ),

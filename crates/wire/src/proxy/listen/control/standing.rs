@@ -7,10 +7,11 @@ use std::{
     time::SystemTime,
 };
 
+use hyper::{Request, body::Incoming};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{ChangeAudit, ControlResult, Refusal, json as answered};
+use super::{ChangeAudit, ControlResult, Refusal, json as answered, read as body};
 use crate::{
     proxy::{RunStanding, Runs, exchange::Proxy},
     recording::{self, RecordingError},
@@ -59,18 +60,57 @@ pub(super) struct RunReply {
     /// `open`, `idle` or `ended`.
     state: &'static str,
     started: String,
+    /// As it was given when the run was opened, or later.
+    task: Option<String>,
     ended: Option<String>,
     steps: Option<u64>,
     /// Steps per agent, once it has ended.
     agents: BTreeMap<String, u64>,
     outcome: Outcome,
     label: Option<Label>,
+    /// Whether it is kept, whatever is pruned.
+    kept: bool,
     /// Calls that have begun and not ended, of a run that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls_under_way: Option<usize>,
     /// Seconds since the last call, of a run that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     idle_s: Option<u64>,
+}
+
+/// A run that is to be opened.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewRun {
+    /// Its name; one is made where none is given.
+    run: Option<RunId>,
+    /// Its task.
+    task: Option<String>,
+}
+
+/// A run that was opened.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct OpenReply {
+    #[serde(flatten)]
+    opened: RunReply,
+    /// What stands before the path of the API in the base URL of the run's calls, behind the proxy's address and, where one is
+    /// required, `/t/TOKEN`.
+    base_path: String,
+}
+
+/// Opens a run.
+pub(super) async fn open((proxy, audit): (&Proxy, &ChangeAudit), request: Request<Incoming>) -> ControlResult {
+    let NewRun { run, task } = body(request).await?;
+    let run = run.unwrap_or_else(|| proxy.runs.made_id("run", 0));
+    if proxy.runs.standing(&run).is_some() {
+        return Err(Refusal::exists(&run));
+    }
+    let opening = async {
+        proxy.runs.begin(&run, task).await.map_err(|error| Refusal::proxy(&run, &error))?;
+        let opened = run_reply(proxy, &run).await?;
+        answered(&OpenReply { opened, base_path: format!("/r/{run}") })
+    };
+    audit.change(&run, "open", opening).await
 }
 
 /// Lists the runs of the server's log directory, those written last first.
@@ -90,12 +130,16 @@ pub(super) async fn list(proxy: &Proxy) -> ControlResult {
 
 /// Tells what is known of one run.
 pub(super) async fn read(proxy: &Proxy, run: &RunId) -> ControlResult {
+    answered(&run_reply(proxy, run).await?)
+}
+
+async fn run_reply(proxy: &Proxy, run: &RunId) -> Result<RunReply, Refusal> {
     let standing = proxy.runs.standing(run).ok_or_else(|| Refusal::unknown(run))?;
     let dir = proxy.runs.template().log_dir.join(run.as_str());
     let told = tokio::task::spawn_blocking(move || tell(&dir, standing)).await.map_err(|_| Refusal::internal())?;
     let told = told.map_err(|error| Refusal::recording(run, &error))?;
     let OpenRunFacts { steps, calls_under_way, idle_s } = under_way(&proxy.runs, run);
-    answered(&RunReply { steps: steps.map(u64::from).or(told.steps), calls_under_way, idle_s, ..told })
+    Ok(RunReply { steps: steps.map(u64::from).or(told.steps), calls_under_way, idle_s, ..told })
 }
 
 /// Ends a run. One that has ended is told as it is.
@@ -115,6 +159,22 @@ async fn end_run(proxy: &Proxy, run: &RunId) -> ControlResult {
     });
     let told = concluded.await.map_err(|_| Refusal::internal())?;
     answered(&told.map_err(|error| Refusal::recording(run, &error))?)
+}
+
+/// Keeps a run whatever is pruned, or takes that back.
+pub(super) async fn keep(proxy: &Proxy, audit: &ChangeAudit, run: &RunId, keeps: bool) -> ControlResult {
+    if proxy.runs.standing(run).is_none() {
+        return Err(Refusal::unknown(run));
+    }
+    let dir = proxy.runs.template().log_dir.join(run.as_str());
+    let by = audit.user().to_owned();
+    let change = async move {
+        let change = move || if keeps { recording::keep_run(&dir, Some(&by)) } else { recording::release_run(&dir) };
+        let changed = tokio::task::spawn_blocking(change).await.map_err(|_| Refusal::internal())?;
+        changed.map_err(|error| Refusal::recording(run, &error))?;
+        read(proxy, run).await
+    };
+    audit.change(run, if keeps { "keep" } else { "release" }, change).await
 }
 
 /// What is known of a run that is open: how many steps it has, how many calls are under way, how long it has been silent.
@@ -141,11 +201,13 @@ fn tell(dir: &Path, standing: RunStanding) -> Result<RunReply, RecordingError> {
         run: manifest.run,
         state: standing.name(),
         started: manifest.started,
+        task: manifest.task,
         ended: manifest.ended,
         steps,
         agents: manifest.agents,
         outcome: manifest.outcome,
         label: recording::read_label(dir)?,
+        kept: !matches!(recording::read_kept(dir), Ok(None)),
         calls_under_way: None,
         idle_s: None,
     })

@@ -13,10 +13,8 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    recording::{RunFile, make_private_dir},
-    trajectory::{RunId, StepIndex},
-};
+use super::{Recording, RunFile, make_private_dir};
+use crate::trajectory::{RunId, StepIndex};
 
 /// The directory beside the runs.
 const DIR: &str = "annotations";
@@ -103,6 +101,43 @@ impl Annotation {
     }
 }
 
+/// What somebody says of a recorded run, as it is given: the step of the error that decided it, or none.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenAnnotation {
+    /// The step, 0-based; none where no error is seen.
+    pub step: Option<StepIndex>,
+    /// The reason, where there is a step.
+    #[serde(default)]
+    pub why: String,
+    /// Whether the annotator is sure.
+    #[serde(default = "is_sure")]
+    pub sure: bool,
+    /// Who says it, where another one sends it.
+    pub by: Option<String>,
+}
+
+fn is_sure() -> bool {
+    true
+}
+
+impl GivenAnnotation {
+    /// The annotation of a run, with the agent of its step. `sender`: who says it, where no other is named.
+    ///
+    /// # Errors
+    /// The name or the reason is none, or the run has no such step.
+    pub fn annotation(self, recording: &Recording, sender: &str, blind: bool) -> Result<Annotation, AnnotationError> {
+        let steps = &recording.trajectory.steps;
+        let error = self.step.map(|number| {
+            let found = steps.iter().find(|step| step.step == number).ok_or(AnnotationError::Step(number))?;
+            Ok(AnnotatedStep { agent: found.attribution.agent.to_string(), step: number, why: self.why })
+        });
+        let annotator = self.by.as_deref().unwrap_or(sender);
+        let annotation = Annotation::now(recording.manifest.run.clone(), annotator, error.transpose()?)?;
+        Ok(Annotation { sure: self.sure, blind, ..annotation })
+    }
+}
+
 /// The name of an annotator, which is a file's: it is held to what a run's id is.
 ///
 /// # Errors
@@ -160,7 +195,7 @@ pub fn annotations(run_dir: &Path, run: &RunId) -> Result<Vec<Annotation>, Annot
 ///
 /// # Errors
 /// The file cannot be read or understood.
-pub(super) fn own(run_dir: &Path, run: &str, annotator: &str) -> Result<Option<Annotation>, AnnotationError> {
+pub fn annotation_of(run_dir: &Path, run: &str, annotator: &str) -> Result<Option<Annotation>, AnnotationError> {
     Ok(read(&file_of(run_dir, annotator))?.remove(run))
 }
 
@@ -230,7 +265,7 @@ mod tests {
         annotate(&run, &annotation("r", "ada", None)).expect("written");
         let path = dir.path().join("annotations/ada.jsonl");
         fs::write(&path, fs::read_to_string(&path).expect("readable") + "{\n").expect("written");
-        let refused = own(&run, "r", "ada").expect_err("refused").to_string();
+        let refused = annotation_of(&run, "r", "ada").expect_err("refused").to_string();
         assert!(refused.contains("ada.jsonl`, line 2"), "{refused}");
     }
 }
