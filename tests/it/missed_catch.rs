@@ -78,7 +78,7 @@ async fn a_campaign_searches_its_verified_failures() {
     // What ends in the midst of it goes on.
     let paid = model.asked().len();
     let resumed = ["campaign", "campaign.toml", "--out", "out", "--resume"];
-    let bound = format!("calls={}", paid + 1);
+    let bound = format!("calls={paid}");
     let (code, text) = call(dir, &[&resumed[..], &["--budget", &bound]].concat()).await;
     assert!(
         code == Some(4) && text.contains("0 searched of 1 failure") && text.contains("unfinished 1"),

@@ -170,6 +170,10 @@ pub(super) async fn edit_response(
     }
     let read = (untouched.clone(), view);
     let current = edit_reply(step, (&edits, conversation), surface, streamed, read, limits).await?;
+    let gone = raw.get(..step.ahead.as_ref().map_or(0, |ahead| ahead.passed)).unwrap_or_default();
+    if !current.0.starts_with(gone) {
+        return Err(ProxyError::Unreadable("an edit changes what has gone ahead of the reply".to_owned()).into());
+    }
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
@@ -242,17 +246,18 @@ fn bounded(written: Bytes, limits: &Limits) -> Result<Bytes, String> {
     Err(format!("the edited body is larger than {limit} bytes (`limits.max_body_bytes`)"))
 }
 
-/// Whether the reply is held until a model has answered while its client waits for a stream. Such a client is shown
-/// that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
+/// Whether the reply is held until a model has answered, or a server of tools, which may ask its client something first, while its
+/// client waits for a stream. Such a client is shown that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
 pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<ReceivedBody>) -> bool {
     let asks = |hit: &Hit| step.injection(hit.injection).is_some_and(Injection::asks_model);
+    let may_ask_client = || step.is_of_server() && decided.may_edit_reply() && decided.faults.is_empty();
     received.status().is_success()
         && headers::is_event_stream(received.headers())
         && !received.headers().contains_key(header::CONTENT_ENCODING)
         // What says how long it is has been made already, and may be JSON that is typed as a stream.
         && !received.headers().contains_key(header::CONTENT_LENGTH)
         && step.surface.is_some()
-        && decided.edits.response.iter().any(asks)
+        && (decided.edits.response.iter().any(asks) || may_ask_client())
 }
 
 /// A reply that was to be read whole.
@@ -279,6 +284,9 @@ async fn collect(step: &mut OpenStep, mut body: ReceivedBody, limits: &Limits) -
                 return Ok(Collected::TooLarge(ReceivedBody::Resumed(read, Box::new(body))));
             }
             step.tape(&data);
+            if let (Some(ahead), Some(surface)) = (&mut step.ahead, step.surface) {
+                ahead.push(surface, &data);
+            }
         }
     }
     step.stop_taping();
