@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     let again = HowStarted::read(&arguments.dir)?;
     let config = arguments.config.clone().or_else(|| again.config().filter(|_| arguments.again.again));
     let servers = NamedServers::of_steps(&cassette.recording().trajectory.steps);
-    let replayed = arguments.tools.on(replayed, &servers, config.as_deref())?;
+    let replayed = arguments.tools.on(replayed, &servers, config.as_deref(), global.quiet)?;
     let replayed = Arc::new(replayed);
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;

@@ -44,6 +44,7 @@ impl ToolsArgs {
         replayed: Replayed,
         recorded: &NamedServers,
         config: Option<&Path>,
+        quiet: bool,
     ) -> Result<Replayed, Failure> {
         if self.tools == ToolReplies::Recorded {
             return Ok(replayed);
@@ -54,7 +55,7 @@ impl ToolsArgs {
             let error = "--tools live: the run called no tool server or peer, and aegis.toml names none";
             return Err(Failure::new(Exit::Usage, error).hint("name it in aegis.toml: [[mcp]], with `name` and `url`"));
         }
-        if !attached.is_empty() {
+        if !attached.is_empty() && !quiet {
             eprintln!(
                 "tools     live: {} only as the program attaches it (`aegis mcp NAME -- CMD`); aegis.toml names no such server",
                 attached.join(", ")
