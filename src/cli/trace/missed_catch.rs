@@ -134,7 +134,7 @@ fn keep(found: &MissedCatch, arguments: &TraceArgs, recording: &Settings) -> Res
 pub(super) fn is_finished(dir: &Path) -> bool {
     let end = RunFile::bytes(&dir.join(CATCH_FILE)).ok();
     let end = end.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
-    end.is_some_and(|end| end["out_of_budget"] == false)
+    end.is_some_and(|end| end.get("out_of_budget") == Some(&false.into()))
 }
 
 impl Searched {

@@ -47,8 +47,8 @@ impl CampaignDigest {
         add("dataset.splits", &campaign.splits);
         // Directories of earlier versions, which knew of none, stay as they were.
         let searches = [("natural", &campaign.natural), ("missed_catch", &campaign.missed_catch)];
-        for (name, search) in searches {
-            search.iter().for_each(|search| add(name, search));
+        for (name, search) in searches.iter().filter_map(|(name, search)| Some((name, search.as_ref()?))) {
+            add(name, search);
         }
         Self(parts)
     }
