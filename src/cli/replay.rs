@@ -88,11 +88,12 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     }
     let again = HowStarted::read(&arguments.dir)?;
     let config = arguments.config.clone().or_else(|| again.config().filter(|_| arguments.again.again));
-    let replayed = arguments.tools.on(replayed, config.as_deref())?;
+    let servers = NamedServers::of_steps(&cassette.recording().trajectory.steps);
+    let replayed = arguments.tools.on(replayed, &servers, config.as_deref(), global.quiet)?;
     let replayed = Arc::new(replayed);
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
-    proxy.servers = NamedServers::of_steps(&cassette.recording().trajectory.steps);
+    proxy.servers = servers;
     let limit = settings::time_limit(arguments.timeout)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
     again.say(arguments.again, global.quiet);

@@ -302,9 +302,6 @@ impl ConcludedRun {
                 });
                 format!("  label delivered: {}", named.collect::<Vec<_>>().join(", "))
             }
-            (Err(NoLabel::NotInjected), true) if self.client.as_ref().is_some_and(ClientVerdict::is_delivered) => {
-                "  no label: faults were delivered, and a fault is no agent's error".to_owned()
-            }
             (Err(why), true) => format!("  no label: {why}"),
             (Err(_), false) => String::new(),
         };

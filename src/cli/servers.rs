@@ -18,8 +18,8 @@ use crate::{
 /// Options of `replay` about tools.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ToolsArgs {
-    /// Who answers calls to tool servers and peers ([[mcp]], [[a2a]]): the recording, or the servers. What a tool does outside is not
-    /// undone.
+    /// Who answers calls to tool servers and peers: the recording, or the servers of aegis.toml ([[mcp]], [[a2a]]) and those that
+    /// `aegis mcp` attaches. What a tool does outside is not undone.
     #[arg(long, value_enum, default_value_t = ToolReplies::Recorded)]
     tools: ToolReplies,
 }
@@ -35,18 +35,31 @@ enum ToolReplies {
 }
 
 impl ToolsArgs {
-    /// A replay whose tools answer as the option says.
+    /// A replay whose tools answer as the option says. `recorded`: the servers that the run called.
     ///
     /// # Errors
-    /// The configuration names no usable server.
-    pub(super) fn on(&self, replayed: Replayed, config: Option<&Path>) -> Result<Replayed, Failure> {
+    /// The configuration names an unusable server, or there is none to ask.
+    pub(super) fn on(
+        &self,
+        replayed: Replayed,
+        recorded: &NamedServers,
+        config: Option<&Path>,
+        quiet: bool,
+    ) -> Result<Replayed, Failure> {
         if self.tools == ToolReplies::Recorded {
             return Ok(replayed);
         }
         let servers = upstreams(&Config::load(config)?, &ServerArgs::default(), None)?;
-        if servers.is_empty() {
-            let error = "--tools live: no tool server is configured";
+        let attached: Vec<&str> = recorded.places().filter(|place| !servers.contains_key(*place)).collect();
+        if servers.is_empty() && attached.is_empty() {
+            let error = "--tools live: the run called no tool server or peer, and aegis.toml names none";
             return Err(Failure::new(Exit::Usage, error).hint("name it in aegis.toml: [[mcp]], with `name` and `url`"));
+        }
+        if !attached.is_empty() && !quiet {
+            eprintln!(
+                "tools     live: {} only as the program attaches it (`aegis mcp NAME -- CMD`); aegis.toml names no such server",
+                attached.join(", ")
+            );
         }
         let none: Arc<dyn Upstream> = Arc::new(Simulator::new(0));
         Ok(replayed.with_live_tools(Arc::new(WithServers::new(none, servers))))

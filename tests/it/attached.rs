@@ -1,28 +1,22 @@
 //! Servers of tools that speak over standard input and output: attached to the proxy, their messages are steps as any others are.
 
-use std::{path::Path, process::Stdio, sync::Arc};
+use std::sync::Arc;
 
 use aegis::{
     proxy::{AttachClient, AttachError, AttachedMessages, Gate, HandedReply, RunSetup, upstream::Upstream},
-    recording,
     replay::{Cassette, Replayed},
     trajectory::{CloseCause, RunId},
 };
 use bytes::Bytes;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout},
-    sync::mpsc,
-};
+use tokio::sync::mpsc;
 
 use crate::{
     lab::{Lab, Reply, Setup, request, until, within},
-    program::{self, Served},
     scripted::{Scripted, http},
     tokens,
 };
 
-const CALL: &str =
+pub const CALL: &str =
     r#"{"method":"tools/call","params":{"name":"add","arguments":{"a": 2,"b":3.50}},"jsonrpc":"2.0","id":7}"#;
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}"#;
 const NOTICE: &str = r#"{"method":"notifications/cancelled","params":{"requestId":7},"jsonrpc":"2.0"}"#;
@@ -151,6 +145,39 @@ async fn plans_edit_and_disturb_what_passes_to_and_from_an_attached_server() {
 }
 
 #[tokio::test]
+async fn what_a_server_asks_its_client_passes_before_an_edit_of_its_reply() {
+    let plan = "[[injection]]\ntool = \"calc/add\"\nwhen.call = 0\nmanipulator.corrupt_number = { by = 1 }\n";
+    let (mut lab, _model) = lab(Setup::planned(plan)).await;
+    let mut calc = AttachedCalc::attach(&lab).await;
+    let mut client = lab.client().await;
+    client.send(&request("POST", "/r/r0/mcp/calc", CALL.as_bytes(), &calc.header())).await;
+    let (number, _) = calc.message().await;
+    let (sender, events) = mpsc::channel(3);
+    let question = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"Sure?"}}"#;
+    let event = |message: &str| Bytes::from(format!("event: message\ndata: {message}\n\n"));
+    let handed = calc.reply(number, HandedReply::Events(events));
+    let asked = async {
+        for message in [PROGRESS, question] {
+            sender.try_send(event(message)).expect("room");
+        }
+        assert!(within(client.read_until(b"Sure?")).await, "the question waits for its answer");
+        sender.try_send(event(RESULT)).expect("room");
+        drop(sender);
+    };
+    let (handed, ()) = tokio::join!(handed, asked);
+    handed.expect("somebody waits");
+    assert!(within(client.read_until(b"isError")).await);
+    let text = String::from_utf8_lossy(&client.seen).into_owned();
+    let count = |part: &str| text.matches(part).count();
+    assert_eq!((count("Sure?"), count("progressToken"), count("\"text\":\"6\"")), (1, 1, 1), "{text}");
+    let recording = lab.sealed("r0").await;
+    let step = &recording.trajectory.steps[0];
+    assert!(step.injected[0].delivered && step.attempts[0].is_answered());
+    let told = [event(PROGRESS), event(question), event(&RESULT.replace("\"5\"", "\"6\""))].concat();
+    assert_eq!(step.attempts[0].delivered().to_vec(), told);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_leaves_nobody_to_answer() {
     let (mut lab, _model) = lab(Setup::default()).await;
     let mut calc = AttachedCalc::attach(&lab).await;
@@ -251,6 +278,14 @@ async fn a_replay_holds_what_an_attached_server_gave() {
     let (mut recorded, _model) = lab(Setup::default()).await;
     let mut calc = AttachedCalc::attach(&recorded).await;
     calc.exchange(&recorded, CALL, whole(RESULT)).await;
+    let header = calc.header();
+    let crash = async {
+        calc.message().await;
+        drop(calc);
+    };
+    let crashing = CALL.replace("3.50", "0");
+    let (crashed, ()) = tokio::join!(recorded.post_with("/r/r0/mcp/calc", crashing.as_bytes(), &header), crash);
+    assert_eq!(crashed.status, 502);
     recorded.sealed("r0").await;
     let cassette = Arc::new(Cassette::open(&recorded.logs.join("r0")).expect("a record"));
     let replayed: Arc<dyn Upstream> = Arc::new(Replayed::new(cassette));
@@ -260,128 +295,8 @@ async fn a_replay_holds_what_an_attached_server_gave() {
     let calc = AttachedCalc::attach(&again).await;
     let reply = again.post_with("/r/r1/mcp/calc", CALL.replace(":7}", ":41}").as_bytes(), &calc.header()).await;
     assert_eq!(reply.text(), RESULT.replace("\"id\":7", "\"id\":41"));
+    let crashed = again.post_with("/r/r1/mcp/calc", crashing.as_bytes(), &calc.header()).await;
+    assert_eq!((crashed.status, crashed.header("x-aegis-error").as_deref()), (502, Some("upstream_closed")));
     let other = again.post_with("/r/r1/mcp/calc", CALL.replace("3.50", "4").as_bytes(), &calc.header()).await;
     assert_eq!((other.status, other.header("x-aegis-error").as_deref()), (409, Some("not_recorded")));
-}
-
-/// A server that answers each call with its number of lines, says so before, and ends with 3.
-const SERVER: &str = r#"
-n=0
-while read -r line; do
-  n=$((n+1))
-  case $line in
-    *'"id"'*)
-      id=${line##*'"id":'}; id=${id%\}}
-      echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"'$n'"}}'
-      echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$n'"}]}}' ;;
-  esac
-done
-exit 3
-"#;
-
-/// The shim as a client of MCP starts it.
-struct Shim {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Shim {
-    fn start(dir: &Path, options: &[&str]) -> Self {
-        let mut command = program::aegis(dir);
-        command.args(["mcp", "calc"]).args(options).args(["--", "sh", "-c", SERVER]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("started");
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        Self { child, input, output }
-    }
-
-    async fn say(&mut self, line: &str) {
-        let input = self.input.as_mut().expect("open");
-        within(input.write_all(format!("{line}\n").as_bytes())).await.expect("written");
-    }
-
-    async fn line(&mut self) -> String {
-        within(self.output.next_line()).await.expect("read").expect("a line")
-    }
-
-    /// Ends the input; the exit code and standard error.
-    async fn end(mut self) -> (Option<i32>, String) {
-        drop(self.input.take());
-        let ended = within(self.child.wait_with_output()).await.expect("ended");
-        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_the_shim_sees_the_server_and_what_is_planted() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let plan = r#"
-        format = 1
-
-        [[injection]]
-        tool = "calc/add"
-        when.call = 1
-        fault.status = { code = 503 }
-
-        [[injection]]
-        tool = "calc/add"
-        when.call = 2
-        fault.refuse_connection = {}
-
-        [[injection]]
-        tool = "calc/add"
-        when.call = 3
-        manipulator.corrupt_number = { by = 40 }
-    "#;
-    std::fs::write(dir.path().join("plan.toml"), plan).expect("written");
-    let arguments = ["--upstream", "simulator", "--log-dir", "logs", "--plan", "plan.toml"];
-    let served = Served::start(dir.path(), &arguments).await;
-    let mut shim = Shim::start(dir.path(), &["--url", &format!("http://{}/r/first", served.address)]);
-    let answer = |id: u32, text: u32| {
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
-    };
-    let notice = |n: u32| format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":"{n}"}}}}"#);
-    let call = |id: u32| CALL.replace(":7}", &format!(":{id}}}"));
-    shim.say(&call(7)).await;
-    assert_eq!([shim.line().await, shim.line().await], [notice(1), answer(7, 1)]);
-    shim.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    let mut refused = Vec::new();
-    for id in [8, 9] {
-        shim.say(&call(id)).await;
-        refused.push(serde_json::from_str::<serde_json::Value>(&shim.line().await).expect("JSON"));
-    }
-    let error = &refused[0]["error"];
-    assert_eq!(
-        (refused[0]["id"].as_u64(), error["code"].as_i64(), error["data"]["status"].as_u64()),
-        (Some(8), Some(-32000), Some(503))
-    );
-    assert!(error["message"].as_str().expect("words").starts_with("HTTP 503 Service Unavailable: "), "{error}");
-    assert_eq!((refused[1]["id"].as_u64(), refused[1]["error"]["code"].as_i64()), (Some(9), Some(-32000)));
-    shim.say(&call(10)).await;
-    assert_eq!([shim.line().await, shim.line().await], [notice(3), answer(10, 43)]);
-    let (code, talk) = shim.end().await;
-    assert_eq!(code, Some(3), "{talk}");
-    assert_eq!(served.stop_and_end(dir.path(), &["logs/first"]).await, Some(0));
-    let recording = recording::read(&dir.path().join("logs/first")).expect("a run");
-    let requests: Vec<_> =
-        recording.trajectory.steps.iter().map(|step| String::from_utf8_lossy(&step.request).into_owned()).collect();
-    assert_eq!(requests.len(), 5);
-    assert_eq!((&requests[0], &requests[4]), (&call(7), &call(10)));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn without_a_proxy_the_server_runs_and_that_is_said() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let mut shim = Shim::start(dir.path(), &[]);
-    shim.say(CALL).await;
-    assert!(shim.line().await.contains("notifications/message"));
-    let (code, talk) = shim.end().await;
-    assert_eq!((code, talk.lines().count()), (Some(3), 1), "{talk}");
-    assert!(talk.contains("not recorded"), "{talk}");
-    let shim = Shim::start(dir.path(), &["--url", "http://127.0.0.1:9/r/x"]);
-    let (code, talk) = shim.end().await;
-    assert_eq!(code, Some(3), "{talk}");
-    assert!(talk.contains("no answer from http://127.0.0.1:9/r/x"), "{talk}");
 }

@@ -121,6 +121,7 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "facts.jsonl" => ("files/facts", true),
         "attribution.jsonl" => ("files/attribution", true),
         "trace.json" => ("files/trace", false),
+        "missed-catch.json" => ("files/missed-catch", false),
         "proof.json" => ("files/proof", false),
         "retry.json" => ("files/retry", false),
         "retried.jsonl" => ("files/retried", true),

@@ -103,6 +103,7 @@ mod run_told;
 mod score;
 mod scripted;
 mod secrets;
+mod shim;
 mod shutdown;
 mod shard;
 mod side_by_side;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aegis::{
     proxy::{RunSetup, upstream::Upstream},
     recording::{Recording, tool_callers},
-    replay::{AtFork, Cassette, ForkPoint, Prefixed, Replayed},
+    replay::{AtFork, Cassette, ForkPoint, Prefixed, Replayed, reworded},
     surface::{Part, door, named},
     trajectory::{AgentName, CloseCause, RunId},
 };
@@ -178,6 +178,10 @@ async fn plans_edit_results_and_arguments_of_tools() {
     let injected = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
     let planted: Vec<_> = injected.map(|error| (error.agent.as_str(), error.is_of_agent(), error.delivered)).collect();
     assert_eq!(planted, [("mcp/calc/add", false, true); 3]);
+    // Words that the type of a result has no place for replace none.
+    let sum = &recording.trajectory.steps[0];
+    assert!(reworded(sum, "7").is_ok_and(|body| String::from_utf8_lossy(&body).contains("\"result\":7}")));
+    assert!(reworded(sum, "seven").is_err());
 }
 
 #[tokio::test]

@@ -36,17 +36,9 @@ async fn call(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
-/// A campaign whose one failure is an error of the solver that the critic approves of.
-async fn campaign(dir: &Path, upstream: &str) -> String {
-    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
-    fs::write(dir.join("tasks.jsonl"), TASK).expect("written");
-    let text = format!(
-        "seed = 7\nupstream = \"{upstream}\"\nverify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\n\
-         tasks.file = \"tasks.jsonl\"\nclean.repeats = 2\nproof.repeatable = true\n[[plan]]\nfile = \"corrupt-number\"\n\
-         [[system]]\nname = \"pipeline\"\ncommand = [\"{AEGIS}\", \"example\", \"pipeline\", \"--task\", \"{{question}}\"]\n\
-         config = \"{config}\"\n"
-    );
-    fs::write(dir.join("campaign.toml"), text).expect("written");
+/// Runs a campaign whose one failure is an error of the solver that the critic approves of; `more` is added to its file.
+async fn campaign(dir: &Path, upstream: &str, more: &str) -> String {
+    write(dir, upstream, more);
     let (code, text) = call(dir, &["campaign", "campaign.toml", "--out", "out", "--jobs", "1"]).await;
     assert_eq!(code, Some(0), "{text}");
     let failures = rows(&dir.join("out/dataset.jsonl")).into_iter().filter(|row| row["kind"] == "failure");
@@ -55,11 +47,66 @@ async fn campaign(dir: &Path, upstream: &str) -> String {
     row["id"].as_str().expect("an id").to_owned()
 }
 
+fn write(dir: &Path, upstream: &str, more: &str) {
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    fs::write(dir.join("tasks.jsonl"), TASK).expect("written");
+    let text = format!(
+        "seed = 7\nupstream = \"{upstream}\"\nverify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\n\
+         tasks.file = \"tasks.jsonl\"\nclean.repeats = 2\nproof.repeatable = true\n{more}\n[[plan]]\nfile = \"corrupt-number\"\n\
+         [[system]]\nname = \"pipeline\"\ncommand = [\"{AEGIS}\", \"example\", \"pipeline\", \"--task\", \"{{question}}\"]\n\
+         config = \"{config}\"\n"
+    );
+    fs::write(dir.join("campaign.toml"), text).expect("written");
+}
+
+/// What a campaign's row says of the critic.
+fn critic(dir: &Path) -> Value {
+    let failure = rows(&dir.join("out/dataset.jsonl")).into_iter().find(|row| row["kind"] == "failure");
+    failure.expect("a failure")["label"]["missed_catch"].clone()
+}
+
+#[tokio::test]
+async fn a_campaign_searches_its_verified_failures() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (dir, model) = (dir.path(), model().await);
+    let searched = "missed_catch = { corrections = \"twin\" }";
+    campaign(dir, &model.url(), "").await;
+    assert!(critic(dir).is_null(), "it was not asked for");
+    write(dir, &model.url(), searched);
+    let (code, text) = call(dir, &["campaign", "campaign.toml", "--dry-run"]).await;
+    assert!(code == Some(0) && text.contains("missed catch   at most 100\n"), "{text}");
+    // What ends in the midst of it goes on.
+    let paid = model.asked().len();
+    let resumed = ["campaign", "campaign.toml", "--out", "out", "--resume"];
+    let bound = format!("calls={paid}");
+    let (code, text) = call(dir, &[&resumed[..], &["--budget", &bound]].concat()).await;
+    assert!(
+        code == Some(4) && text.contains("0 searched of 1 failure") && text.contains("unfinished 1"),
+        "{code:?} {text}"
+    );
+    assert_ne!(critic(dir)[0]["state"], "missed", "{text}");
+    let (code, text) = call(dir, &resumed).await;
+    assert!(code == Some(0) && text.contains("later agents 1: 1 could have saved the run"), "{code:?} {text}");
+    assert_eq!((&critic(dir)[0]["agent"], &critic(dir)[0]["state"]), (&"critic".into(), &"missed".into()));
+    let report: Value =
+        serde_json::from_slice(&fs::read(dir.join("out/report.json")).expect("a report")).expect("JSON");
+    assert_eq!((&report["missed_catch"]["missed"], &report["complete"]), (&1.into(), &true.into()));
+    let page = fs::read_to_string(dir.join("out/report.md")).expect("a page");
+    assert!(page.contains("critic at step 2 could have saved the run |"), "{page}");
+    // Nothing is paid for twice, neither by the campaign nor by `trace`.
+    let paid = model.asked().len();
+    let (code, text) = call(dir, &resumed).await;
+    assert!(code == Some(0) && text.contains("1 could have saved the run"), "{text}");
+    let (code, text) = call(dir, &["trace", "out", "--missed-catch", "--again"]).await;
+    assert!(code == Some(0) && text.contains("0 of 0 failures searched"), "{text}");
+    assert_eq!(model.asked().len(), paid);
+}
+
 #[tokio::test]
 async fn a_later_agent_that_could_have_saved_the_run_is_a_fact_of_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let (dir, model) = (dir.path(), model().await);
-    let run = campaign(dir, &model.url()).await;
+    let run = campaign(dir, &model.url(), "").await;
     let logs = format!("out/logs/{run}");
     let (code, text) = call(dir, &["trace", &logs, "--missed-catch", "--again", "--dry-run"]).await;
     assert!(code == Some(0) && text.contains("later agents that can be tried: 1 (critic)"), "{text}");

@@ -1,11 +1,11 @@
-//! The second half of a campaign: clean runs that failed are traced, each by the line that a user would type.
+//! Searches of a campaign: failures are traced, each by the line that a user would type.
 
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Parser;
 
 use crate::{
-    campaign::{Campaign, CorrectionSource, FailureTracer, NaturalFailure},
+    campaign::{Campaign, CorrectionSource, FailureTracer, SearchGoal, SearchedFailure},
     cli::{
         Exit, Global, OutputFormat,
         trace::{self, TraceArgs},
@@ -40,14 +40,17 @@ impl CampaignTracer {
         ca_file: Option<PathBuf>,
         global: &Global,
     ) -> Option<Arc<dyn FailureTracer>> {
-        campaign.natural.as_ref()?;
+        campaign.natural.as_ref().or(campaign.missed_catch.as_ref())?;
         let quiet = Global { format: OutputFormat::Json, quiet: true, ..global.clone() };
         Some(Arc::new(Self { upstream: campaign.upstream.clone(), directory, ca_file, quiet }))
     }
 
     /// The words behind `aegis trace`.
-    fn words(&self, failure: &NaturalFailure) -> Vec<String> {
+    fn words(&self, failure: &SearchedFailure) -> Vec<String> {
         let mut words = vec![failure.dir.display().to_string(), "--again".to_owned()];
+        if failure.goal == SearchGoal::MissedCatch {
+            words.push("--missed-catch".to_owned());
+        }
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
         };
@@ -73,7 +76,7 @@ impl CampaignTracer {
 }
 
 impl FailureTracer for CampaignTracer {
-    fn trace(&self, failure: &NaturalFailure, meter: &Arc<Meter>) -> Result<(), String> {
+    fn trace(&self, failure: &SearchedFailure, meter: &Arc<Meter>) -> Result<(), String> {
         let line = TraceCommand::try_parse_from(self.words(failure)).map_err(|error| error.to_string())?;
         match trace::trace_run(&line.trace, Some(meter), &self.quiet) {
             Ok(_) => Ok(()),

@@ -3,7 +3,7 @@
 use crate::cli::printed::{TracedRun, TracedRuns, printed};
 use std::path::Path;
 
-use super::{TraceArgs, trace_run};
+use super::{TraceArgs, missed_catch, trace_run};
 use crate::{
     attribution::TraceJournal,
     cli::{Exit, Failure, Finished, Global, corpus_work::CorpusWork, escape, trial::ExecuteArgs},
@@ -74,7 +74,7 @@ fn is_open(dir: &Path, arguments: &TraceArgs) -> bool {
     let Ok(manifest) = recording::read_manifest(dir) else { return false };
     if arguments.source.missed_catch {
         let label = recording::read_label(dir).ok().flatten();
-        return label.is_some_and(|label| label.status == LabelStatus::Verified && label.missed_catch.is_empty());
+        return label.is_some_and(|label| label.status == LabelStatus::Verified) && !missed_catch::is_finished(dir);
     }
     let own = manifest.plan.is_none() && manifest.origin.is_none() && manifest.repeat_of.is_none();
     let shown = || {

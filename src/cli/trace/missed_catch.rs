@@ -1,10 +1,10 @@
 //! `aegis trace RUN --missed-catch`: which agents that spoke after the labelled error could have saved the run.
 
 use crate::cli::printed::{ForetoldCatches, PrintedCatches, printed};
-use std::{io::Write, sync::Arc};
+use std::{io::Write, path::Path, sync::Arc};
 
 use super::{
-    TraceArgs, completed, journal,
+    TraceArgs, completed, journal, label,
     prepared::{PreparedSearch, PreparedTrace},
     proven::proven,
 };
@@ -15,10 +15,13 @@ use crate::{
         trial::{ExecutionSpec, ExecutionTalk, failed},
     },
     execution::{Console, Judge, Meter, Program},
-    recording::{self, Amendment, FactSource, Giver, Settings},
+    recording::{self, Amendment, FactSource, Giver, RunFile, Settings},
     replay::Cassette,
     trajectory::{CatchState, Executions, Label, MissedCatch},
 };
+
+/// What such a search found, beside the run.
+const CATCH_FILE: &str = "missed-catch.json";
 
 /// What was found of all later agents.
 struct Searched {
@@ -41,7 +44,10 @@ pub(super) fn run(
         executed => return Ok(foretold(&label, &cassette, &search, &executed)),
     };
     let searched = conduct(((program, judge), &cassette, search), &label, meter, arguments, global);
-    finish(&settings::block_on(searched)??, global)
+    let searched = settings::block_on(searched)??;
+    let text = serde_json::to_vec_pretty(&searched.printed()).map_err(|error| Failure::new(Exit::Recording, error))?;
+    label::replace(&arguments.dir.join(CATCH_FILE), &text)?;
+    finish(&searched, global)
 }
 
 /// What would be tried; nothing is executed.
@@ -73,7 +79,9 @@ async fn conduct(
     let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
     let corrections = completed(given, analyzer, (&system, run), (meter, &journal), global).await?;
     let mut searched = Searched { found: Vec::new(), spent: SearchSpent::default(), out_of_budget: false };
-    for (part, later) in LaterAgent::all(label, run, &corrections).into_iter().enumerate() {
+    let agents = LaterAgent::all(label, run, &corrections);
+    let claims: usize = agents.iter().map(LaterAgent::claims).sum();
+    for (part, later) in agents.into_iter().enumerate() {
         // What an earlier start has settled by replies of this source is not paid for again.
         let is_known = |one: &&MissedCatch| {
             let is_same = (&one.agent, one.instance) == (&later.agent, later.instance);
@@ -83,7 +91,7 @@ async fn conduct(
             searched.found.push(known.clone());
             continue;
         }
-        let mut own = later.settings(&settings);
+        let mut own = later.settings(&settings, claims);
         own.runs = settings.runs.map(|most| most.saturating_sub(searched.spent.runs - searched.spent.resumed));
         if own.runs == Some(0) || meter.is_spent() {
             searched.out_of_budget = true;
@@ -122,7 +130,18 @@ fn keep(found: &MissedCatch, arguments: &TraceArgs, recording: &Settings) -> Res
     Ok(())
 }
 
+/// Whether such a search of a run has come to its end.
+pub(super) fn is_finished(dir: &Path) -> bool {
+    let end = RunFile::bytes(&dir.join(CATCH_FILE)).ok();
+    let end = end.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    end.is_some_and(|end| end.get("out_of_budget") == Some(&false.into()))
+}
+
 impl Searched {
+    fn printed(&self) -> PrintedCatches<'_> {
+        PrintedCatches { missed_catch: &self.found, spent: &self.spent, out_of_budget: self.out_of_budget }
+    }
+
     fn add(&mut self, spent: SearchSpent, out_of_budget: bool) {
         self.spent.runs += spent.runs;
         self.spent.resumed += spent.resumed;
@@ -134,7 +153,7 @@ impl Searched {
 }
 
 fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
-    let Searched { found, spent, out_of_budget } = searched;
+    let Searched { found, out_of_budget, .. } = searched;
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let share = |arm: &Executions| format!("{} of {}", arm.passed, arm.passed + arm.failed);
@@ -161,9 +180,5 @@ fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
         _ => format!("missed catch: {}", missed.join(", ")),
     };
     let exit = if *out_of_budget { Exit::Budget } else { Exit::Ok };
-    Ok(Finished {
-        exit,
-        summary,
-        data: printed(&PrintedCatches { missed_catch: found, spent, out_of_budget: *out_of_budget }),
-    })
+    Ok(Finished { exit, summary, data: printed(&searched.printed()) })
 }

@@ -40,6 +40,8 @@ def test(root: Path, aegis: Aegis, cache: Path, report: Report) -> None:
     report.equal(f"{NAME}: every clean run passes", (clean["kept"], clean["passed"]), (len(FEW), clean["runs"]))
     failures = rows(out)
     report.check(f"{NAME}: faults of tools are verified", funnel["verified"] > 0 and failures, said["classes"])
+    decoys = said.get("decoys", {})
+    report.check(f"{NAME}: decoys are planted in tools, and none is verified", decoys.get("planted", 0) > 0 and decoys["verified"] == 0, decoys)
     errors = [(row, error) for row in failures for error in row["label"]["errors"]]
     report.equal(f"{NAME}: each culprit is a tool", {error.get("culprit") for _, error in errors}, {"tool"})
     strange = [error for _, error in errors if error["operator"] not in OPERATORS]
@@ -81,6 +83,7 @@ def numbers(out: Path) -> None:
     """What was planned and shown, by manipulator, and what was verified, by tool."""
     said = json.loads((out / "report.json").read_text())
     print(f"   {json.dumps(said['funnel'])} {json.dumps(said['classes'])} {said['seconds']:.0f} s")
+    print(f"   decoys: {json.dumps(said.get('decoys'))} missed catches: {json.dumps(said.get('missed_catch'))}")
     for one in said["strata"]:
         if one.get("planted"):
             print(f"   {json.dumps({key: value for key, value in one.items() if value is not None})}")
@@ -109,15 +112,7 @@ def campaign(folder: Path, aegis: Aegis, cache: Path, out: Path, only: tuple[str
         chosen = [word for task in only for word in ("--only", task)]
         below = [interpreter, WARM, "program.py", "--"]
         command = ["campaign", file, "--out", out, "--upstream", model, *chosen]
-        done = inside.call(*command, folder=copied, seconds=seconds, below=below)
-        if done.code != 0:
-            return done
-        # Whether the other agent could have saved the run is a fact of it; the rows say so once they are written anew.
-        search = ["trace", out, "--missed-catch", "--again", "--upstream", model, "--config", copied / "aegis.toml"]
-        searched = inside.call(*search, folder=copied, seconds=seconds, below=below)
-        print(f"   trace --missed-catch: {searched.code} {searched.stderr.strip().splitlines()[-2:]}", flush=True)
-        again = inside.call(*command, "--resume", folder=copied, seconds=seconds)
-        return again if searched.code == 0 else searched
+        return inside.call(*command, folder=copied, seconds=seconds, below=below)
 
 
 @contextmanager

@@ -5,7 +5,7 @@
 
 use super::{Corrections, TraceFinding, TraceSettings};
 use crate::{
-    proof::Stands,
+    proof::{Stands, Terms},
     trajectory::{AgentName, CatchState, Executed, Label, MissedCatch, PrincipalKind, Trajectory},
 };
 
@@ -50,10 +50,20 @@ impl LaterAgent {
         self.corrections.by_step.values().all(|correction| correction.source.name() == source)
     }
 
-    /// How its steps are searched: the first that is shown is enough.
-    pub fn settings(&self, settings: &TraceSettings) -> TraceSettings {
+    /// How many of its steps are tried.
+    pub fn claims(&self) -> usize {
+        self.corrections.by_step.len()
+    }
+
+    /// How its steps are searched: the first that is shown is enough. All steps of all later agents, `claims` of them, share the two
+    /// kinds of error of the run, as those of one search do: an agent gets what falls to its steps.
+    pub fn settings(&self, settings: &TraceSettings, claims: usize) -> TraceSettings {
         let salt = format!("{} {} {}", settings.salt, self.agent, self.instance);
-        TraceSettings { earliest: false, last: false, coupled: false, agents: 0, salt, ..settings.clone() }
+        #[expect(clippy::cast_precision_loss, reason = "a share of the steps of a run")]
+        let share = self.claims() as f64 / claims.max(1) as f64;
+        let Terms { alpha, miss, .. } = settings.terms;
+        let terms = Terms { alpha: alpha * share, miss: miss * share, ..settings.terms };
+        TraceSettings { terms, earliest: false, last: false, coupled: false, agents: 0, salt, ..settings.clone() }
     }
 
     /// What a search of its steps shows.

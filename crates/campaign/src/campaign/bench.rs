@@ -65,7 +65,7 @@ pub(super) struct CellBench {
     /// Whether chains are concluded from their recordings, whatever was concluded before.
     pub(super) rereads: bool,
     pub(super) references: References,
-    /// What searches clean runs that failed; none where nothing is executed.
+    /// What searches failures; none where nothing is executed.
     pub(super) tracer: Option<Arc<dyn FailureTracer>>,
     /// The model that judges, where one does.
     pub(super) judge: Option<JudgeModel>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    catches::CatchFunnel,
     decoy::counted,
     ended::{Class, EndedCell},
     funnel::{ConcludedChain, ControlCounts, InjectedRun, LeftOut, TaskState},
@@ -35,6 +36,9 @@ pub struct CampaignSums {
     verified: usize,
     /// What came of clean runs that failed; `null` where none is searched.
     natural: Option<NaturalFunnel>,
+    /// What is shown of agents that spoke after a proven error; left out where none is searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missed_catch: Option<CatchFunnel>,
     /// What was charged.
     spent: Cost,
     /// Whether every cell is finished.
@@ -87,6 +91,8 @@ pub struct Concluded {
     pub claims: usize,
     /// What came of clean runs that failed; `None` where none is searched.
     pub(super) natural: Option<NaturalFunnel>,
+    /// What is shown of agents that spoke after a proven error; `None` where none is searched.
+    pub(super) missed_catch: Option<CatchFunnel>,
     /// What came of the decoys.
     pub(super) decoys: DecoyCounts,
     /// Control executions.
@@ -156,6 +162,9 @@ impl Concluded {
         self.decoys = chain.decoys.iter().fold(self.decoys, counted);
         for run in &chain.naturals {
             self.natural.get_or_insert_default().add(run);
+        }
+        for run in &chain.catches {
+            self.missed_catch.get_or_insert_default().add(run);
         }
         let mut narrowed = BTreeMap::new();
         for attempt in chain.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
@@ -253,6 +262,7 @@ impl Concluded {
             flipped: self.flipped,
             verified: self.verified,
             natural: self.natural,
+            missed_catch: self.missed_catch,
             spent: self.spent,
             complete: self.is_complete(),
         }

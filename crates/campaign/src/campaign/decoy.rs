@@ -86,9 +86,10 @@ impl Aimed {
         });
         entries.retain_mut(|entry| {
             let (Some(Some(side)), Some(entry)) = (sides.next(), entry.as_table_mut()) else { return false };
+            // What is said to a tool holds arguments alone; its results have blanks.
             let side = match side {
-                Side::Request => "request",
-                Side::Response => "response",
+                Side::Request if !entry.contains_key("tool") => "request",
+                Side::Request | Side::Response => "response",
             };
             let neutral = toml::Table::from_iter([("neutral_change".to_owned(), toml::Table::new().into())]);
             entry.insert("side".to_owned(), side.into());
@@ -129,6 +130,10 @@ mod tests {
             injections.collect::<Vec<_>>(),
             [("neutral_change", "solver".to_owned()), ("neutral_change", "critic".to_owned())]
         );
+        let of_tool = "format = 1\n[[injection]]\ntool = \"add\"\nside = \"request\"\nwhen = { always = true, max_times = 1 }\n\
+            manipulator.edit_tool_call = { set = { \"/b\" = 31 } }\n";
+        let decoy = aimed(of_tool).as_decoy(&[]).expect("a decoy of a tool's result");
+        assert!(matches!(decoy.plan.injections[0].operator, Operator::Manipulator { side: Side::Response, .. }));
         let only_fault = "format = 1\n[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.hang = {}\n";
         assert!(aimed(only_fault).as_decoy(&[]).is_none());
     }

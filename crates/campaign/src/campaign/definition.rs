@@ -90,7 +90,9 @@ pub struct Campaign {
     /// The injections that are drawn.
     pub sample: Option<SampleSpace>,
     /// How clean runs that failed are searched; not at all if none.
-    pub natural: Option<NaturalSearch>,
+    pub natural: Option<FailureSearch>,
+    /// How verified failures are searched for later agents that could have saved the run; not at all if none.
+    pub missed_catch: Option<FailureSearch>,
     /// What may be spent.
     pub budget: CampaignBudget,
     /// What models cost; the first that matches counts.
@@ -173,9 +175,9 @@ pub struct Planting {
     pub questions: u32,
 }
 
-/// How clean runs that failed are searched for the step that decides them.
+/// How failures are searched: for the step that decides them, or for later agents that could have saved the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NaturalSearch {
+pub struct FailureSearch {
     /// Where corrections come from.
     pub corrections: CorrectionSource,
     /// Where the analyzer is asked; given where corrections are its own, and nowhere else.

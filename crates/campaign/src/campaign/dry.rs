@@ -34,6 +34,8 @@ pub struct Extent {
     pub narrow: u64,
     /// Executions that trace clean runs which fail, if every one of them fails; 0 where none is traced.
     pub natural: u64,
+    /// Executions that search failures for missed catches, if every failure that may be shown is; 0 where none is searched.
+    pub missed_catch: u64,
     /// What a label is expected to cost where the outcome flips, by how noisy the system is.
     pub label: [LabelCost; 4],
     /// Model calls in all: those of the programs, if every run makes as many as it may and no record answers any, and
@@ -121,8 +123,11 @@ impl Campaign {
             let verify = injected * 2 * self.arm();
             let narrow = narrow * 2 * self.arm();
             let natural = self.natural.as_ref().map_or(0, |search| clean * u64::from(search.runs));
-            let runs = clean + injected + verify + narrow + natural;
+            let failures = injected + self.natural.as_ref().map_or(0, |_| clean);
+            let catches = self.missed_catch.as_ref().map_or(0, |search| failures * u64::from(search.runs));
+            let runs = clean + injected + verify + narrow + natural + catches;
             extent.natural += tasks * natural;
+            extent.missed_catch += tasks * catches;
             extent.clean += tasks * clean;
             extent.injected += tasks * injected;
             extent.verify += tasks * verify;
@@ -186,19 +191,21 @@ impl Extent {
 
     /// Runs in all, at most.
     pub fn runs(&self) -> u64 {
-        self.clean + self.injected + self.decoys + self.verify + self.narrow + self.natural
+        self.clean + self.injected + self.decoys + self.verify + self.narrow + self.natural + self.missed_catch
     }
 
     /// In words, a line each: the runs, and what a label takes.
     pub fn text(&self) -> String {
-        let Self { clean, injected, decoys, verify, narrow, natural, .. } = self;
+        let Self { clean, injected, decoys, verify, narrow, natural, missed_catch, .. } = self;
         let runs = self.runs();
         let labels: String = self.label.iter().map(LabelCost::text).collect();
         let planted = if *decoys == 0 { String::new() } else { format!("decoys         at most {decoys}\n") };
         let traced = if *natural == 0 { String::new() } else { format!("tracing        at most {natural}\n") };
+        let caught =
+            if *missed_catch == 0 { String::new() } else { format!("missed catch   at most {missed_catch}\n") };
         format!(
             "clean runs     {clean}\ninjected runs  at most {injected}\n{planted}verifying      at most {verify}\n\
-             narrowing      at most {narrow}\n{traced}runs           at most {runs}\n\
+             narrowing      at most {narrow}\n{traced}{caught}runs           at most {runs}\n\
              a label, once the outcome has flipped, is expected to cost\n{labels}"
         )
     }

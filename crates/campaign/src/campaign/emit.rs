@@ -161,6 +161,8 @@ impl CellBench {
                 writer.push_line(line)?;
             }
         }
+        // A search ends before a call that cannot be paid for, and no refusal tells of it.
+        concluded.exhausted |= concluded.unfinished > 0 && self.context.meter.is_spent();
         concluded.lines().iter().for_each(|line| progress.done(line));
         writer.leave_out(left_out);
         let kept = before.keep(root).map_err(cannot)?;

@@ -304,9 +304,9 @@ impl EndedCell {
         let unlabelled = match self.no_label {
             Some(NoLabel::ManipulatorFailed | NoLabel::NotReadWhole) => Some(Class::ManipulatorFailed),
             Some(why) if why.is_about_identity() => Some(Class::AmbiguousAgent),
-            Some(NoLabel::NotInjected | NoLabel::Note | NoLabel::Perturbed | NoLabel::Unanswered) => {
-                Some(Class::NotInjected)
-            }
+            Some(
+                NoLabel::OnlyFaults | NoLabel::NotInjected | NoLabel::Note | NoLabel::Perturbed | NoLabel::Unanswered,
+            ) => Some(Class::NotInjected),
             Some(NoLabel::InfraError) => Some(Class::InfraError),
             Some(NoLabel::EditRefused) => Some(Class::EditRefused),
             None if self.label.is_none() => Some(Class::NotInjected),

@@ -46,8 +46,11 @@ pub(super) struct CampaignFile {
     #[schemars(with = "Option<SampleEntry>")]
     pub(super) sample: Option<Spanned<SampleEntry>>,
     /// Search of clean runs that failed.
-    #[schemars(with = "Option<NaturalEntry>")]
-    pub(super) natural: Option<Spanned<NaturalEntry>>,
+    #[schemars(with = "Option<SearchEntry>")]
+    pub(super) natural: Option<Spanned<SearchEntry>>,
+    /// Search of verified failures for later agents that could have saved the run.
+    #[schemars(with = "Option<SearchEntry>")]
+    pub(super) missed_catch: Option<Spanned<SearchEntry>>,
     /// Limits of cost.
     #[schemars(with = "Option<BudgetEntry>")]
     pub(super) budget: Option<Spanned<BudgetEntry>>,
@@ -225,11 +228,12 @@ impl CallPosition {
 }
 
 /// `[natural]`: clean runs that fail their task are traced, by the checkers of the task and within the budget. Those with a
-/// proven step are rows of the data set too.
+/// proven step are rows of the data set too. `[missed_catch]`: in each failure with a proven label, each agent that spoke after the
+/// error is tested: could another reply of it have saved the run?
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NaturalEntry {
-    /// Where corrections of their steps come from.
+pub(super) struct SearchEntry {
+    /// Where corrections come from: of the steps of clean runs that failed, or of agents that spoke after an error.
     pub(super) corrections: CorrectionSource,
     /// Upstream of the model that proposes corrections; with `corrections = "analyzer"`.
     #[schemars(with = "Option<String>")]
@@ -245,7 +249,7 @@ pub(super) struct NaturalEntry {
     pub(super) runs: Option<Spanned<u32>>,
 }
 
-/// Where corrections of clean runs that failed come from.
+/// Where corrections of a failure come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CorrectionSource {

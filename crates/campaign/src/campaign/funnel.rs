@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    catches::CatchRun,
     ended::{Class, EndedCell},
     file::CallPosition,
     natural::NaturalRun,
@@ -27,6 +28,9 @@ pub struct ConcludedChain {
     /// Its clean runs that failed by themselves, where such are searched.
     #[serde(default)]
     pub naturals: Vec<NaturalRun>,
+    /// Its failures with a proven label, where later agents that could have saved them are searched.
+    #[serde(default)]
+    pub catches: Vec<CatchRun>,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
     /// Control executions.

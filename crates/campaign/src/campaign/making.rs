@@ -46,6 +46,7 @@ impl CellBench {
         }
         self.trace_failures(chain, &mut concluded).await?;
         self.write_labels(&concluded)?;
+        self.search_catches(chain, &mut concluded).await?;
         let (facts, refuted) = self.keep(chain, concluded, silence)?;
         Ok(ChainEnd { facts, anew: Some(why), refuted })
     }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
+    catches::CatchFunnel,
     natural::NaturalFunnel,
     report::{CampaignReport, ErrorFunnel, Expense, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},
     report_rows::{LISTED, ReportRows},
@@ -52,6 +53,7 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         )?;
     }
     natural(page, report)?;
+    catches(page, report)?;
     yields(page, report)?;
     skipped_edits(page, report)?;
     cost(page, report)?;
@@ -79,6 +81,22 @@ fn natural(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         writeln!(page, "| {} | {system} | {task} | {} | {found} |", run.run, run.end.words())?;
     }
     more(page, &report.natural_runs)
+}
+
+/// Which agents that spoke after a proven error could have saved their runs.
+fn catches(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    let Some(CatchFunnel { agents, missed, impossible, unknown, .. }) = report.missed_catch else { return Ok(()) };
+    writeln!(
+        page,
+        "\n## Missed catches\n\nAgents that spoke after a proven error, each tried with other replies.\n\n\
+         | later agents | could have saved the run | could not | not known |\n|--:|--:|--:|--:|\n\
+         | {agents} | {missed} | {impossible} | {unknown} |\n\n| run | system | task | shown |\n|---|---|---|---|"
+    )?;
+    for run in report.missed_catch_runs.first() {
+        let [system, task, shown] = [run.system.as_str(), &run.task, &run.in_words()].map(cell);
+        writeln!(page, "| {} | {system} | {task} | {shown} |", run.run)?;
+    }
+    more(page, &report.missed_catch_runs)
 }
 
 fn skipped_edits(page: &mut String, report: &CampaignReport) -> std::fmt::Result {

@@ -6,6 +6,7 @@
 //! on and pays for nothing twice. Cells are named by what they are, so that no process need see all of them.
 
 mod bench;
+mod catches;
 mod cell;
 mod chain;
 mod command;
@@ -58,11 +59,12 @@ mod trace_failures;
 mod treatment;
 mod skipped_edits;
 
+pub use catches::{CatchFunnel, CatchRun};
 pub use command::CommandTemplate;
 pub use concluded::{CampaignSums, Concluded};
 pub use conclusion::conclusion_schema;
 pub use definition::{
-    Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, NaturalSearch, Planting, SampleSpace,
+    Beside, Campaign, CampaignBudget, CampaignSystem, FailureSearch, Files, Fixed, ModelPrice, Planting, SampleSpace,
 };
 pub use dry::Extent;
 pub use ended::{Class, EndedCell, HowEnded, Ran};
@@ -73,7 +75,7 @@ pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use journal::spending_schema;
 pub use junit::junit;
 pub use label_cost::LabelCost;
-pub use natural::{FailureTracer, NaturalEnd, NaturalError, NaturalFailure, NaturalFunnel, NaturalRun};
+pub use natural::{FailureTracer, NaturalEnd, NaturalError, NaturalFunnel, NaturalRun, SearchGoal, SearchedFailure};
 pub use prefix::CampaignEquality;
 pub use read::parse;
 pub use read_system::MAX_CALLS;

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    definition::{CampaignSystem, NaturalSearch},
+    definition::{CampaignSystem, FailureSearch},
     ended::EndedCell,
 };
 use crate::{
@@ -21,12 +21,18 @@ use crate::{
     trajectory::{AgentName, Evidence, LabelStatus, RunId, StepIndex},
 };
 
-/// The file that a trace leaves beside a run.
-const TRACE: &str = "trace.json";
+/// What a failure is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchGoal {
+    /// The step that decides it.
+    DecisiveStep,
+    /// Later agents that could have saved the run from its proven error.
+    MissedCatch,
+}
 
-/// A clean run that failed, with all that a search for its decisive step is told.
+/// A run that failed, with all that a search of it is given.
 #[derive(Debug)]
-pub struct NaturalFailure {
+pub struct SearchedFailure {
     /// Its directory.
     pub dir: PathBuf,
     /// A clean run of the same task that passed.
@@ -35,17 +41,19 @@ pub struct NaturalFailure {
     pub answer: String,
     /// The system that ran it.
     pub system: CampaignSystem,
+    /// What it is searched for.
+    pub goal: SearchGoal,
     /// How it is searched.
-    pub search: NaturalSearch,
+    pub search: FailureSearch,
 }
 
-/// Searches runs for the step that decides them.
+/// Searches runs that failed.
 pub trait FailureTracer: Debug + Send + Sync {
-    /// Searches a run, and leaves trace and label beside it. Blocks until it has; model calls are paid for from `meter`.
+    /// Searches a run, and leaves what it finds beside it. Blocks until it has; model calls are paid for from `meter`.
     ///
     /// # Errors
     /// Why the run cannot be searched, for people.
-    fn trace(&self, failure: &NaturalFailure, meter: &Arc<Meter>) -> Result<(), String>;
+    fn trace(&self, failure: &SearchedFailure, meter: &Arc<Meter>) -> Result<(), String>;
 }
 
 /// A clean run that failed, and what a search of it came to.
@@ -110,7 +118,7 @@ pub struct NaturalFunnel {
 
 /// What this module reads of a trace.
 #[derive(Debug, Default, Deserialize)]
-struct TraceEnd {
+pub(super) struct TraceEnd {
     #[serde(default)]
     out_of_budget: bool,
     #[serde(default)]
@@ -172,15 +180,25 @@ impl NaturalFunnel {
     }
 }
 
+impl SearchGoal {
+    /// The file that such a search leaves beside a run.
+    fn file(self) -> &'static str {
+        match self {
+            Self::DecisiveStep => "trace.json",
+            Self::MissedCatch => "missed-catch.json",
+        }
+    }
+}
+
 /// Whether nothing more is executed for a failure.
-pub(super) fn is_finished(failure: &NaturalFailure) -> bool {
-    TraceEnd::read(&failure.dir).is_some_and(|trace| trace.is_finished(&failure.search))
+pub(super) fn is_finished(failure: &SearchedFailure) -> bool {
+    TraceEnd::read(&failure.dir, failure.goal).is_some_and(|trace| trace.is_finished(&failure.search))
 }
 
 impl NaturalRun {
     /// What lies beside a run that was searched, or could not be.
-    pub(super) fn read(ended: &EndedCell, dir: &Path, search: &NaturalSearch, refused: Option<String>) -> Self {
-        let trace = TraceEnd::read(dir);
+    pub(super) fn read(ended: &EndedCell, dir: &Path, search: &FailureSearch, refused: Option<String>) -> Self {
+        let trace = TraceEnd::read(dir, SearchGoal::DecisiveStep);
         let recording = recording::read(dir).ok();
         let label = recording.as_ref().and_then(|recording| {
             let label = recording.label.as_ref().filter(|label| label.status == LabelStatus::Verified)?;
@@ -207,12 +225,12 @@ impl NaturalRun {
 }
 
 impl TraceEnd {
-    fn read(dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&RunFile::bytes(&dir.join(TRACE)).ok()?).ok()
+    pub(super) fn read(dir: &Path, goal: SearchGoal) -> Option<Self> {
+        serde_json::from_slice(&RunFile::bytes(&dir.join(goal.file())).ok()?).ok()
     }
 
     /// Whether nothing more is executed: it came to an end, or has made all executions that a failure gets.
-    fn is_finished(&self, search: &NaturalSearch) -> bool {
+    pub(super) fn is_finished(&self, search: &FailureSearch) -> bool {
         !self.out_of_budget || self.spent.runs >= u64::from(search.runs)
     }
 

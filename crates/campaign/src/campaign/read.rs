@@ -9,8 +9,8 @@ use toml::{
 };
 
 use super::{
-    definition::{Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, NaturalSearch},
-    file::{BudgetEntry, CampaignFile, CorrectionSource, NaturalEntry, PlanEntry, PriceEntry, ProofEntry, SystemEntry},
+    definition::{Campaign, CampaignBudget, CampaignSystem, FailureSearch, Files, Fixed, ModelPrice},
+    file::{BudgetEntry, CampaignFile, CorrectionSource, PlanEntry, PriceEntry, ProofEntry, SearchEntry, SystemEntry},
     read_named::{at_least_one, indices, read_file, read_plan, stem, unknown},
     read_sample,
     read_system::system,
@@ -30,8 +30,8 @@ const DECOYS: f64 = 0.1;
 /// The share of runs without an error that may fail, where the file does not say it.
 const CHAOTIC: f64 = 1.0 / 3.0;
 
-/// Most executions of a clean run that failed, where the file does not say it.
-const NATURAL_RUNS: u32 = 100;
+/// Most executions of a failure that is searched, where the file does not say it.
+const SEARCH_RUNS: u32 = 100;
 
 /// The newest format that this build reads.
 const FORMAT: i64 = 1;
@@ -127,7 +127,8 @@ impl CampaignDocument {
             chaotic,
             plans,
             sample,
-            natural: head.natural.as_ref().and_then(|entry| natural(entry, problems)),
+            natural: head.natural.as_ref().and_then(|entry| search(entry, problems)),
+            missed_catch: head.missed_catch.as_ref().and_then(|entry| search(entry, problems)),
             budget: budget(head.budget.as_ref(), !prices.is_empty(), problems),
             prices,
             splits: splits(head.dataset.and_then(|entry| entry.splits), problems),
@@ -150,10 +151,10 @@ fn proof(entry: Option<&Spanned<ProofEntry>>, problems: &mut Vec<Problem>) -> (T
     (checked.unwrap_or(terms), repeatable.unwrap_or_default())
 }
 
-/// How clean runs that failed are searched.
-fn natural(entry: &Spanned<NaturalEntry>, problems: &mut Vec<Problem>) -> Option<NaturalSearch> {
-    let NaturalEntry { corrections, analyzer, model, key_env, runs } = entry.get_ref();
-    let runs = at_least_one(runs.as_ref(), NATURAL_RUNS, "runs", problems);
+/// How failures are searched.
+fn search(entry: &Spanned<SearchEntry>, problems: &mut Vec<Problem>) -> Option<FailureSearch> {
+    let SearchEntry { corrections, analyzer, model, key_env, runs } = entry.get_ref();
+    let runs = at_least_one(runs.as_ref(), SEARCH_RUNS, "runs", problems);
     let of_analyzer = [analyzer, model, key_env];
     match (corrections, analyzer) {
         (CorrectionSource::Analyzer, None) => {
@@ -171,7 +172,7 @@ fn natural(entry: &Spanned<NaturalEntry>, problems: &mut Vec<Problem>) -> Option
         }
     }
     let [analyzer, model, key_env] = of_analyzer.map(|key| key.as_ref().map(|key| key.get_ref().clone()));
-    Some(NaturalSearch { corrections: *corrections, analyzer, model, key_env, runs })
+    Some(FailureSearch { corrections: *corrections, analyzer, model, key_env, runs })
 }
 
 /// A share that the proof's table may name.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
+    catches::{CatchFunnel, CatchRun},
     file::CallPosition,
     funnel::Aim,
     natural::{NaturalFunnel, NaturalRun},
@@ -48,6 +49,9 @@ pub struct CampaignReport {
     /// From clean runs that failed to labels, where such are searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub natural: Option<NaturalFunnel>,
+    /// What is shown of agents that spoke after a proven error, where such are searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_catch: Option<CatchFunnel>,
     /// Every injected run by its class, each in one.
     pub classes: BTreeMap<&'static str, usize>,
     /// What came of the decoys; left out where none was delivered.
@@ -83,6 +87,9 @@ pub struct CampaignReport {
     /// Clean runs that failed, and what the search of each came to.
     #[serde(skip_serializing_if = "ReportRows::is_empty")]
     pub natural_runs: ReportRows<NaturalRun>,
+    /// Verified failures, and what the search for missed catches in each came to.
+    #[serde(skip_serializing_if = "ReportRows::is_empty")]
+    pub missed_catch_runs: ReportRows<CatchRun>,
     /// The tasks that were left out are not repeatable or are chaotic.
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.

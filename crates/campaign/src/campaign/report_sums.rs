@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    catches::CatchRun,
     concluded::Concluded,
     definition::Campaign,
     ended::{Class, EndedCell},
@@ -44,6 +45,7 @@ pub(super) struct ReportSums {
     cells: RowsWriter<CellRow>,
     decoys: RowsWriter<CellRow>,
     naturals: RowsWriter<NaturalRun>,
+    catches: RowsWriter<CatchRun>,
     tasks: RowsWriter<TaskRow>,
 }
 
@@ -60,6 +62,7 @@ impl ReportSums {
             cells: RowsWriter::begin(dir).map_err(cannot)?,
             decoys: RowsWriter::begin(dir).map_err(cannot)?,
             naturals: RowsWriter::begin(dir).map_err(cannot)?,
+            catches: RowsWriter::begin(dir).map_err(cannot)?,
             tasks: RowsWriter::begin(dir).map_err(cannot)?,
         })
     }
@@ -86,6 +89,7 @@ impl ReportSums {
             self.decoys.push(CellRow { claim: None, ..cell(decoy, expected, claims) })?;
         }
         chain.naturals.iter().try_for_each(|run| self.naturals.push(run.clone()))?;
+        chain.catches.iter().try_for_each(|run| self.catches.push(run.clone()))?;
         let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic;
         chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
     }
@@ -132,6 +136,8 @@ impl ReportSums {
             decoy_cells: self.decoys.finish().map_err(cannot)?,
             natural: concluded.natural,
             natural_runs: self.naturals.finish().map_err(cannot)?,
+            missed_catch: concluded.missed_catch,
+            missed_catch_runs: self.catches.finish().map_err(cannot)?,
             tasks: self.tasks.finish().map_err(cannot)?,
             seconds: told.began.elapsed().as_secs_f64(),
         })

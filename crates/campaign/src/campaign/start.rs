@@ -9,6 +9,7 @@ use std::{
 use super::{
     Progress,
     bench::{CampaignContext, CellBench, JudgeModel},
+    catches::CatchFunnel,
     chain::SystemSilences,
     concluded::Concluded,
     definition::{Campaign, CampaignBudget},
@@ -39,7 +40,7 @@ pub struct CampaignOptions {
     pub jobs: usize,
     /// Only these tasks: `TASK`, or `SYSTEM/TASK`, with `*` for any text; all if none.
     pub only: Vec<regex::Regex>,
-    /// What searches clean runs that failed, where the campaign has such searched.
+    /// What searches failures, where the campaign has such searched.
     pub tracer: Option<Arc<dyn FailureTracer>>,
     /// Where a model judge is asked; the first system's upstream if none.
     pub judge: Option<Arc<dyn Upstream>>,
@@ -208,6 +209,7 @@ impl CellBench {
             lowest_jobs: self.context.gate.lowest(),
             // Where failures are searched, that there was none is said too.
             natural: self.context.campaign.natural.as_ref().map(|_| NaturalFunnel::default()),
+            missed_catch: self.context.campaign.missed_catch.as_ref().map(|_| CatchFunnel::default()),
             ..Concluded::default()
         }
     }

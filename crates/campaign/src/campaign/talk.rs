@@ -13,7 +13,8 @@ impl Concluded {
         let decoys = self.decoys_if_any().map(|decoys| format!("decoys    {}", decoys.in_words()));
         let lines = [self.clean_line(), self.injected_line(), self.verify_line()];
         let natural = self.natural.map(|natural| format!("natural   {}", natural.in_words()));
-        lines.into_iter().chain(narrowed).chain(decoys).chain(natural).collect()
+        let catches = self.missed_catch.map(|catches| format!("catches   {}", catches.in_words()));
+        lines.into_iter().chain(narrowed).chain(decoys).chain(natural).chain(catches).collect()
     }
 
     fn clean_line(&self) -> String {

@@ -10,7 +10,7 @@ use super::{
     error::CampaignError,
     file::CorrectionSource,
     funnel::{ConcludedChain, LeftOut},
-    natural::{NaturalEnd, NaturalFailure, NaturalRun, is_finished},
+    natural::{NaturalEnd, NaturalRun, SearchGoal, SearchedFailure, is_finished},
 };
 use crate::{
     dataset::{Sample, SampleKind},
@@ -37,11 +37,12 @@ impl CellBench {
         let failed = ended.iter().filter(|ended| ended.defect().is_none() && ended.steps > 0);
         for failed in failed.filter(|ended| ended.outcome.verdict == Verdict::Failure) {
             let Some(system) = campaign.systems.get(chain.system) else { return Err(CampaignError::Lost) };
-            let failure = NaturalFailure {
+            let failure = SearchedFailure {
                 dir: self.state.run_dir(&failed.run),
                 twin: twin.clone(),
                 answer: campaign.tasks.get(chain.task).map(|task| task.answer.clone()).unwrap_or_default(),
                 system: system.clone(),
+                goal: SearchGoal::DecisiveStep,
                 search: search.clone(),
             };
             let refused = self.trace_failure(failure).await?;
@@ -53,9 +54,9 @@ impl CellBench {
     }
 
     /// Searches a run unless that was done; why it cannot be.
-    async fn trace_failure(&self, failure: NaturalFailure) -> Result<Option<String>, CampaignError> {
+    pub(super) async fn trace_failure(&self, failure: SearchedFailure) -> Result<Option<String>, CampaignError> {
         if failure.search.corrections == CorrectionSource::Twin && failure.twin.is_none() {
-            return Ok(Some("no clean run of the task passed, whose replies would correct it".to_owned()));
+            return Ok(Some("no clean run of the task passed, whose replies would correct this one".to_owned()));
         }
         if is_finished(&failure) || self.is_over() {
             return Ok(None);

@@ -343,6 +343,11 @@ pub trait Surface: Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether an event of a stream asks the client something that it must answer before the stream goes on.
+    fn asks_client(&self, _event: &[u8]) -> bool {
+        false
+    }
+
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
     fn is_finished(&self, _chunk: &[u8]) -> bool {
         false

@@ -27,6 +27,12 @@ pub(super) fn is_answer(message: &Node<'_>) -> bool {
     is_said("id") && !is_said("method") && (is_said("result") || is_said("error"))
 }
 
+/// Whether a message of a server asks its client something.
+pub(super) fn is_question(message: &Node<'_>) -> bool {
+    let members = message.members();
+    member(&members, "id").is_some() && member(&members, "method").is_some()
+}
+
 /// The part of a message that says an error. What a server says by the way is none, whatever its words.
 pub(super) fn error_part<'a>(message: &Node<'a>) -> Option<Node<'a>> {
     let members = message.members();

@@ -44,6 +44,35 @@ pub struct InjectedError {
     pub delivered: bool,
 }
 
+/// The faults of plans, by name: at a tool or a peer, where neither faults nor edits plant a mode, the name alone tells one from the
+/// other. A test beside the list of faults holds that these are all.
+pub const FAULTS: [&str; 24] = [
+    "latency",
+    "slow_stream",
+    "hang",
+    "refuse_connection",
+    "reset",
+    "cut",
+    "status",
+    "rate_limit",
+    "rpc_error",
+    "html_page",
+    "empty_body",
+    "wrong_content_type",
+    "malformed_chunk",
+    "bad_utf8",
+    "repeat_frames",
+    "reorder_frames",
+    "drop_frames",
+    "error_event",
+    "wrong_model",
+    "wrong_finish",
+    "wrong_field",
+    "stale_answer",
+    "spoil_answer",
+    "spoil_tool_call",
+];
+
 impl InjectedError {
     /// Whether the agent goes by the name that the upstream gives it, not by that of the agent that asks.
     pub fn is_named_by_upstream(&self) -> bool {
@@ -58,8 +87,8 @@ impl InjectedError {
     /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what
     /// the upstream keeps.
     pub fn is_fault(&self) -> bool {
-        let edits = !self.is_of_agent() && self.before != self.after;
-        self.failure_mode.is_none() && self.side == Side::Response && !edits
+        let is_fault = self.is_of_agent() || FAULTS.contains(&self.operator.as_str());
+        self.failure_mode.is_none() && self.side == Side::Response && is_fault
     }
 }
 

@@ -16,7 +16,17 @@ fn the_upstream_s_own_failure_is_not_the_planted_one() {
 
 #[test]
 fn a_fault_acts_on_a_reply_and_plants_no_mode() {
+    let of_tool = |operator: &str| InjectedError {
+        agent: AgentName::parse("mcp/web/search").expect("a name"),
+        failure_mode: None,
+        operator: operator.to_owned(),
+        ..planted()
+    };
     for (error, expected) in [
+        // Both change bytes of a tool's reply.
+        (of_tool("malformed_chunk"), true),
+        (of_tool("empty_body"), true),
+        (of_tool("empty"), false),
         (planted(), false),
         (edited_request(), false),
         (fault(0), true),

@@ -37,7 +37,8 @@ pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, PEERS, PrincipalKind, RunId, StepIndex, TOOLS};
 pub use interval::{Interval, difference, highest_rate};
 pub use label::{
-    InjectedError, Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream, refused_as_edited,
+    FAULTS, InjectedError, Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream,
+    refused_as_edited,
 };
 pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
 pub use missed_catch::{CatchState, MissedCatch};

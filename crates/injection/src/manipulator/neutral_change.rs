@@ -6,15 +6,17 @@ use serde::Deserialize;
 
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::{
-    proof::{neutral_reply, neutral_request},
+    proof::{neutral_reply, neutral_request, neutral_result},
     surface::{Answer, Conversation, Message, Role},
+    trajectory::{AgentName, PrincipalKind},
 };
 
 /// Makes a neutral change: blanks or an empty line; in a request also a polite word or an unrelated sentence.
 ///
 /// It is planted like an error and is none. A campaign plants some by itself, as decoys (`proof.decoys`), and counts how many of
 /// them its proof takes for errors. Which change, and where, depends on the draw. A request is changed at the end of its system
-/// text or of its last user text; a reply only where it is prose, and only in its blanks, for programs read replies too.
+/// text or of its last user text; a reply only where it is prose, and only in its blanks, for programs read replies too. Of a tool's
+/// result the blanks of its first text are changed, of JSON and other values those at the end.
 ///
 /// ```toml
 /// [[injection]]
@@ -48,6 +50,15 @@ impl Manipulator for NeutralChange {
 
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
         let mut draws = ChaCha8Rng::seed_from_u64(context.draw);
+        if AgentName::parse(context.agent).is_ok_and(|name| name.kind() == PrincipalKind::Tool) {
+            return match answer.message.texts_mut().find(|text| !text.trim().is_empty()) {
+                Some(text) => {
+                    *text = neutral_result(text, &mut draws);
+                    Ok(())
+                }
+                None => not_applicable("the result has no text"),
+            };
+        }
         let prose = answer.message.tool_calls.is_empty().then(|| neutral_reply(&answer.message.text(), &mut draws)).flatten();
         let Some(text) = prose else {
             return not_applicable("the answer is no prose, and a program may read what is none");
@@ -114,6 +125,14 @@ mod tests {
         let words = changed.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(changed != "The sum of both is 42." && words == "The sum of both is 42.", "{changed:?}");
         assert!(edited("42").is_none());
+        let conversation = Conversation::default();
+        for result in ["42", "{\"amount\": 1100.0}", "amount: 1100.0"] {
+            let mut answer = reply(result).answers.remove(0);
+            let context = Context { agent: "mcp/bank/balance", ..context(&conversation) };
+            NeutralChange::default().edit_answer(&mut answer, &context).expect("a result of a tool");
+            let text = answer.message.text();
+            assert!(text != result && text.split_whitespace().eq(result.split_whitespace()), "{text:?}");
+        }
         let mut calling = reply("The sum of both is 42.").answers.remove(0);
         calling.message.tool_calls.push(call("f", "{}"));
         assert!(NeutralChange::default().edit_answer(&mut calling, &context(&Conversation::default())).is_err());

@@ -27,6 +27,11 @@ impl Agents {
         self.0.iter().all(|pattern| pattern.kind == PrincipalKind::Agent)
     }
 
+    /// Whether it is one name, and no pattern of several.
+    pub fn is_single(&self) -> bool {
+        matches!(self.0.as_slice(), [only] if only.glob.is_none())
+    }
+
     /// Whether any pattern can only be the name of an agent that the upstream names: those begin with a slash.
     pub fn names_upstream(&self) -> bool {
         self.0.iter().any(AgentPattern::is_upstream)

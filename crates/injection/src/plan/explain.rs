@@ -32,7 +32,7 @@ fn sentence(injection: &Injection) -> String {
     format!(
         "{} of {who}{}: it {does}{choice}. [{name}, {what}]{}{}",
         calls(when),
-        conditions(when),
+        conditions(when, !agents.is_single()),
         if *retell { "\n   A later call that goes on from the stored reply says it as edited." } else { "" },
         mode.unwrap_or_default()
     )
@@ -64,7 +64,7 @@ fn calls(when: &When) -> String {
 }
 
 /// The other conditions, as the middle of a sentence.
-fn conditions(when: &When) -> String {
+fn conditions(when: &When, several: bool) -> String {
     let mut parts = Vec::new();
     if let Some(tool) = &when.tool {
         parts.push(format!("that brings a new result of `{tool}`"));
@@ -76,7 +76,8 @@ fn conditions(when: &When) -> String {
         parts.push(format!("with probability {probability}"));
     }
     if let Some(times) = when.max_times {
-        parts.push(format!("at most {times} time{} each run", if times == 1 { "" } else { "s" }));
+        let each = if several { " for each one that is met" } else { "" };
+        parts.push(format!("at most {times} time{} each run{each}", if times == 1 { "" } else { "s" }));
     }
     if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) }
 }
@@ -104,7 +105,7 @@ mod tests {
             ("first = 2, probability = 0.5", "On each of the first 2 calls of any agent, with probability 0.5: it"),
             (
                 "tool = \"f\", max_times = 1",
-                "On every call of any agent, that brings a new result of `f`, at most 1 time",
+                "On every call of any agent, that brings a new result of `f`, at most 1 time each run for each one that is met: it",
             ),
             ("step = 4", "On the call at step 4 of the run of any agent: it"),
         ] {

@@ -357,3 +357,21 @@ proptest! {
         survives(&text);
     }
 }
+
+#[test]
+fn a_call_of_a_tool_has_no_texts() {
+    let plan = |edit: &str| {
+        let text =
+            format!("[[injection]]\ntool = \"add\"\nside = \"request\"\nwhen.always = true\nmanipulator.{edit}\n");
+        parse(&text, "p").map(drop).map_err(|error| error.to_string())
+    };
+    let said = plan("corrupt_number = { by = 1 }").expect_err("refused");
+    assert!(said.contains("a call of a tool has arguments alone") && said.contains("edit_tool_call"), "{said}");
+    assert_eq!(plan("edit_tool_call = { set = { \"/b\" = 31 } }"), Ok(()));
+}
+
+#[test]
+fn the_faults_that_labels_know_by_name_are_all() {
+    let listed: Vec<&str> = crate::fault::listed().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(listed, crate::trajectory::FAULTS);
+}

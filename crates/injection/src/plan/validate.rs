@@ -157,6 +157,9 @@ fn operator(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option
     }
 }
 
+/// What edits the arguments of a call; anything else edits texts.
+const EDITS_CALLS: [&str; 2] = ["edit_tool_call", "rewrite_with_model"];
+
 fn manipulator_of(
     entry: &Read<InjectionEntry>,
     listed: &Spanned<manipulator::ListedManipulator>,
@@ -164,10 +167,18 @@ fn manipulator_of(
 ) -> Option<(&'static str, Operator)> {
     let (name, sides) = (listed.get_ref().name(), listed.get_ref().sides());
     let both = [Side::Response, Side::Request];
-    let is_of_agent = target_key(entry) == "agent";
+    let target = target_key(entry);
+    let is_of_agent = target == "agent";
+    let asks_to_edit_call = entry.value.side.as_ref().is_some_and(|side| *side.get_ref() == Side::Request);
     let sides = match (!is_of_agent, sides.contains(&Side::Response)) {
         (false, _) => sides,
-        // What edits an answer edits a call, too.
+        (true, true) if target == "tool" && asks_to_edit_call && !EDITS_CALLS.contains(&name) => {
+            let message = format!("`{name}` edits texts, and a call of a tool has arguments alone");
+            let problem = Problem::new(listed.span(), message);
+            problems.push(problem.hint("`manipulator.edit_tool_call = { set = { \"/b\" = 31 } }` edits arguments; without `side` the result is edited"));
+            return None;
+        }
+        // What edits an answer edits a message to a server, too.
         (true, true) => &both[..],
         (true, false) => {
             let message = format!("`{name}` edits what a model is asked, and no model is asked here");

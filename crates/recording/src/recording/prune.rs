@@ -161,7 +161,9 @@ fn needed(dir: &Path) -> Option<StayReason> {
         () if !has(&["seal.json"]) => Some(StayReason::Open),
         () if has_label(dir) => Some(StayReason::Label),
         () if has(&["facts.jsonl"]) => Some(StayReason::Amendment),
-        () if has(&["trace.json", "trials", "proof", "retry.json", "retry"]) => Some(StayReason::Executions),
+        () if has(&["trace.json", "missed-catch.json", "trials", "proof", "retry.json", "retry"]) => {
+            Some(StayReason::Executions)
+        }
         () => None,
     }
 }

@@ -174,6 +174,7 @@ impl Redactor {
     /// What looks secret, and is not to be kept.
     fn looks(&self, text: &[u8], from: usize) -> Vec<Range<usize>> {
         let mut spans = shapes::find(text, from).0;
+        spans.retain(|span| !is_carried(text, span.start));
         if let Some(patterns) = &self.0.patterns {
             let tail = text.get(from..).unwrap_or_default();
             spans.extend(patterns.find_iter(tail).map(|found| from + found.start()..from + found.end()));
@@ -358,6 +359,15 @@ fn reach_on(bytes: &[u8], to: usize) -> usize {
 fn goes_on(before: u8, after: u8) -> bool {
     let holds = |byte: u8| shapes::in_key(byte) || matches!(byte, b'=' | b'\\' | b'@' | b':' | b';' | b'%');
     (holds(before) || before == b' ') && (holds(after) || after == b'\0' || (after == b' ' && before == b';'))
+}
+
+/// Whether a value is what a server of tools has its client carry to its next request (MCP, `requestState`): a client that is given
+/// it masked cannot go on, and it lets nobody in.
+fn is_carried(text: &[u8], start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default();
+    let is_mark = |byte: &u8| matches!(byte, b'"' | b'\\' | b':' | b' ');
+    let marks = before.iter().rev().take(16).take_while(|byte| is_mark(byte)).count();
+    marks > 0 && before.get(..before.len() - marks).is_some_and(|name| name.ends_with(b"requestState"))
 }
 
 #[cfg(test)]

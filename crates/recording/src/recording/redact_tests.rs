@@ -53,6 +53,8 @@ fn prose_and_code_stay() {
         "Cookie: take 200 g of flour, and authorization: none",
         "token by token; the password is what you chose; key=value",
         r"caf\u00e9 \u0022 \/ and\/or",
+        r#"{"requestState": "eyJhbGciOi.eyJzdWIiOi.c2ln"}"#,
+        r#"{\"requestState\":\"eyJhbGciOi.eyJzdWIiOi.c2ln\"}"#,
     ] {
         check(text, text);
     }

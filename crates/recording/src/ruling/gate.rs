@@ -73,6 +73,9 @@ pub const GATES: &[LabelGate] = &[
         NoLabel::ManipulatorFailed,
         |run| run.edits_failed,
     ),
+    of_run("more than faults", "What was delivered is not a planned fault alone.", NoLabel::OnlyFaults, |run| {
+        run.altered().next().is_none() && run.delivered().any(InjectedError::is_fault)
+    }),
     of_run(
         "delivered",
         "Altered bytes of a planted error reached whom they were meant for.",
@@ -275,6 +278,11 @@ impl<'a> Ruling<'a> {
                 )
             })
         })
+    }
+
+    /// What was planted and delivered.
+    fn delivered(&self) -> impl Iterator<Item = &'a InjectedError> {
+        self.trajectory.steps.iter().flat_map(|step| &step.injected).filter(|error| error.delivered)
     }
 
     /// The entry with what is known of the mode that it declares.

@@ -72,7 +72,7 @@ fn only_altered_bytes_that_arrived_and_plant_a_mode_are_errors() {
         (planted(), Ok(1)),
         (InjectedError { delivered: false, ..planted() }, Err(NoLabel::NotInjected)),
         (InjectedError { after: "was".into(), ..planted() }, Err(NoLabel::NotInjected)),
-        (InjectedError { failure_mode: None, ..planted() }, Err(NoLabel::NotInjected)),
+        (InjectedError { failure_mode: None, ..planted() }, Err(NoLabel::OnlyFaults)),
     ] {
         let derived = ruled(&run(vec![step(std::slice::from_ref(&error), &[(DONE, 200)])]));
         assert_eq!(derived.map(|label| label.errors.len()), expected, "{error:?}");

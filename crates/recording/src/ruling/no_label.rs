@@ -18,6 +18,9 @@ pub enum NoLabel {
     /// A manipulator failed and its step passed untouched.
     #[error("a manipulator failed and its step passed untouched")]
     ManipulatorFailed,
+    /// Nothing but faults was delivered.
+    #[error("faults were delivered, and a fault is no agent's error")]
+    OnlyFaults,
     /// No altered byte was delivered.
     #[error("no altered byte was delivered")]
     NotInjected,
@@ -83,6 +86,7 @@ impl NoLabel {
             Self::Note
             | Self::Perturbed
             | Self::ManipulatorFailed
+            | Self::OnlyFaults
             | Self::NotInjected
             | Self::InfraError
             | Self::FaultEnded

@@ -53,7 +53,7 @@ pub use dependence::{FALSE_ALARMS, ObservedExecution, SeenArms, SeenCall};
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use need::{LeaveOneOut, NeedTerms, NextForNeed, read_former_states};
-pub use neutral::{neutral_reply, neutral_request};
+pub use neutral::{neutral_reply, neutral_request, neutral_result};
 pub use pairs::{Expected, e_value};
 pub use perturbation::Perturbation;
 pub use rate::rate_at_most;

@@ -61,6 +61,11 @@ pub fn neutral_reply(text: &str, draws: &mut ChaCha8Rng) -> Option<String> {
     is_prose.then(|| changed(text, NeutralKind::BLANKS, draws))
 }
 
+/// A text of a tool's result with a neutral change of its blanks: where a program may parse it, at its end.
+pub fn neutral_result(text: &str, draws: &mut ChaCha8Rng) -> String {
+    changed(text, if is_parsed(text) { NeutralKind::AT_THE_END } else { NeutralKind::BLANKS }, draws)
+}
+
 /// Whether a text is, or holds, what a program reads: JSON, or code.
 fn is_parsed(text: &str) -> bool {
     text.contains("```") || serde_json::from_str::<serde_json::Value>(text.trim()).is_ok()
@@ -150,6 +155,8 @@ mod tests {
             for json in ["{\"answer\": 12, \"why\": \"so it is\"}", "[1, 2]"] {
                 assert_eq!(neutral_request(json, &mut draws(number)).trim(), json);
                 assert_eq!(neutral_reply(json, &mut draws(number)), None);
+                let result = neutral_result(json, &mut draws(number));
+                assert!(result != json && result.trim() == json, "{result:?}");
             }
             for short in ["42", "APPROVED", "ANSWER: 7", "```\nlet it be so then\n```"] {
                 assert_eq!(neutral_reply(short, &mut draws(number)), None, "{short}");

@@ -1,9 +1,8 @@
-//! The reply on its way to the client: passed on as it comes, taped for the record, its end held until the record
-//! stands.
+//! The reply on its way to the client: passed on as it comes, taped for the record, its end held until the record stands.
 //!
-//! Held are only the end marker of an event stream, the last chunk of a body of known length, or the end of the body;
-//! every other frame is passed at once. Where a model must be asked before anything can pass, comments keep the stream
-//! alive; they are no part of what was delivered, and stand in no record. Dropping a delivery cancels the upstream call and records that the client left.
+//! Held are only the end marker of an event stream, the last chunk of a body of known length, or the end of the body; every other frame
+//! is passed at once. Where a model must be asked before anything can pass, comments keep the stream alive; they stand in no record.
+//! Dropping a delivery cancels the upstream call and records that the client left.
 
 use std::{
     collections::VecDeque,
@@ -29,7 +28,7 @@ use super::{
     open_step::OpenStep,
     tunnel::Switched,
     upstream::ReceivedBody,
-    waiting::{Edit, Held, PassedOn, Patience},
+    waiting::{GoneAhead, Held, PassedOn, Patience},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
@@ -51,6 +50,7 @@ pub(super) struct Delivery {
     /// Bytes of a body of known length that are still to come.
     remaining: Option<u64>,
     ready: VecDeque<Bytes>,
+    gone_ahead: GoneAhead,
     held: VecDeque<Bytes>,
     /// What the upstream said after the body.
     trailers: Option<HeaderMap>,
@@ -87,6 +87,7 @@ impl Delivery {
             splitter: None,
             remaining: None,
             ready: VecDeque::new(),
+            gone_ahead: GoneAhead::default(),
             held: VecDeque::new(),
             trailers: None,
             breach: None,
@@ -109,10 +110,9 @@ impl Delivery {
         Box::new(Self { switched: Some(switched), over: true, ..Self::new(nothing, Duration::MAX) })
     }
 
-    /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
-    pub(super) fn held(edit: Edit<HeldEdit>, every: Duration) -> Box<Self> {
-        let edit = Some(Held::new(edit, every));
-        Box::new(Self { edit, size: SizeHint::default(), ..*Self::made(Bytes::new()) })
+    /// A stream whose frames come when an edit is made; until then comments go out, and what goes ahead.
+    pub(super) fn held(edit: Held<HeldEdit>) -> Box<Self> {
+        Box::new(Self { edit: Some(edit), size: SizeHint::default(), ..*Self::made(Bytes::new()) })
     }
 
     /// A body of the proxy's own.
@@ -214,15 +214,14 @@ impl Delivery {
     /// Waits for the edit of a held reply, and goes on as its delivery. `Some` is a comment for the meantime.
     fn poll_edit(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, DeliveryError>> {
         let Some(held) = &mut self.edit else { return Poll::Ready(Ok(None)) };
-        let edited = match ready!(held.poll(context)) {
-            PassedOn::Comment(comment) => return Poll::Ready(Ok(Some(comment))),
-            PassedOn::Edited(edited) => edited,
+        let (edited, gone_ahead) = match ready!(held.poll(context)) {
+            PassedOn::Frame(frame) => return Poll::Ready(Ok(Some(frame))),
+            PassedOn::Edited(edited, gone_ahead) => (edited, gone_ahead),
         };
         self.edit = None;
         let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };
-        let (permit, link, handed_at) = (self.permit.take(), self.link.take(), self.handed_at);
-        let answering = self.answering.take();
-        *self = Self { permit, answering, link, handed_at, ..*response.into_body() };
+        let (permit, link, answering) = (self.permit.take(), self.link.take(), self.answering.take());
+        *self = Self { permit, answering, link, handed_at: self.handed_at, gone_ahead, ..*response.into_body() };
         Poll::Ready(Ok(None))
     }
 
@@ -351,7 +350,8 @@ impl Body for Delivery {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, DeliveryError>>> {
         loop {
-            if let Some(chunk) = self.ready.pop_front() {
+            let Self { ready, gone_ahead, .. } = &mut *self;
+            if let Some(chunk) = gone_ahead.next(ready) {
                 self.handed_at = self.link.as_ref().map_or(0, |link| link.flushes());
                 return Poll::Ready(Some(Ok(Frame::data(chunk))));
             }

@@ -25,6 +25,7 @@ use super::{
     servers::{self, NamedServers},
     stored::retell,
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
+    waiting::{Ahead, Held},
 };
 use crate::{
     identity::Identity,
@@ -195,14 +196,17 @@ impl Proxy {
     }
 
     /// A streamed reply whose edit takes a while: its head goes out now, its frames when the edit is made.
-    fn hold(&self, due: PendingReply, received: Response<ReceivedBody>) -> Response<Box<Delivery>> {
+    fn hold(&self, mut due: PendingReply, received: Response<ReceivedBody>) -> Response<Box<Delivery>> {
         let (mut head, body) = received.into_parts();
         let received = Response::from_parts(head.clone(), body);
         headers::body_changed(&mut head.headers);
         let limits = self.limits.clone();
-        let every = due.step.run.asking.as_ref().map(|asking| asking.settings().keep_alive).unwrap_or_default();
+        let every = due.step.run.asking.as_ref().map(|asking| asking.settings().keep_alive);
+        let every = every.unwrap_or(limits.silence_timeout);
+        let (sender, ahead) = tokio::sync::mpsc::unbounded_channel();
+        due.step.ahead = due.step.is_of_server().then(|| Ahead::new(sender));
         let edit = async move { due.deliver(received, &limits).await };
-        Response::from_parts(head, Delivery::held(Box::pin(edit), every))
+        Response::from_parts(head, Delivery::held(Held::new(Box::pin(edit), every, ahead)))
     }
 
     /// The request as the upstream gets it.

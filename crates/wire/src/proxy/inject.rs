@@ -13,6 +13,7 @@ use super::{
     headers, heavy,
     limits::Limits,
     open_step::OpenStep,
+    read_whole::{Collected, collect},
     run::Run,
     skipped::{SkipReason, all_failed, failed},
     speakers::{self, ReplyEdit},
@@ -173,6 +174,10 @@ pub(super) async fn edit_response(
     }
     let read = (untouched.clone(), view);
     let current = edit_reply(step, (&edits, conversation), surface, streamed, read, limits).await?;
+    let gone = raw.get(..step.ahead.as_ref().map_or(0, |ahead| ahead.passed)).unwrap_or_default();
+    if !current.0.starts_with(gone) {
+        return Err(ProxyError::Unreadable("an edit changes what has gone ahead of the reply".to_owned()).into());
+    }
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
@@ -245,51 +250,18 @@ fn bounded(written: Bytes, limits: &Limits) -> Result<Bytes, String> {
     Err(format!("the edited body is larger than {limit} bytes (`limits.max_body_bytes`)"))
 }
 
-/// Whether the reply is held until a model has answered while its client waits for a stream. Such a client is shown
-/// that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
+/// Whether the reply is held until a model has answered, or a server of tools, which may ask its client something first, while its
+/// client waits for a stream. Such a client is shown that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
 pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<ReceivedBody>) -> bool {
     let asks = |hit: &Hit| step.injection(hit.injection).is_some_and(Injection::asks_model);
+    let may_ask_client = || step.is_of_server() && decided.may_edit_reply() && decided.faults.is_empty();
     received.status().is_success()
         && headers::is_event_stream(received.headers())
         && !received.headers().contains_key(header::CONTENT_ENCODING)
         // What says how long it is has been made already, and may be JSON that is typed as a stream.
         && !received.headers().contains_key(header::CONTENT_LENGTH)
         && step.surface.is_some()
-        && decided.edits.response.iter().any(asks)
-}
-
-/// A reply that was to be read whole.
-enum Collected {
-    Whole(Bytes),
-    /// It is more than is held for an edit: what was read, and what follows.
-    TooLarge(ReceivedBody),
-}
-
-/// Reads the upstream's whole reply onto the step's tape.
-async fn collect(step: &mut OpenStep, mut body: ReceivedBody, limits: &Limits) -> Result<Collected, Interrupted> {
-    use http_body_util::BodyExt;
-    let mut length = 0;
-    loop {
-        let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
-        let frame = frame.map_err(|_| super::upstream::UpstreamError::Timeout(limits.silence_timeout))?;
-        let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| super::upstream::UpstreamError::Closed(Box::new(error)))?;
-        if let Ok(data) = frame.into_data() {
-            length += data.len();
-            if length > limits.max_body_bytes {
-                let mut read = step.untape();
-                read.push_back(data);
-                return Ok(Collected::TooLarge(ReceivedBody::Resumed(read, Box::new(body))));
-            }
-            step.tape(&data);
-            // A stream that a client reads on may stay open after its answer.
-            if step.is_stream() && step.has_answer() {
-                break;
-            }
-        }
-    }
-    step.stop_taping();
-    Ok(Collected::Whole(step.taped()))
+        && (decided.edits.response.iter().any(asks) || may_ask_client())
 }
 
 fn write(

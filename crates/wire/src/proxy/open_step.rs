@@ -26,6 +26,7 @@ use super::{
     tape::Tape,
     tunnel::counts::PassedBytes,
     upstream::{Asker, UploadPrefix},
+    waiting::Ahead,
     watched::StepWatch,
 };
 use crate::{
@@ -54,6 +55,8 @@ pub(super) struct OpenStep {
     /// What it has to do with what the upstream keeps.
     pub(super) storage: StepStorage,
     pub(super) delivered: Option<Bytes>,
+    /// What takes pieces of a held reply ahead of it.
+    pub(super) ahead: Option<Ahead>,
     /// The reply as the upstream sends it, where it was asked for more than the client asked for.
     pub(super) raw_tape: Option<RawTape>,
     /// What is kept of a request that streams through.
@@ -112,6 +115,7 @@ impl OpenStep {
             planted_before: false,
             storage: StepStorage::default(),
             delivered: None,
+            ahead: None,
             raw_tape: None,
             upload: None,
             tunnel: None,

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 
 use super::{
+    error::Interrupted,
     limits::Limits,
+    open_step::OpenStep,
     upstream::{ReceivedBody, UpstreamError},
 };
 
@@ -48,4 +50,44 @@ pub(super) fn joined(mut chunks: VecDeque<Bytes>) -> Bytes {
         1 => chunks.pop_front().unwrap_or_default(),
         _ => chunks.into_iter().flatten().collect(),
     }
+}
+
+/// A reply that was to be read whole.
+pub(super) enum Collected {
+    Whole(Bytes),
+    /// It is more than is held for an edit: what was read, and what follows.
+    TooLarge(ReceivedBody),
+}
+
+/// Reads the upstream's whole reply onto the step's tape.
+pub(super) async fn collect(
+    step: &mut OpenStep,
+    mut body: ReceivedBody,
+    limits: &Limits,
+) -> Result<Collected, Interrupted> {
+    let mut length = 0;
+    loop {
+        let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
+        let frame = frame.map_err(|_| UpstreamError::Timeout(limits.silence_timeout))?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
+        if let Ok(data) = frame.into_data() {
+            length += data.len();
+            if length > limits.max_body_bytes {
+                let mut read = step.untape();
+                read.push_back(data);
+                return Ok(Collected::TooLarge(ReceivedBody::Resumed(read, Box::new(body))));
+            }
+            step.tape(&data);
+            if let (Some(ahead), Some(surface)) = (&mut step.ahead, step.surface) {
+                ahead.push(surface, &data);
+            }
+            // A stream that a client reads on may stay open after its answer.
+            if step.is_stream() && step.has_answer() {
+                break;
+            }
+        }
+    }
+    step.stop_taping();
+    Ok(Collected::Whole(step.taped()))
 }

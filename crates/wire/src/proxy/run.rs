@@ -145,11 +145,8 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let ResumedRun { state, told, mut speakers, task, stopped } = if recorder.has_records() {
-            ResumedRun::read(recorder.dir(), stored_ids.as_deref())?
-        } else {
-            ResumedRun::default()
-        };
+        let resumed = recorder.has_records().then(|| ResumedRun::read(recorder.dir(), stored_ids.as_deref()));
+        let ResumedRun { state, told, mut speakers, task, stopped } = resumed.transpose()?.unwrap_or_default();
         if let Some(reference) = reference {
             speakers.beside(reference);
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::reading::{reply_of, surface_of};
 use crate::{
-    surface::{Answer, Message, Reply, Role, Surface, door},
+    surface::{self, Answer, Message, Reply, Role, Surface, door},
     trajectory::{Step, StepIndex},
 };
 
@@ -35,7 +35,7 @@ pub fn reworded(step: &Step, text: &str) -> Result<Bytes, NoReply> {
     for answer in &mut after.answers {
         answer.message.set_text(text);
     }
-    Ok(written(surface, step, &before, &after))
+    written(surface, step, &before, &after)
 }
 
 /// The reply of a step with nothing in it.
@@ -48,7 +48,7 @@ pub fn emptied(step: &Step) -> Result<Bytes, NoReply> {
     for answer in &mut after.answers {
         answer.message.set_text("");
     }
-    Ok(written(surface, step, &before, &after))
+    written(surface, step, &before, &after)
 }
 
 /// The reply of one step as another recorded it: a twin's, in this step's framing.
@@ -86,15 +86,20 @@ fn is_streamed(step: &Step) -> bool {
     step.last_attempt().is_some_and(|attempt| attempt.streamed)
 }
 
-/// Writes other words into the recorded body; where they have no place there, a reply is composed anew.
-fn written(surface: &dyn Surface, step: &Step, before: &Reply, after: &Reply) -> Bytes {
+/// Writes other words into the recorded body; where they have no place there, a reply of a model is composed anew. What a tool says
+/// has a type: a program would not take what it has no place for.
+fn written(surface: &dyn Surface, step: &Step, before: &Reply, after: &Reply) -> Result<Bytes, NoReply> {
+    let is_of_server = surface::is_of_server(surface.name());
     let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
     let calls = before.answers.iter().any(|answer| !answer.message.tool_calls.is_empty());
     if !calls {
         let body = Bytes::from(door::plain(&body).into_owned());
         let spliced = door::write_reply(surface, &body, is_streamed(step), before, after);
-        if let Ok(spliced) = spliced {
-            return spliced;
+        match spliced {
+            Ok(spliced) if !is_of_server || spliced != body => return Ok(spliced),
+            Err(error) if is_of_server => return Err(NoReply { step: step.step, why: error.to_string() }),
+            Ok(_) => return Err(NoReply { step: step.step, why: "the words have no place in it".to_owned() }),
+            Err(_) => {}
         }
     }
     let answers = after.answers.iter().map(|answer| Answer {
@@ -102,7 +107,7 @@ fn written(surface: &dyn Surface, step: &Step, before: &Reply, after: &Reply) ->
         message: Message::text_of(Role::Assistant, answer.message.text()),
         finish_reason: Some(Answer::STOPPED.to_owned()),
     });
-    composed(surface, step, &Reply { answers: answers.collect(), ..after.clone() })
+    Ok(composed(surface, step, &Reply { answers: answers.collect(), ..after.clone() }))
 }
 
 fn composed(surface: &dyn Surface, step: &Step, reply: &Reply) -> Bytes {

@@ -4,7 +4,12 @@ use super::{WrittenSchema, made};
 use crate::{
     attribution::{RecordedProof, RetriedRun, TraceFinding, trace_journal_schema},
     campaign::{CampaignReport, CampaignSnapshot, EndedCell, Merged, conclusion_schema, shard_schema, spending_schema},
-    cli::{attribute::AttributionRow, certify::Certificate, printed::RetryFile, serve::tokens::TokensFile},
+    cli::{
+        attribute::AttributionRow,
+        certify::Certificate,
+        printed::{PrintedCatches, RetryFile},
+        serve::tokens::TokensFile,
+    },
     dataset::{
         DatasetManifest,
         formats::{ExportManifest, Imported},
@@ -58,6 +63,12 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "logs/RUN/trace.json",
         "what a trace found, with its evidence",
         made::<TraceFinding>,
+    ),
+    WrittenSchema::new(
+        "files/missed-catch",
+        "logs/RUN/missed-catch.json",
+        "what a search for missed catches found",
+        made::<PrintedCatches<'static>>,
     ),
     WrittenSchema::new(
         "files/trace.journal",

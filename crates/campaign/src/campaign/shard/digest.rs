@@ -46,8 +46,9 @@ impl CampaignDigest {
         add("sample", &campaign.sample);
         add("dataset.splits", &campaign.splits);
         // Directories of earlier versions, which knew of none, stay as they were.
-        if let Some(natural) = &campaign.natural {
-            add("natural", natural);
+        let searches = [("natural", &campaign.natural), ("missed_catch", &campaign.missed_catch)];
+        for (name, search) in searches.iter().filter_map(|(name, search)| Some((name, search.as_ref()?))) {
+            add(name, search);
         }
         Self(parts)
     }

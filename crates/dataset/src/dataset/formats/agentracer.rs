@@ -11,7 +11,7 @@ use super::{
     render::{Inputs, spoken},
     schema::{
         Field::{May, Needed},
-        Type,
+        LATER_AGENTS, Type,
     },
 };
 use crate::dataset::{Sample, lint};
@@ -71,6 +71,7 @@ const ROW: Type = Type::Open(&[
     May("is_correct", Type::Flag),
     May("is_corrected", Type::Flag),
     May("model_prediction", Type::Json),
+    LATER_AGENTS,
 ]);
 
 /// Writes rows.

@@ -9,7 +9,10 @@ use super::{
     testing::{clean, failure},
     *,
 };
-use crate::dataset::{Dataset, Sample, Writer, gold};
+use crate::{
+    dataset::{Dataset, Sample, Writer, gold},
+    trajectory::{AgentName, CatchState, Executed, MissedCatch},
+};
 
 pub(super) fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
     let mut writer = Writer::create(dir).expect("a writer");
@@ -110,7 +113,17 @@ fn what_is_not_wanted_is_left_out_and_counted() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut delivered = failure("b", 3);
     delivered.label.as_mut().expect("labelled").status = crate::trajectory::LabelStatus::Delivered;
-    let dataset = dataset(&dir.path().join("d"), &[clean("a", 4), failure("a", 4), delivered]);
+    let mut caught = failure("a", 4);
+    caught.label.as_mut().expect("labelled").missed_catch = vec![MissedCatch {
+        agent: AgentName::parse("critic").expect("a name"),
+        instance: 0,
+        step: 2,
+        call: 0,
+        state: CatchState::Missed,
+        source: "twin".to_owned(),
+        executed: Executed::default(),
+    }];
+    let dataset = dataset(&dir.path().join("d"), &[clean("a", 4), caught, delivered]);
     let out = dir.path().join("w");
     let manifest = exported(&dataset, "whowhen", &out);
     assert_eq!(
@@ -119,6 +132,7 @@ fn what_is_not_wanted_is_left_out_and_counted() {
     );
     let file: Value = serde_json::from_slice(&fs::read(out.join("RUN-a.json")).expect("a file")).expect("JSON");
     assert_eq!((&file["mistake_step"], &file["mistake_agent"]), (&json!("1"), &json!("solver")));
+    assert_eq!(file["missed_catch"], json!([{"agent": "critic", "step": "2", "state": "missed"}]));
     assert_eq!(file["system_prompt"]["critic"], json!("you are the critic"));
     assert_eq!(file["history"][0], json!({"content": "planner says 0", "role": "assistant", "name": "planner"}));
     let options = ExportOptions { unverified: true, ..unchecked() };

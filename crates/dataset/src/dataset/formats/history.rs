@@ -10,7 +10,7 @@ use super::{
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
     score::agent_key,
-    trajectory::{AgentName, Call, LabelStatus, StepIndex, Verdict},
+    trajectory::{AgentName, Call, LabelStatus, MissedCatch, StepIndex, Verdict},
 };
 
 /// Who names the speaker of an entry.
@@ -45,7 +45,7 @@ const PLACED: &[&str] =
 /// Fields of a label.
 const LABEL: &[&str] = &["mistake_agent", "mistake_step", "mistake_reason"];
 /// Fields that some files have, kept in `extra`.
-const KEPT: &[&str] = &["level", "system_prompt", "is_correct", "is_corrected", "model_prediction"];
+const KEPT: &[&str] = &["level", "system_prompt", "is_correct", "is_corrected", "model_prediction", "missed_catch"];
 
 /// The name of an agent, and how somebody else wrote it.
 #[derive(Debug)]
@@ -292,6 +292,9 @@ impl HistoryFormat {
         for name in KEPT.iter().copied().filter(|name| *name != "level" && Some(*name) != self.outcome) {
             fields.extend(kept(name));
         }
+        if !truth.missed_catch.is_empty() {
+            fields.insert("missed_catch".to_owned(), truth.missed_catch.iter().map(later_agent).collect());
+        }
         if ours && self.speaker == SpeakerField::Name {
             fields.insert("system_prompt".to_owned(), system_prompts(sample));
         }
@@ -318,6 +321,11 @@ impl HistoryFormat {
         }
         entry
     }
+}
+
+/// What is shown of an agent that spoke after the error, in the words of a row.
+fn later_agent(one: &MissedCatch) -> Value {
+    json!({"agent": one.agent, "step": one.step.to_string(), "state": one.state})
 }
 
 /// Whether a row names who erred.

@@ -61,6 +61,16 @@ impl Field {
     }
 }
 
+/// Agents that spoke after the error, and whether another reply of theirs would have saved the run.
+pub(super) const LATER_AGENTS: Field = Field::May(
+    "missed_catch",
+    Type::List(&Type::Open(&[
+        Field::Needed("agent", Type::Text),
+        Field::Needed("step", Type::Text),
+        Field::Needed("state", Type::Text),
+    ])),
+);
+
 impl Type {
     /// The JSON Schema (draft 2020-12) of the type, under a title.
     pub fn json_schema(&self, title: &str, about: &str) -> Value {

@@ -13,7 +13,7 @@ use super::{
     render::Inputs,
     schema::{
         Field::{May, Needed},
-        Type,
+        LATER_AGENTS, Type,
     },
 };
 use crate::dataset::Sample;
@@ -56,6 +56,7 @@ const NAMED: Type = Type::Open(&[
     Needed("mistake_agent", Type::Text),
     Needed("mistake_step", Type::Text),
     Needed("mistake_reason", Type::Text),
+    LATER_AGENTS,
     May("system_prompt", Type::Map(&Type::Text)),
 ]);
 
@@ -70,6 +71,7 @@ const ROLED: Type = Type::Open(&[
     Needed("mistake_agent", Type::Text),
     Needed("mistake_step", Type::Text),
     Needed("mistake_reason", Type::Text),
+    LATER_AGENTS,
 ]);
 
 /// Directories of the published set, and the system that each is of. A file elsewhere says nothing of its system.

@@ -21,9 +21,15 @@ impl OpenStep {
             || matches!(door::plain(&self.tape.whole()), Cow::Owned(plain) if surface.is_finished(&plain))
     }
 
+    /// Whether a server of tools or a peer answers.
+    pub(in crate::proxy) fn is_of_server(&self) -> bool {
+        self.surface.is_some_and(|surface| surface::is_of_server(surface.name()))
+    }
+
     /// Whether the answer has come whole that its client leaves with at once.
     pub(in crate::proxy) fn has_answer(&mut self) -> bool {
-        self.surface.is_some_and(|surface| surface::is_of_server(surface.name()) && self.tape.has_answer(surface))
+        let surface = self.surface.filter(|_| self.is_of_server());
+        surface.is_some_and(|surface| self.tape.has_answer(surface))
     }
 
     /// Whether a stream has no answer yet, and its client may read it on elsewhere.
@@ -75,8 +81,7 @@ impl OpenStep {
             _ => {}
         }
         // What a tool gives comes back in the words of the agent that called it: it names nobody.
-        let is_of_tools = self.surface.is_some_and(|surface| surface::is_of_server(surface.name()));
-        let heard = reply.as_ref().filter(|_| !is_of_tools);
+        let heard = reply.as_ref().filter(|_| !self.is_of_server());
         self.run.note_reply(&self.attribution, self.number, heard, failed || !ending.is_answered());
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
