@@ -50,7 +50,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("shard merge", &["aegis shard merge big --out big/merged"]),
     ("shard emit", &["aegis shard emit slurm campaign.toml --shards 8"]),
     ("campaign schema", &["aegis campaign schema"]),
-    ("runs", &["aegis runs", "aegis runs demo-run/logs --format json", "aegis runs end logs/first"]),
+    ("runs", &["aegis runs", "aegis runs demo-run/logs --format json", "aegis runs logs --text \"apple trees\""]),
     ("runs prune", &["aegis runs prune logs --keep 30d,50GB", "aegis runs prune logs --keep 30d --yes"]),
     ("runs keep", &["aegis runs keep logs/first"]),
     ("runs release", &["aegis runs release logs/first"]),

@@ -104,6 +104,9 @@ async fn accept(listener: TcpListener) {
     }
 }
 
+/// What a request has to be.
+const HINT: &str = "POST /rewards {\"rows\": [{\"completion\": \"…\", \"ground_truth\": \"…\"}]}";
+
 /// Rewards, or a status with what is wrong.
 type RewardResult = Result<Vec<f64>, (StatusCode, String)>;
 
@@ -129,7 +132,10 @@ async fn answer(request: Request<Incoming>) -> RewardResult {
 fn respond(answered: RewardResult) -> Response<Full<Bytes>> {
     let (status, body) = match answered {
         Ok(rewards) => (StatusCode::OK, json!({"rewards": rewards})),
-        Err((status, why)) => (status, json!({"error": why})),
+        Err((status, message)) => {
+            let code = if status == StatusCode::NOT_FOUND { "no_such_path" } else { "invalid_body" };
+            (status, json!({"error": {"code": code, "message": message, "hint": HINT}}))
+        }
     };
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
     *response.status_mut() = status;

@@ -1,9 +1,11 @@
-//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them; and their end.
+//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--text`, where they hold some words; with `--since`,
+//! what has changed in them; and their end.
 
 mod end;
 mod keep;
 mod prune;
 mod since;
+mod texts;
 
 use crate::cli::printed::ListedRuns;
 use std::{
@@ -21,6 +23,7 @@ use super::{
     screen::{Colour, Screen, fitted},
 };
 use crate::{
+    recording::each_in_threads,
     trajectory::Verdict,
     viewer::{Listing, RunRow, outcomes},
 };
@@ -29,6 +32,8 @@ use crate::{
 const LAST: usize = 34;
 /// The narrowest that programs and agents are shown.
 const SHRUNK: usize = 8;
+/// So many lines are in memory before they are written.
+const LINES_AT_ONCE: usize = 8192;
 
 /// Options of `runs`.
 #[derive(Debug, Args)]
@@ -42,6 +47,10 @@ pub(super) struct RunsArgs {
     /// Include the runs of traces.
     #[arg(long)]
     trials: bool,
+    /// Only runs with a message, tool call, result or reply that holds these words, in any case; with the steps that hold them
+    /// first.
+    #[arg(long, value_name = "WORDS", conflicts_with = "since")]
+    text: Option<String>,
     /// Compare failure rates and signs by agent before and after this moment: start of a run, date, time, or age
     /// (`7d`).
     #[arg(long, value_name = "WHEN|RUN")]
@@ -83,6 +92,9 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
     if let Some(since) = &arguments.since {
         return since::run(&runs, since, &arguments.watch_rules, arguments.config.as_deref(), global);
     }
+    if let Some(words) = arguments.text.as_deref().map(str::trim).filter(|words| !words.is_empty()) {
+        return texts::run(&runs, words, global);
+    }
     let counts: Vec<String> = outcomes(&runs).iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
     let left_out = runs.iter().filter(|row| row.sealed && row.account.is_none()).count();
@@ -94,7 +106,8 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
         OutputFormat::Text => write(&runs, Screen::stdout(global), &mut out),
         OutputFormat::Json => {
             let result = format!("{} {summary}", Exit::Ok.word());
-            let report = RunsReport { listed: ListedRuns { runs: &runs }, result: &result, exit: Exit::Ok.code() };
+            let report =
+                RunsReport { listed: ListedRuns { runs: &runs, texts: None }, result: &result, exit: Exit::Ok.code() };
             serde_json::to_writer(&mut out, &report).map_err(io::Error::from).and_then(|()| out.write_all(b"\n"))
         }
     };
@@ -119,9 +132,9 @@ fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Resul
         return Ok(());
     }
     let mut widths: Vec<usize> = TITLES.iter().take(MOST.len()).map(|title| title.len()).collect();
-    for row in runs {
-        for ((width, most), cell) in widths.iter_mut().zip(MOST).zip(&cells(row)) {
-            *width = (*width).max(cell.chars().count().min(most));
+    for lengths in each_in_threads(runs, |row| cells(row).map(|cell| cell.chars().count())) {
+        for ((width, most), length) in widths.iter_mut().zip(MOST).zip(lengths) {
+            *width = (*width).max(length.min(most));
         }
     }
     shrink(&mut widths, screen.width.saturating_sub(LAST.min(screen.width / 4)));
@@ -136,15 +149,17 @@ fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Resul
         text + &cells.last().map(|last| fitted(last, rest)).unwrap_or_default()
     };
     writeln!(out, "{}", screen.paint(Colour::Faint, line(&TITLES.map(str::to_owned)).trim_end()))?;
-    for row in runs {
-        let text = line(&cells(row));
+    let painted = |row: &Arc<RunRow>| {
+        let text = line(&cells(row).map(|cell| escape(&cell).replace(['\n', '\t'], " ")));
         let text = text.trim_end();
-        let painted = match row.outcome {
+        match row.outcome {
             Verdict::Failure => screen.paint(Colour::Bad, text),
             Verdict::Success => screen.paint(Colour::Good, text),
             Verdict::Unknown => text.to_owned(),
-        };
-        writeln!(out, "{painted}")?;
+        }
+    };
+    for block in runs.chunks(LINES_AT_ONCE) {
+        each_in_threads(block, painted).iter().try_for_each(|text| writeln!(out, "{text}"))?;
     }
     Ok(())
 }
@@ -200,7 +215,7 @@ fn cells(row: &RunRow) -> [String; 7] {
     ];
     let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let state = if row.sealed { "" } else { " *" };
-    let cells = [
+    [
         row.key.clone(),
         row.started.get(..16).unwrap_or(&row.started).replace('T', " "),
         row.program.as_deref().map(unplaced).or_else(|| row.task.as_deref().map(str::to_owned)).unwrap_or_default(),
@@ -208,8 +223,7 @@ fn cells(row: &RunRow) -> [String; 7] {
         row.calls.map_or_else(|| "?".to_owned(), |calls| calls.to_string()) + state,
         crate::viewer::word(&row.outcome),
         beside.join(" · "),
-    ];
-    cells.map(|cell| escape(&cell).replace(['\n', '\t'], " "))
+    ]
 }
 
 /// A command without the place of its program: there is room for little, and that is the same in all lines.

@@ -23,7 +23,6 @@ async fn a_batch_is_rewarded_in_its_order() {
         ("/rewards", bare, 200, json!({"rewards": [1.0, -1.0, 0.1 / 1.1]})),
         ("/rewards", json!({"reward": "agentracer", "rows": [row(tagged, whole)]}), 200, json!({"rewards": [1.0]})),
         ("/rewards", json!({"rows": []}), 200, json!({"rewards": []})),
-        ("/elsewhere", json!({}), 404, json!({"error": "expected POST /rewards"})),
     ];
     for (path, body, status, expected) in cases {
         let mut client = Client::connect(served.address).await;
@@ -31,15 +30,20 @@ async fn a_batch_is_rewarded_in_its_order() {
         let reply = client.reply().await;
         assert_eq!((reply.status, reply.json()), (status, expected), "{body}");
     }
-    for (body, words) in [
-        ("{\"rows\": [{\"completion\": \"\", \"ground_truth\": \"none\"}]}", "rows[0].ground_truth is no answer"),
-        ("{\"reward\": \"aegiss\", \"rows\": []}", "unknown variant `aegiss`"),
-        ("{", "EOF"),
+    let unread = "{\"rows\": [{\"completion\": \"\", \"ground_truth\": \"none\"}]}";
+    for (path, body, status, code, words) in [
+        ("/elsewhere", "{}", 404, "no_such_path", "expected POST /rewards"),
+        ("/rewards", unread, 400, "invalid_body", "rows[0].ground_truth is no answer"),
+        ("/rewards", "{\"reward\": \"aegiss\", \"rows\": []}", 400, "invalid_body", "unknown variant `aegiss`"),
+        ("/rewards", "{", 400, "invalid_body", "EOF"),
     ] {
         let mut client = Client::connect(served.address).await;
-        client.send(&request("POST", "/rewards", body.as_bytes(), "Connection: close\r\n")).await;
+        client.send(&request("POST", path, body.as_bytes(), "Connection: close\r\n")).await;
         let reply = client.reply().await;
-        assert!(reply.status == 400 && reply.text().contains(words), "{body}: {}", reply.text());
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status, error["code"].as_str()), (status, Some(code)), "{body}: {error}");
+        assert!(error["message"].as_str().is_some_and(|message| message.contains(words)), "{body}: {error}");
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("POST /rewards")), "{body}: {error}");
     }
 }
 

@@ -327,7 +327,11 @@ pub(in crate::cli) struct TracedRuns {
 #[serde(untagged)]
 pub(in crate::cli) enum TracedRun {
     /// One that was: what `trace` prints of one run.
-    Traced { run: String, finding: Value },
+    Traced {
+        run: String,
+        #[schemars(with = "PrintedTrace<'static>")]
+        finding: Value,
+    },
     /// One that was not.
     Refused { run: String, refused: String },
 }

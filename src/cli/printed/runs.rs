@@ -19,7 +19,7 @@ use crate::{
     surface::account::RunAccount,
     trajectory::{AgentName, Label, ModeClaim, Outcome, RunId, Side, Source, WatchSign},
     verdict::{ClientVerdict, Survival},
-    viewer::RunRow,
+    viewer::{FoundTexts, RunRow},
     watch::Rates,
 };
 
@@ -28,6 +28,9 @@ use crate::{
 pub(in crate::cli) struct ListedRuns<'a> {
     /// The newest first.
     pub(in crate::cli) runs: &'a [std::sync::Arc<RunRow>],
+    /// With `--text`: the steps of these runs that hold the words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) texts: Option<FoundTexts>,
 }
 
 /// `runs end`.

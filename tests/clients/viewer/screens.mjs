@@ -324,6 +324,26 @@ export async function words_are_searched_in_a_run({ browser }) {
   served.end();
 }
 
+export async function words_are_searched_in_all_runs({ browser }) {
+  const served = await view([recorded()]);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  const all = page.locator('input[aria-label="Search the texts of all runs"]');
+  await all.fill('I WENT through');
+  await page.waitForFunction(() => document.querySelector('.note[role=status]')?.innerText.includes('searched'));
+  const row = await page.locator('.list .row').first().innerText();
+  check(/step \d+: .*I went through/.test(row), row);
+  const found = await findings(page);
+  check(found.length === 0, `axe: ${found.join('\n')}`);
+  await picture(page, 'searched-all');
+  await page.locator('.list .row').first().click();
+  await shown(page, '.step h2');
+  check(/#\/run\/[^/]+\/\d+\?q=I%20WENT/.test(page.url()), `it leads to the step: ${page.url()}`);
+  check(wrong.length === 0, wrong.join('\n'));
+  served.end();
+}
+
 export async function it_prints({ browser }) {
   const served = await view([recorded()]);
   const { page } = await browser.open();

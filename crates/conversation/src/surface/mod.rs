@@ -20,6 +20,7 @@ mod finish;
 mod gemini_generate;
 mod gemini_interactions;
 mod logprobs;
+mod lookup;
 mod mcp;
 mod negotiable;
 pub mod octets;
@@ -67,6 +68,7 @@ pub use error_body::ErrorBody;
 pub use finish::stopped_short;
 pub use gemini_generate::GeminiGenerate;
 pub use gemini_interactions::GeminiInteractions;
+pub use lookup::{fetched_from, for_path, is_of_server, model_api, named, server_api};
 pub use mcp::{EditedArgument, Mcp, NAME as MCP, edited_arguments, mirrored};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
@@ -363,36 +365,6 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn write_model(&self, body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
         fields::write_model(body, streamed, model)
     }
-}
-
-/// The surface for a request, if it is one that can be read and edited.
-pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
-    model_api(method, path).or_else(|| server_api(method, path))
-}
-
-/// The same among the APIs of models.
-pub fn model_api(method: &str, path: &str) -> Option<&'static dyn Surface> {
-    ALL.iter().copied().find(|surface| surface.matches(method, path))
-}
-
-/// The same among the APIs of tools and peers. A path is of one only where a server of that name is configured.
-pub fn server_api(method: &str, path: &str) -> Option<&'static dyn Surface> {
-    SERVERS.iter().copied().find(|surface| surface.matches(method, path))
-}
-
-/// The surface of that name in records.
-pub fn named(name: &str) -> Option<&'static dyn Surface> {
-    ALL.iter().chain(SERVERS).copied().find(|surface| surface.name() == name)
-}
-
-/// Whether steps of this surface are messages to a server of tools or a peer, which no model answers.
-pub fn is_of_server(name: &str) -> bool {
-    SERVERS.iter().any(|surface| surface.name() == name)
-}
-
-/// The surface of whose kept replies a request to this path fetches something.
-pub fn fetched_from(method: &str, path: &str) -> Option<&'static dyn Surface> {
-    ALL.iter().copied().find(|surface| surface.fetches(method, path))
 }
 
 #[cfg(test)]

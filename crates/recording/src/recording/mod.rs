@@ -107,5 +107,5 @@ pub use requests::Requests;
 pub use run_fact::{FactContent, FactSource, LaterRoster, NamedSteps, RunFact};
 pub use run_file::{RunFile, link_plain, link_plain_tree};
 pub use settings::{Clock, Durability, Settings};
-pub use threads::each_in_threads;
+pub use threads::{each_in_threads, in_threads};
 pub use tool_callers::{ToolCaller, UnknownCaller, tool_callers};

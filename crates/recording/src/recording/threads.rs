@@ -9,8 +9,13 @@ const MOST: usize = 4;
 
 /// What comes of each thing, in order; of many, in as many threads as there are processors.
 pub fn each_in_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if things.len() < WORTH { things.iter().map(work).collect() } else { in_threads(things, work) }
+}
+
+/// The same of things that each take long enough for threads, however few they are.
+pub fn in_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST);
-    if things.len() < WORTH || threads == 1 {
+    if things.len() < 2 || threads == 1 {
         return things.iter().map(work).collect();
     }
     let part = things.len().div_ceil(threads);

@@ -197,7 +197,7 @@ fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
                 break;
             }
             let steps = sample.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
-            let told = (0..steps).map(|step| format!("{path}/told/{step}"));
+            let told = (0..steps).map(|step| format!("{path}/texts/{step}"));
             let mut block = answers(library, told.chain([format!("{path}/attribution")]));
             block.insert(path, sample);
             blocks.add(block);
@@ -234,7 +234,7 @@ pub(super) fn run(library: &ViewerLibrary, key: &str, raw: bool, blocks: &mut Bl
     for steps in opened.steps().chunks(STEPS) {
         let mut paths: Vec<String> = Vec::new();
         for step in steps {
-            paths.push(format!("run/{key}/told/{}", step.step));
+            paths.push(format!("run/{key}/texts/{}", step.step));
             if raw {
                 let attempts = step
                     .attempts

@@ -134,7 +134,7 @@ fn facts_of_step(step: &Step) -> StepFacts<'_> {
         turn: step.turn,
         agent: &attribution.agent,
         instance: attribution.instance,
-        confidence: attribution.confidence,
+        confidence: as_written(attribution.confidence),
         ambiguous: attribution.ambiguous,
         overlapping: step.overlapping,
         surface: &step.surface,
@@ -143,6 +143,11 @@ fn facts_of_step(step: &Step) -> StepFacts<'_> {
         account: account::of_step(step),
         injected: &step.injected,
     }
+}
+
+/// A number with the digits that it was given: its nearest number of twice the length has more.
+pub fn as_written(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or_else(|_| f64::from(number))
 }
 
 /// What is said of an attempt wherever it is shown.

@@ -2,9 +2,10 @@
 //! disk. Nothing is written but what an annotator says, and that into a file of its own.
 
 use std::{
+    collections::HashSet,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use super::{
     no_answer::NoAnswer,
     opened::{OpenedRun, Shelf},
     sample,
-    search::{self, decoded},
+    search::{self, FoundTexts, SearchLimit, decoded},
     skeleton,
     step::{self, StepBody},
     suspected::Suspected,
@@ -86,6 +87,9 @@ fn unreadable(error: impl std::fmt::Display) -> NoAnswer {
 
 /// Runs that the page gets at once: of more it asks for those that it shows.
 const LISTED: usize = 1000;
+/// When a search in the texts of all runs is answered, complete or not: somebody waits for it.
+const SEARCHED: SearchLimit = SearchLimit { runs: 200, time: Duration::from_secs(8) };
+
 impl ViewerLibrary {
     /// The library of some directories.
     pub fn new(dirs: Vec<PathBuf>) -> Self {
@@ -197,14 +201,15 @@ impl ViewerLibrary {
                 let found = opened.step(position(number)?).ok_or_else(|| unknown("such step"))?;
                 Ok(LibraryAnswer::Json(data::step_of(&found, opened.origins(), true)))
             }
-            ["run", run, "told", number] => {
+            // `told` is its name in addresses of earlier versions.
+            ["run", run, "texts" | "told", number] => {
                 let opened = self.open(run)?;
                 step::step(&opened, position(number)?).map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }
             ["run", run, "search", words] => {
                 let words = decoded(words).filter(|words| !words.trim().is_empty());
                 let words = words.ok_or_else(|| NoAnswer::Wrong("expected words to look for".to_owned()))?;
-                Ok(LibraryAnswer::Json(search::search(&*self.open(run)?, &words)))
+                Ok(LibraryAnswer::Json(json!({"words": words, "steps": search::search(&*self.open(run)?, &words)})))
             }
             ["run", run, "trace"] if self.annotator.is_none() => self.trace(run),
             ["run", run, "attribution"] if self.annotator.is_none() => {
@@ -234,8 +239,15 @@ impl ViewerLibrary {
         let asked = decoded(asked).ok_or_else(|| wrong("it is no text".to_owned()))?;
         let query: RunQuery = serde_json::from_str(&asked).map_err(|error| wrong(error.to_string()))?;
         let listing = self.recent();
-        let chosen = listing.chosen(&query, LISTED);
-        Ok(LibraryAnswer::Json(json!({"rows": chosen.rows, "total": chosen.total})))
+        if query.text.trim().is_empty() {
+            let chosen = listing.chosen(&query, LISTED);
+            return Ok(LibraryAnswer::Json(json!({"rows": chosen.rows, "total": chosen.total})));
+        }
+        let chosen = listing.chosen(&query, usize::MAX);
+        let texts = FoundTexts::search(&chosen.rows, query.text.trim(), SEARCHED, self.annotator.is_some());
+        let keys: HashSet<&str> = texts.found.iter().map(|run| run.key.as_str()).collect();
+        let rows: Vec<_> = chosen.rows.into_iter().filter(|row| keys.contains(row.key.as_str())).collect();
+        Ok(LibraryAnswer::Json(json!({"rows": rows, "total": rows.len(), "texts": texts})))
     }
 
     /// The list, of a long one its beginning; for an annotator with those of the runs that they have annotated.
@@ -349,7 +361,7 @@ impl ViewerLibrary {
                 Ok(LibraryAnswer::Json(sample::run(&sample, said.as_ref())))
             }
             [number, "attribution"] => suspicions(suspected(&found(number)?.id).as_ref()),
-            [number, "told", step] => {
+            [number, "texts" | "told", step] => {
                 let told = sample::step(&found(number)?, position(step)?);
                 told.map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }

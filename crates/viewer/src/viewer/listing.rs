@@ -10,6 +10,7 @@ mod row;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -25,7 +26,7 @@ pub use self::{
 };
 use super::{
     accounts::account_of,
-    stamp::{Stamp, stamp},
+    stamp::{RunStamp, TRIALS, stamp},
     suspected::is_rows,
 };
 use crate::{
@@ -42,6 +43,8 @@ const DEEPEST: usize = 6;
 const LOOKED_AT: u64 = 64 << 20;
 /// Of how many runs, the newest, at most.
 const NEWEST: usize = 4000;
+/// So many directories are looked at, and so many runs read, before what they share is stored once.
+const AT_ONCE: usize = 8192;
 
 /// A directory that is no run: a campaign or a dataset.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
@@ -82,8 +85,7 @@ impl Listing {
     pub fn again(dirs: &[PathBuf], known: &mut ListingCache) -> Self {
         let mut found = FoundEntry { cache: std::mem::take(known), ..FoundEntry::default() };
         for dir in dirs {
-            let place = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-            found.look(dir, &place, 0, None);
+            found.look(&FoundPath::at(dir.to_owned(), &found.cache), 0, None);
         }
         found.read_runs();
         found.finish();
@@ -150,8 +152,28 @@ type Cells = Arc<ReportedRuns>;
 #[derive(Debug)]
 struct RunDirectory {
     dir: PathBuf,
+    stamp: RunStamp,
     /// The place in the list of the run whose trace made it.
     trial_of: Option<usize>,
+}
+
+/// A path that is looked at.
+#[derive(Debug)]
+struct FoundPath {
+    path: PathBuf,
+    /// What the file system says of it, links followed.
+    facts: Option<fs::Metadata>,
+    /// Where it is a run.
+    run: Option<RunStamp>,
+}
+
+impl FoundPath {
+    fn at(path: PathBuf, cache: &ListingCache) -> Self {
+        let facts = fs::metadata(&path).ok();
+        let dir = facts.as_ref().filter(|facts| facts.is_dir());
+        let run = dir.and_then(|facts| RunStamp::now(&path, facts, cache.stamp_of(&path)));
+        Self { path, facts, run }
+    }
 }
 
 /// What was found so far.
@@ -161,33 +183,38 @@ struct FoundEntry {
     now: ListingCache,
     listing: Listing,
     runs: Vec<RunDirectory>,
-    stamps: Vec<Stamp>,
+    rows: Vec<(RunStamp, Arc<RunRow>)>,
     keys: HashSet<(EntryKind, String)>,
-    seen: HashSet<PathBuf>,
+    /// Device and inode of what was looked at.
+    seen: HashSet<(u64, u64)>,
     /// Of campaigns: what their reports say of a run, by the run's id, and the campaign's key.
     cells: HashMap<String, (Arc<str>, CampaignCell)>,
 }
 
 impl FoundEntry {
-    /// Looks at a path; `place` is where it is without links.
-    fn look(&mut self, dir: &Path, place: &Path, depth: usize, trial_of: Option<usize>) {
+    /// Looks at a path.
+    fn look(&mut self, found: &FoundPath, depth: usize, trial_of: Option<usize>) {
+        let dir = found.path.as_path();
+        let Some(facts) = &found.facts else { return };
         // A link that leads back up would be followed for ever.
-        if depth > DEEPEST || !self.seen.insert(place.to_owned()) {
+        if depth > DEEPEST || !self.seen.insert((facts.dev(), facts.ino())) {
             return;
         }
-        if dir.is_file() && is_rows(dir) {
+        if facts.is_file() && is_rows(dir) {
             self.listing.predictions.push(dir.to_owned());
             return;
         }
-        if dir.is_file() {
+        if facts.is_file() {
             let key = self.key(EntryKind::Dataset, dir);
             self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned(), decoys: None });
             return;
         }
-        if dir.join("run.json").is_file() {
+        if let Some(stamp) = found.run {
             let number = self.runs.len();
-            self.runs.push(RunDirectory { dir: dir.to_owned(), trial_of });
-            self.below(&dir.join("trials"), &place.join("trials"), depth, Some(number));
+            self.runs.push(RunDirectory { dir: dir.to_owned(), stamp, trial_of });
+            if stamp.has_trials {
+                self.below(&dir.join(TRIALS), depth, Some(number));
+            }
             return;
         }
         if let Some(cells) = self.report(dir) {
@@ -202,31 +229,29 @@ impl FoundEntry {
             let key = self.key(EntryKind::Dataset, dir);
             self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned(), decoys: None });
         }
-        self.below(dir, place, depth, trial_of);
+        self.below(dir, depth, trial_of);
     }
 
     /// The lines of the runs that were found, read anew where their files changed.
     fn read_runs(&mut self) {
-        self.stamps = each_in_threads(&self.runs, |run| stamp(&run.dir));
-        let mut rows: Vec<Option<Arc<RunRow>>> = Vec::with_capacity(self.runs.len());
-        for (run, stamp) in self.runs.iter().zip(&self.stamps) {
-            rows.push(self.cache.take(&run.dir, *stamp));
-        }
-        let unread: Vec<&Path> =
-            self.runs.iter().zip(&rows).filter(|(_, row)| row.is_none()).map(|(run, _)| run.dir.as_path()).collect();
-        self.now.read_anew = unread.len();
-        let mut read = each_in_threads(&unread, |dir| row::row_of(dir)).into_iter();
-        let mut ids: Vec<Arc<str>> = Vec::with_capacity(self.runs.len());
-        for (number, row) in rows.into_iter().enumerate() {
-            let Some(mut row) = row.or_else(|| read.next().map(Arc::new)) else { continue };
-            ids.push(row.run.as_str().into());
-            let key = self.unique(EntryKind::Run, &row.run);
-            let trial_of =
-                self.runs.get(number).and_then(|run| run.trial_of).and_then(|parent| ids.get(parent).cloned());
-            let own = Arc::make_mut(&mut row);
-            self.cache.words.share(own);
-            *own = RunRow { key, trial_of, campaign: None, class: None, ..std::mem::take(own) };
-            self.listing.runs.push(row);
+        for block in std::mem::take(&mut self.runs).chunks(AT_ONCE) {
+            let known: Vec<Option<Arc<RunRow>>> =
+                block.iter().map(|run| self.cache.take(&run.dir, run.stamp)).collect();
+            let unread: Vec<&Path> =
+                block.iter().zip(&known).filter(|(_, row)| row.is_none()).map(|(run, _)| run.dir.as_path()).collect();
+            self.now.read_anew += unread.len();
+            let mut read = each_in_threads(&unread, |dir| row::row_of(dir)).into_iter().map(|mut row| {
+                self.cache.words.share(&mut row);
+                Arc::new(row)
+            });
+            let rows: Vec<Arc<RunRow>> = known.into_iter().filter_map(|row| row.or_else(|| read.next())).collect();
+            for (run, mut row) in block.iter().zip(rows) {
+                let key = self.unique(EntryKind::Run, &row.run);
+                let trial_of = run.trial_of.and_then(|parent| Some(self.rows.get(parent)?.1.run.as_str().into()));
+                let own = Arc::make_mut(&mut row);
+                (own.key, own.trial_of, own.campaign, own.class) = (key, trial_of, None, None);
+                self.rows.push((run.stamp, row));
+            }
         }
     }
 
@@ -242,21 +267,17 @@ impl FoundEntry {
         cells
     }
 
-    fn below(&mut self, dir: &Path, place: &Path, depth: usize, trial_of: Option<usize>) {
+    fn below(&mut self, dir: &Path, depth: usize, trial_of: Option<usize>) {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        let mut dirs: Vec<(PathBuf, PathBuf)> = entries
-            .filter_map(|entry| {
-                let (path, kind) = (entry.path(), entry.file_type().ok()?);
-                if kind.is_dir() {
-                    return Some((path, place.join(entry.file_name())));
-                }
-                let linked = fs::canonicalize(&path).ok().filter(|linked| kind.is_symlink() && linked.is_dir())?;
-                Some((path, linked))
-            })
-            .collect();
-        dirs.sort();
-        for (dir, place) in dirs {
-            self.look(&dir, &place, depth + 1, trial_of);
+        let may_be_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
+        let mut paths: Vec<PathBuf> = entries.filter(may_be_dir).map(|entry| entry.path()).collect();
+        paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+        for block in paths.chunks(AT_ONCE) {
+            let cache = &self.cache;
+            let found = each_in_threads(block, |path| FoundPath::at(path.clone(), cache));
+            for found in found.iter().filter(|found| found.facts.as_ref().is_some_and(fs::Metadata::is_dir)) {
+                self.look(found, depth + 1, trial_of);
+            }
         }
     }
 
@@ -281,23 +302,22 @@ impl FoundEntry {
     }
 
     fn finish(&mut self) {
-        for row in &mut self.listing.runs {
+        let mut rows = std::mem::take(&mut self.rows);
+        for (_, row) in &mut rows {
             if let Some((campaign, cell)) = self.cells.get(&row.run) {
                 cell.tell(campaign, Arc::make_mut(row));
             }
         }
-        let stamps: HashMap<&Path, Stamp> =
-            self.runs.iter().map(|run| run.dir.as_path()).zip(self.stamps.iter().copied()).collect();
-        self.listing.runs.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
+        rows.sort_unstable_by(|(_, a), (_, b)| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
         let mut room = LOOKED_AT;
-        for row in self.listing.runs.iter_mut().take(NEWEST).filter(|row| row.sealed && row.account.is_none()) {
+        for (_, row) in rows.iter_mut().take(NEWEST).filter(|(_, row)| row.sealed && row.account.is_none()) {
             let Some(account) = account_of(&row.dir, &mut room) else { continue };
             self.now.read_anew += 1;
             Arc::make_mut(row).account = Some(account);
         }
-        for row in &self.listing.runs {
-            let Some(stamp) = stamps.get(row.dir.as_path()) else { continue };
-            self.now.put(*stamp, Arc::clone(row));
+        self.listing.runs = rows.iter().map(|(_, row)| Arc::clone(row)).collect();
+        for (stamp, row) in rows {
+            self.now.put(stamp, row);
         }
         self.now.words = std::mem::take(&mut self.cache.words);
         self.now.file = self.cache.file.take();

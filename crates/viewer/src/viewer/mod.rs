@@ -42,7 +42,7 @@ mod tests;
 pub use bundle::{Bundle, BundleError, BundleExtent, bundle, dataset_bundle};
 pub use change::{ChangeKind, ChangePair, Pieces, ShownChange, changes, pairs_text, pieces, side_by_side, words};
 pub use compare::{ComparedRuns, compared};
-pub use data::{shown, step_of, word};
+pub use data::{as_written, shown, step_of, word};
 pub use fresh::{SeenMessages, before, fresh, since};
 pub use library::{LibraryAnswer, ViewerLibrary};
 pub use listing::{
@@ -54,6 +54,7 @@ pub use opened::OpenedRun;
 pub use origin::ReplyOrigins;
 pub use planted::{PlantedAt, planted};
 pub use report::campaign_bundle;
+pub use search::{FoundRun, FoundStep, FoundTexts, SearchLimit};
 pub use server::Viewer;
 pub use shown::{ShownRun, ShownStep};
 pub use step_view::{StepView, TextBlock, first_words};

@@ -76,7 +76,7 @@ impl OpenedRun {
     }
 
     /// The same without what is known about the run.
-    fn blinded(mut self) -> Self {
+    pub(super) fn blinded(mut self) -> Self {
         blind::recording(&mut self.recording);
         self.is_blind = true;
         self

@@ -131,7 +131,7 @@ pub(super) struct StepFacts<'a> {
     pub(super) turn: u32,
     pub(super) agent: &'a AgentName,
     pub(super) instance: u32,
-    pub(super) confidence: f32,
+    pub(super) confidence: f64,
     pub(super) ambiguous: bool,
     pub(super) overlapping: bool,
     pub(super) surface: &'a str,

@@ -81,7 +81,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
     conversation(logs.path(), &said);
     let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     for (step, said) in said.iter().enumerate() {
-        let told = data(&library, &format!("run/r/told/{step}"));
+        let told = data(&library, &format!("run/r/texts/{step}"));
         let last = told["request"].as_array().expect("blocks").last().expect("a block").clone();
         let shown = last["text"].as_str().expect("a text");
         assert_eq!(last["known"], false);
@@ -102,13 +102,13 @@ fn what_an_agent_has_seen_is_known() {
     conversation(logs.path(), &["one", "two", "two", "three"].map(str::to_owned));
     let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     for step in 1..4 {
-        let told = data(&library, &format!("run/r/told/{step}"));
+        let told = data(&library, &format!("run/r/texts/{step}"));
         let new: Vec<_> =
             told["request"].as_array().expect("blocks").iter().filter(|one| one["known"] == false).collect();
         // The same words again are new words; the agent's own reply is not.
         assert_eq!((new.len(), &told["since"]), (1, &json!(step - 1)), "{told}");
     }
-    let quoted = &data(&library, "run/r/told/0")["quoted"]["steps"];
+    let quoted = &data(&library, "run/r/texts/0")["quoted"]["steps"];
     assert_eq!(quoted.as_array().map(Vec::len), Some(3), "{quoted}");
 }
 
@@ -202,6 +202,25 @@ fn words_are_found_where_they_are_said_first() {
     assert_eq!(found("You%20solve"), [(Some(0), Some("asked".to_owned()))]);
     assert_eq!(found("nowhere"), []);
     assert!(library.answer("run/r/search/%20").is_err());
+}
+
+#[test]
+fn words_are_found_in_the_texts_of_all_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (logs, said) in [("a", "the Sum is 94"), ("b", "two"), ("c", "a sum is owed")] {
+        conversation(&dir.path().join(logs), &["one", said].map(str::to_owned));
+    }
+    let library = ViewerLibrary::new(vec![dir.path().to_owned()]);
+    let found = data(&library, r#"runs/{"text":"sum%20is"}"#);
+    assert_eq!((found["total"].as_u64(), found["rows"].as_array().map(Vec::len)), (Some(2), Some(2)), "{found}");
+    let texts = &found["texts"];
+    assert_eq!((texts["searched"].as_u64(), texts["of"].as_u64()), (Some(3), Some(3)));
+    assert_eq!(texts["found"][0]["steps"][0]["step"], 1, "{found}");
+    assert_eq!(data(&library, r#"runs/{"text":"sum","q":"nowhere"}"#)["texts"]["of"], 0, "only what the list leaves");
+    let rows = library.listing().runs.clone();
+    let limit = SearchLimit { runs: 1, time: std::time::Duration::ZERO };
+    let ended = FoundTexts::search(&rows.iter().collect::<Vec<_>>(), "sum", limit, false);
+    assert_eq!((ended.searched, ended.of), (0, 3), "what was not searched is said");
 }
 
 #[test]

@@ -16,7 +16,6 @@ use hyper::{HeaderMap, StatusCode};
 
 use super::{
     broken_streams::PostedMessage,
-    disturb::Breach,
     headers, heavy,
     listen::socket::Link,
     remembered::Numbers,
@@ -233,14 +232,6 @@ impl OpenStep {
     /// The upstream's reply so far, in one piece.
     pub(super) fn taped(&self) -> Bytes {
         self.tape.whole()
-    }
-
-    /// A fault let only a part of the reply through, and added an end to it.
-    pub(super) fn breach(&mut self, breach: &Breach, added: &[u8]) {
-        let whole = self.delivered.take().unwrap_or_else(|| self.taped());
-        let passed = usize::try_from(breach.passed()).unwrap_or(usize::MAX).min(whole.len());
-        let passed = whole.slice(..passed);
-        self.delivered = Some(if added.is_empty() { passed } else { [&passed, added].concat().into() });
     }
 
     /// Why it ends, where nobody reads its reply on.

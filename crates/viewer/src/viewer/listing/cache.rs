@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cells, row::RunRow};
 use crate::{
-    recording::{RunFile, VERSION, make_private_dir},
-    viewer::stamp::{Stamp, hashed},
+    recording::{RunFile, VERSION, each_in_threads, make_private_dir},
+    viewer::stamp::{RunStamp, Stamp, hashed},
 };
 
 /// Lists whose reading takes less than that of so many runs are not kept.
@@ -24,10 +24,13 @@ const WORTH_KEEPING: usize = 1000;
 /// Lists that nobody has asked for so long are removed.
 const FORGOTTEN: Duration = Duration::from_hours(30 * 24);
 
+/// So many lines of a file are in memory.
+const LINES_AT_ONCE: usize = 4096;
+
 /// What was read of runs and campaigns, with how their directories looked then.
 #[derive(Debug, Default)]
 pub struct ListingCache {
-    rows: HashMap<PathBuf, (Stamp, Arc<RunRow>)>,
+    rows: StampedRows,
     pub(super) reports: HashMap<PathBuf, (Stamp, Option<Cells>)>,
     pub(super) words: SharedWords,
     /// Where it is kept.
@@ -35,6 +38,9 @@ pub struct ListingCache {
     /// How many runs were read anew when it was looked last.
     pub(super) read_anew: usize,
 }
+
+/// Rows by the hash of their directory: its path is in the row. Of two with one hash, one is read anew each time.
+type StampedRows = HashMap<u64, (RunStamp, Arc<RunRow>)>;
 
 /// Texts that many rows say, each once.
 #[derive(Debug, Default)]
@@ -70,7 +76,7 @@ struct CacheHead {
 /// Another line.
 #[derive(Debug, Serialize, Deserialize)]
 struct CacheLine<R> {
-    stamp: Stamp,
+    stamp: RunStamp,
     row: R,
 }
 
@@ -112,13 +118,19 @@ impl ListingCache {
         }
     }
 
-    /// The row of a run, if it looks as it did.
-    pub(super) fn take(&mut self, dir: &Path, stamp: Stamp) -> Option<Arc<RunRow>> {
-        self.rows.remove(dir).filter(|(known, _)| *known == stamp).map(|(_, row)| row)
+    /// How a run looked.
+    pub(super) fn stamp_of(&self, dir: &Path) -> Option<RunStamp> {
+        self.rows.get(&place(dir)).map(|(stamp, _)| *stamp)
     }
 
-    pub(super) fn put(&mut self, stamp: Stamp, row: Arc<RunRow>) {
-        self.rows.insert(row.dir.clone(), (stamp, row));
+    /// The row of a run, if it looks as it did.
+    pub(super) fn take(&mut self, dir: &Path, stamp: RunStamp) -> Option<Arc<RunRow>> {
+        let (known, row) = self.rows.remove(&place(dir))?;
+        (known == stamp && row.dir.as_os_str() == dir.as_os_str()).then_some(row)
+    }
+
+    pub(super) fn put(&mut self, stamp: RunStamp, row: Arc<RunRow>) {
+        self.rows.insert(place(&row.dir), (stamp, row));
     }
 
     fn write(&self, file: &Path) -> io::Result<()> {
@@ -137,27 +149,32 @@ impl ListingCache {
     }
 }
 
+fn place(dir: &Path) -> u64 {
+    hashed(dir.as_os_str().as_encoded_bytes())
+}
+
 fn line(out: &mut impl Write, data: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, data)?;
     out.write_all(b"\n")
 }
 
-fn read(file: &Path) -> io::Result<HashMap<PathBuf, (Stamp, Arc<RunRow>)>> {
-    let mut lines = BufReader::new(zstd::Decoder::new(RunFile::open(file)?)?);
-    let mut text = String::new();
-    lines.read_line(&mut text)?;
-    if serde_json::from_str::<CacheHead>(&text)? != (CacheHead { build: VERSION.to_owned() }) {
+fn read(file: &Path) -> io::Result<StampedRows> {
+    let mut lines = BufReader::new(zstd::Decoder::new(RunFile::open(file)?)?).lines();
+    let head = lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))?;
+    if serde_json::from_str::<CacheHead>(&head)? != (CacheHead { build: VERSION.to_owned() }) {
         return Ok(HashMap::new());
     }
     let (mut rows, mut words) = (HashMap::new(), SharedWords::default());
     loop {
-        text.clear();
-        if lines.read_line(&mut text)? == 0 {
+        let block = lines.by_ref().take(LINES_AT_ONCE).collect::<io::Result<Vec<String>>>()?;
+        if block.is_empty() {
             return Ok(rows);
         }
-        let CacheLine { stamp, mut row } = serde_json::from_str::<CacheLine<RunRow>>(&text)?;
-        words.share(&mut row);
-        rows.insert(row.dir.clone(), (stamp, Arc::new(row)));
+        for line in each_in_threads(&block, |text| serde_json::from_str::<CacheLine<RunRow>>(text)) {
+            let CacheLine { stamp, mut row } = line?;
+            words.share(&mut row);
+            rows.insert(place(&row.dir), (stamp, Arc::new(row)));
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub enum RunOrder {
 pub struct RunQuery {
     /// Words that a row says, each somewhere, in any case.
     pub q: String,
+    /// Words that a text of the run holds: message, tool call, result or reply.
+    pub text: String,
     /// An outcome.
     pub outcome: String,
     /// What runs are in an experiment.

@@ -156,7 +156,7 @@ function Shown({ run, kind, name, base, step, set }) {
   );
   const filter = useRef(null);
   const at = shown.findIndex((row) => row.step === chosen);
-  const told = useAnswer(chosen === null ? null : `${base}/told/${chosen}`);
+  const told = useAnswer(chosen === null ? null : `${base}/texts/${chosen}`);
   const to = (number, change = {}) => address([kind, ...name.split('/'), String(number)], { ...set, ...change });
   const choose = (number) => go(to(number), { replace: true });
   const move = (by) => shown.length && choose(shown[Math.min(shown.length - 1, Math.max(0, at + by))].step);
@@ -173,7 +173,7 @@ function Shown({ run, kind, name, base, step, set }) {
     t: () => (setZoom(null), go(to(chosen, { by: byTime ? '' : 'time' }), { replace: true })), '+': () => look(0.5), '-': () => look(2),
   });
   useEffect(() => {
-    for (const next of [at + 1, at - 1]) if (shown[next]) get(`${base}/told/${shown[next].step}`).catch(() => {});
+    for (const next of [at + 1, at - 1]) if (shown[next]) get(`${base}/texts/${shown[next].step}`).catch(() => {});
   }, [at, base]);
   return html`<main class="run">
     <${RunHead} run=${run} kind=${kind} name=${name} chosen="steps" />

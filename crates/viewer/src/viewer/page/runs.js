@@ -3,7 +3,7 @@
  */
 
 import { html, useRef, useState } from './vendor/preact.js';
-import { useAnswer, useRuns } from './source.js';
+import { isFile, useAnswer, useRuns } from './source.js';
 import { address, go } from './route.js';
 import { useKeys } from './keys.js';
 import { Awaited, Head, LeftOut, Tag } from './part.js';
@@ -64,7 +64,9 @@ function All({ tree, set }) {
   const rows = found?.rows ?? [];
   const all = tree.total ?? tree.runs.length;
   const change = (more) => go(address([], { ...set, ...more }), { replace: true });
-  const open = (at) => rows[at] && go(address(['run', rows[at].key]));
+  const texts = found?.texts;
+  const held = new Map(texts?.found.map((run) => [run.key, run.steps]));
+  const open = (at) => rows[at] && go(texts ? address(['run', rows[at].key, String(held.get(rows[at].key)[0].step)], { q: set.text.trim() }) : address(['run', rows[at].key]));
   const move = (by) => setCursor(Math.min(rows.length - 1, Math.max(0, cursor + by)));
   useKeys({ '/': () => filter.current?.focus(), j: () => move(1), k: () => move(-1), Enter: () => open(cursor) });
   const trials = tree.trials ?? tree.runs.filter((row) => row.trial_of).length;
@@ -76,6 +78,7 @@ function All({ tree, set }) {
       <${LeftOut} number=${tree.left_out} />
       <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
         <input type="search" ref=${filter} value=${set.q ?? ''} placeholder="Filter: agent, task, mode, plan…" aria-label="Filter" onInput=${(event) => change({ q: event.currentTarget.value })} />
+        ${!isFile && html`<input type="search" value=${set.text ?? ''} placeholder="Search the texts of all runs" aria-label="Search the texts of all runs" onInput=${(event) => change({ text: event.currentTarget.value })} />`}
         <select aria-label="Outcome" onChange=${(event) => change({ outcome: event.currentTarget.value })}>
           ${['', 'success', 'failure', 'unknown'].map((one) => html`<option value=${one} selected=${one === (set.outcome ?? '')}>${one || 'every outcome'}</option>`)}</select>
         <select aria-label="Kind" onChange=${(event) => change({ kind: event.currentTarget.value })}>
@@ -86,10 +89,11 @@ function All({ tree, set }) {
         ${trials > 0 && html`<label><input type="checkbox" checked=${Boolean(set.trials)} onChange=${(event) => change({ trials: event.currentTarget.checked ? '1' : '' })} /> ${many(trials, 'run')} of traces</label>`}
       </form>
     <//>
+    ${texts && html`<p class="note" role="status">${many(texts.searched, 'run')} of ${count(texts.of)} searched${texts.unreadable > 0 && `, ${count(texts.unreadable)} could not be read`}.${texts.searched < texts.of && ' Filter to search fewer.'}</p>`}
     ${found && rows.length < found.total && html`<p class="note">The first ${count(rows.length)} are shown: filter for the others.</p>`}
     ${!found ? html`<p class="wait">Reading…</p>` : rows.length === 0
       ? html`<p class="note">${tree.runs.length ? 'No run has all of this.' : html`No run was found. <code>aegis run -- CMD</code> records one.`}</p>`
-      : html`<${List} rows=${rows} height=${58} label="Runs" id="run" chosen=${cursor} choose=${setCursor} open=${open} draw=${(row) => html`<${RunRow} row=${row} annotated=${tree.annotated?.includes(row.key)} />`} />`}
+      : html`<${List} rows=${rows} height=${58} label="Runs" id="run" chosen=${cursor} choose=${setCursor} open=${open} draw=${(row) => html`<${RunRow} row=${row} annotated=${tree.annotated?.includes(row.key)} held=${held.get(row.key)} />`} />`}
   </main>`;
 }
 
@@ -99,7 +103,7 @@ function unplaced(command) {
 }
 
 /** A run in the list: what was asked of it, what it is in an experiment, what was planted and came of it; its id last. */
-export function RunRow({ row, annotated = false }) {
+export function RunRow({ row, annotated = false, held = null }) {
   const planted = row.kind === 'clean' || row.kind === 'control' ? null : row.planted ?? row.plan;
   return html`<span class="what"><${Line} text=${row.task ?? unplaced(row.program) ?? row.key} /></span>
     <${Outcome} verdict=${row.outcome} />
@@ -107,6 +111,6 @@ export function RunRow({ row, annotated = false }) {
     <span class="some">${when(row.started)} · ${row.calls === null ? 'being written' : many(row.calls, 'call')}${row.seconds === null ? '' : ` · ${duration(1000 * row.seconds)}`}</span>
     <span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}${annotated && html` <${Tag} kind="good">annotated<//>`}</span>
     <span class="who"><${Line} text=${row.agents.join(', ')} /></span>
-    <span class="label">${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
+    <span class="label">${held && html`<${Line} text=${`step ${held[0].step}: ${held[0].text}`} />${held.length > 1 && html`<span class="soft">and ${many(held.length - 1, 'step')} more</span>`}`}${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
       ${accountWords(row.account) && html`<span class="soft">${accountWords(row.account)}</span>`}${row.kept && html`<span class="soft">kept</span>`}${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
 }

@@ -72,9 +72,9 @@ async function unpack(base64) {
  */
 export function useRuns(tree, set, chosen) {
   const all = tree?.runs ?? [];
-  const long = !isFile && tree && tree.total > all.length;
-  const { q, outcome, kind, labelled, trials, campaign, sort } = set;
-  const asked = JSON.stringify({ q, outcome, kind, labelled, trials, campaign, sort });
+  const long = !isFile && tree && (tree.total > all.length || set.text?.trim());
+  const { q, text, outcome, kind, labelled, trials, campaign, sort } = set;
+  const asked = JSON.stringify({ q, text, outcome, kind, labelled, trials, campaign, sort });
   const [rested, setRested] = useState(asked);
   useEffect(() => {
     // Asked when the hand rests.
@@ -83,10 +83,10 @@ export function useRuns(tree, set, chosen) {
   }, [asked]);
   const answer = useAnswer(long ? `runs/${encodeURIComponent(rested)}` : null);
   return useMemo(() => {
-    if (long) return answer.data ?? null;
+    if (long) return rested === asked ? (answer.data ?? null) : null;
     const rows = tree ? chosen(all, set) : [];
     return { rows, total: rows.length };
-  }, [tree, asked, answer.data]);
+  }, [tree, asked, rested, answer.data]);
 }
 
 /** Follows a run that is written: calls back with each event. Returns how to end it. */

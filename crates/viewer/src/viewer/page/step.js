@@ -11,7 +11,7 @@ import { Changes, Planted, Spread } from './change.js';
 
 /** `base` is the path of the run's data, `href(step, tab)` an address. */
 export function Step({ base, step, tab, signs, questions = [], href, twin, introduced }) {
-  const answer = useAnswer(`${base}/told/${step}`);
+  const answer = useAnswer(`${base}/texts/${step}`);
   return html`<section class="step" aria-label="Step ${step}">
     <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} signs=${signs} questions=${questions} href=${href} twin=${twin} introduced=${introduced} />`}<//>
   </section>`;

@@ -7,7 +7,7 @@ use hyper::header::CONTENT_ENCODING;
 
 use super::OpenStep;
 use crate::{
-    proxy::{broken_streams::has_event_ids, headers, lock::locked},
+    proxy::{broken_streams::has_event_ids, disturb::Breach, headers, lock::locked},
     surface::{self, door, door::UnpackedBody},
     trajectory::{CallEnding, Usage},
 };
@@ -95,6 +95,14 @@ impl OpenStep {
             }
         }
         reply.usage
+    }
+
+    /// A fault let only a part of the reply through, and added an end to it.
+    pub(in crate::proxy) fn breach(&mut self, breach: &Breach, added: &[u8]) {
+        let whole = self.delivered.take().unwrap_or_else(|| self.taped());
+        let passed = usize::try_from(breach.passed()).unwrap_or(usize::MAX).min(whole.len());
+        let passed = whole.slice(..passed);
+        self.delivered = Some(if added.is_empty() { passed } else { [&passed, added].concat().into() });
     }
 
     /// The reply as the client got it, in one piece.
