@@ -54,7 +54,7 @@ pub use opened::OpenedRun;
 pub use origin::ReplyOrigins;
 pub use planted::{PlantedAt, planted};
 pub use report::campaign_bundle;
-pub use search::{FoundRun, FoundStep, FoundTexts, SearchLimit};
+pub use search::{FoundRunTexts, FoundStep, FoundTexts, SearchLimit};
 pub use server::Viewer;
 pub use shown::{ShownRun, ShownStep};
 pub use step_view::{StepView, TextBlock, first_words};

@@ -36,7 +36,7 @@ pub struct FoundStep {
 
 /// A run that holds the words that were looked for.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct FoundRun {
+pub struct FoundRunTexts {
     /// What names the run in its list.
     pub key: String,
     /// The steps.
@@ -47,7 +47,7 @@ pub struct FoundRun {
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct FoundTexts {
     /// The runs that hold the words, in the order of their list.
-    pub found: Vec<FoundRun>,
+    pub found: Vec<FoundRunTexts>,
     /// How many runs were read.
     pub searched: usize,
     /// How many could not be read.
@@ -77,7 +77,7 @@ impl FoundTexts {
             let read = in_threads(block, |row| {
                 let opened = OpenedRun::read(&row.dir).ok()?;
                 let opened = if is_blind { opened.blinded() } else { opened };
-                Some(FoundRun { key: row.key.clone(), steps: search(&opened, words) })
+                Some(FoundRunTexts { key: row.key.clone(), steps: search(&opened, words) })
             });
             texts.searched += block.len();
             texts.unreadable += read.iter().filter(|run| run.is_none()).count();

@@ -10,6 +10,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
+use crate::recording::FACTS_FILE;
+
 /// What a directory looked like: names, lengths and times of its files, hashed. What is written changes it.
 pub(super) type Stamp = u64;
 
@@ -44,8 +46,8 @@ pub(super) fn hashed(bytes: &[u8]) -> u64 {
 
 /// What is written in place in a run's directory, or may be by hand. All else is put there whole, under a new name, which changes
 /// the directory.
-const WRITTEN_IN_PLACE: [&str; 6] =
-    ["run.json", "log.jsonl", "label.json", "facts.jsonl", "attribution.jsonl", super::traced::TRACE_FILE];
+const WRITTEN_IN_PLACE: [&str; 5] =
+    ["run.json", "log.jsonl", FACTS_FILE, super::suspected::ATTRIBUTION_FILE, super::traced::TRACE_FILE];
 /// Where the executions of a trace lie.
 pub(super) const TRIALS: &str = "trials";
 /// A directory that was written this short a time ago may be written again without a change of its time: file systems keep no finer
