@@ -79,7 +79,7 @@ pub use openai_responses::{OpenaiResponses, socket};
 pub use path_parameters::{PathParameters, StreamForm};
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
-pub use rpc::answering;
+pub use rpc::{answering, asks_client};
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
 pub use stored_items::StoredItems;
@@ -342,11 +342,6 @@ pub trait Surface: Sync + std::fmt::Debug {
 
     /// Whether an event of a stream is the whole answer, which its client leaves with at once.
     fn is_answer(&self, _event: &[u8]) -> bool {
-        false
-    }
-
-    /// Whether an event of a stream asks the client something that it must answer before the stream goes on.
-    fn asks_client(&self, _event: &[u8]) -> bool {
         false
     }
 

@@ -27,10 +27,13 @@ pub(super) fn is_answer(message: &Node<'_>) -> bool {
     is_said("id") && !is_said("method") && (is_said("result") || is_said("error"))
 }
 
-/// Whether a message of a server asks its client something.
-pub(super) fn is_question(message: &Node<'_>) -> bool {
-    let members = message.members();
-    member(&members, "id").is_some() && member(&members, "method").is_some()
+/// Whether an event of a server's stream asks its client something that is to be answered before the stream goes on.
+pub fn asks_client(event: &[u8]) -> bool {
+    let is_question = |message: &Node<'_>| {
+        let members = message.members();
+        member(&members, "id").is_some() && member(&members, "method").is_some()
+    };
+    std::str::from_utf8(event).is_ok_and(|event| messages(event, true).iter().any(is_question))
 }
 
 /// The part of a message that says an error. What a server says by the way is none, whatever its words.

@@ -25,7 +25,7 @@ use super::{
     servers::{self, NamedServers},
     stored::retell,
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
-    waiting::{Ahead, Held},
+    waiting::{EarlyPieces, Held},
 };
 use crate::{
     identity::Identity,
@@ -204,7 +204,7 @@ impl Proxy {
         let every = due.step.run.asking.as_ref().map(|asking| asking.settings().keep_alive);
         let every = every.unwrap_or(limits.silence_timeout);
         let (sender, ahead) = tokio::sync::mpsc::unbounded_channel();
-        due.step.ahead = due.step.is_of_server().then(|| Ahead::new(sender));
+        due.step.ahead = due.step.is_of_server().then(|| EarlyPieces::new(sender));
         let edit = async move { due.deliver(received, &limits).await };
         Response::from_parts(head, Delivery::held(Held::new(Box::pin(edit), every, ahead)))
     }

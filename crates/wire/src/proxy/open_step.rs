@@ -25,7 +25,7 @@ use super::{
     tape::Tape,
     tunnel::counts::PassedBytes,
     upstream::{Asker, UploadPrefix},
-    waiting::Ahead,
+    waiting::EarlyPieces,
     watched::StepWatch,
 };
 use crate::{
@@ -55,7 +55,7 @@ pub(super) struct OpenStep {
     pub(super) storage: StepStorage,
     pub(super) delivered: Option<Bytes>,
     /// What takes pieces of a held reply ahead of it.
-    pub(super) ahead: Option<Ahead>,
+    pub(super) ahead: Option<EarlyPieces>,
     /// The reply as the upstream sends it, where it was asked for more than the client asked for.
     pub(super) raw_tape: Option<RawTape>,
     /// What is kept of a request that streams through.

@@ -79,8 +79,8 @@ pub(super) async fn collect(
                 return Ok(Collected::TooLarge(ReceivedBody::Resumed(read, Box::new(body))));
             }
             step.tape(&data);
-            if let (Some(ahead), Some(surface)) = (&mut step.ahead, step.surface) {
-                ahead.push(surface, &data);
+            if let Some(ahead) = &mut step.ahead {
+                ahead.push(&data);
             }
             // A stream that a client reads on may stay open after its answer.
             if step.is_stream() && step.has_answer() {

@@ -10,14 +10,14 @@ use std::{
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::Sleep};
 
-use crate::surface::{Surface, sse};
+use crate::surface::{self, sse};
 
 /// What keeps a held stream alive: a comment, which readers of event streams pass over.
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// What goes ahead of a reply that is held: a server of tools may ask its client something before it answers, and waits for that.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct EarlyPieces {
     sender: mpsc::UnboundedSender<Bytes>,
     /// What has not gone ahead, and how much of it is whole events that ask nothing.
     kept: Vec<u8>,
@@ -26,20 +26,20 @@ pub(super) struct Ahead {
     pub(super) passed: usize,
 }
 
-impl Ahead {
+impl EarlyPieces {
     /// Sends here what goes ahead.
     pub(super) fn new(sender: mpsc::UnboundedSender<Bytes>) -> Self {
         Self { sender, kept: Vec::new(), looked: 0, passed: 0 }
     }
 
     /// Takes a piece of the reply, and passes all up to the last question in it.
-    pub(super) fn push(&mut self, surface: &dyn Surface, piece: &[u8]) {
+    pub(super) fn push(&mut self, piece: &[u8]) {
         self.kept.extend_from_slice(piece);
         let fresh = self.kept.get(self.looked..).unwrap_or_default();
         let (mut whole, mut asked) = (0, None);
         for event in sse::events(fresh).iter().filter(|event| event.is_whole(fresh)) {
             whole = event.span.end;
-            if fresh.get(event.span.clone()).is_some_and(|event| surface.asks_client(event)) {
+            if fresh.get(event.span.clone()).is_some_and(surface::asks_client) {
                 asked = Some(self.looked + whole);
             }
         }

@@ -124,10 +124,6 @@ impl Surface for Mcp {
         std::str::from_utf8(event).is_ok_and(|event| rpc::messages(event, true).iter().any(rpc::is_answer))
     }
 
-    fn asks_client(&self, event: &[u8]) -> bool {
-        std::str::from_utf8(event).is_ok_and(|event| rpc::messages(event, true).iter().any(rpc::is_question))
-    }
-
     fn is_finished(&self, chunk: &[u8]) -> bool {
         self.is_answer(chunk)
     }
