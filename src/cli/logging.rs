@@ -19,7 +19,6 @@ pub(super) fn start(global: &Global) {
         (false, _) => "aegis=debug,info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG").unwrap_or_else(|_| level.into());
-    IS_JSON.store(global.format == OutputFormat::Json, Ordering::Relaxed);
     let ansi = Screen::of_talk(global.color).has_colours();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
@@ -27,6 +26,11 @@ pub(super) fn start(global: &Global) {
         OutputFormat::Json => subscriber.json().flatten_event(true).with_writer(|| MaskedStderr).try_init(),
         OutputFormat::Text => subscriber.with_ansi(ansi).with_writer(|| MaskedStderr).try_init(),
     };
+}
+
+/// Says that the process is a server: its lines have the form of its log, so that one reader takes both.
+pub(super) fn serves(global: &Global) {
+    IS_JSON.store(global.format == OutputFormat::Json, Ordering::Relaxed);
 }
 
 /// Whether lines are JSON.

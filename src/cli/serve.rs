@@ -186,6 +186,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         Some(_) => proxy.gate.users = Some(Arc::default()),
         None => arguments.token.guard(&mut proxy.gate, &listen, config.token_env.as_deref())?,
     }
+    logging::serves(global);
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }

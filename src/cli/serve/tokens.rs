@@ -135,12 +135,13 @@ pub(in crate::cli) fn renewed(text: &str, path: &Path, name: &UserName, token: &
 /// There is no such entry, or it does not stand apart from the others; or the file cannot be used.
 pub(in crate::cli) fn removed(text: &str, path: &Path, name: &UserName) -> Result<String, Failure> {
     let span = named(text, path, name)?.name.span();
-    let start = text.get(..span.start).and_then(|before| before.rfind("[[token]]")).unwrap_or_default();
+    let start = text.get(..span.start).and_then(|before| before.rfind("[[token]]"));
     let end = text.get(span.end..).and_then(|after| after.find("\n[")).map_or(text.len(), |at| span.end + at + 1);
-    let left = format!("{}{}", text.get(..start).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let before = start.and_then(|start| text.get(..start));
+    let left = format!("{}{}", before.unwrap_or_default(), text.get(end..).unwrap_or_default());
     let others =
         || Ok::<_, Failure>(parse(text, path)?.into_iter().filter(|grant| grant.name != *name).collect::<Vec<_>>());
-    if parse(&left, path).ok() != Some(others()?) {
+    if before.is_none() || parse(&left, path).ok() != Some(others()?) {
         let file = TokensText { path, text };
         return Err(file.failure(&span, "the entry stands in a table with others").hint("remove it by hand"));
     }

@@ -132,8 +132,9 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::from_steps(opened.steps());
     let head = data::head(recording, &opened.accounts().account, opened.no_label());
+    let kept = crate::recording::read_kept(&opened.dir).ok().flatten();
     let beside = json!({
-        "head": data::with(head, json!({"can": opened.can(), "task": task})),
+        "head": data::with(head, json!({"can": opened.can(), "kept": kept, "task": task})),
         "dir": opened.dir.display().to_string(),
         "plan": recording.manifest.plan,
         "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
