@@ -121,6 +121,7 @@ async fn only_who_may_annotate_does_and_nothing_else_is_written() {
 
     assert_eq!(view.say("second", &good).await, 200);
     assert_eq!(bytes(&run), before, "the recording is as it was");
+    crate::contract::files_have(dir.path(), &["files/annotation"]);
     let line = std::fs::read_to_string(dir.path().join("logs/annotations/ada.jsonl")).expect("a file");
     let said: Value = serde_json::from_str(&line).expect("one line");
     assert_eq!(

@@ -352,6 +352,7 @@ async fn a_recorded_run_is_held_against_those_beside_it() {
         "{out}"
     );
     assert!(label() == before, "nothing of a label is touched");
+    crate::contract::files_have(dir.path(), &["files/attribution"]);
     let kept = rows(&dir.path().join("logs/failed/attribution.jsonl"));
     let methods: Vec<&str> = kept.iter().filter_map(|row| row["method"].as_str()).collect();
     assert_eq!(methods, ["alignment", "spectrum", "rules"], "each once, and what combines them is counted anew");

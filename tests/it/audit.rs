@@ -81,6 +81,7 @@ async fn each_change_has_a_line_of_who_has_made_it() {
         ]
     );
     assert_eq!(served.stop().await, Some(0));
+    crate::contract::files_have(dir.path(), &["files/audit", "files/tokens", "files/facts"]);
     let text = fs::read_to_string(dir.path().join("logs/audit.jsonl")).expect("a file");
     assert!(!text.contains(&alice) && !text.contains(&bob));
     // It names runs and keeps none.

@@ -72,6 +72,7 @@ async fn bounds_certify_who_sees_failures_and_is_silent_elsewhere() {
         let (code, text) = say(dir, &["certify", "fresh", "--check", name]).await;
         assert!(code == Some(0) && text.contains("follows from the data set and the answers"), "{name}: {text}");
     }
+    crate::contract::files_have(dir, &["files/certificate"]);
     let stated: Value =
         serde_json::from_slice(&fs::read(dir.join("right/certificate.json")).expect("it")).expect("JSON");
     let runs = &stated["data"]["runs"];

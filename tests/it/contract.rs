@@ -118,6 +118,7 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "label.former.json" => ("files/label.former", false),
         "identity.json" => ("files/identity", false),
         "cards.json" => ("files/cards", false),
+        "tokens.toml" => ("files/tokens", false),
         "facts.jsonl" => ("files/facts", true),
         "attribution.jsonl" => ("files/attribution", true),
         "trace.json" => ("files/trace", false),
@@ -136,6 +137,7 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "dataset.jsonl" | "benign.jsonl" | "decoys.jsonl" => ("dataset", true),
         "certificate.json" => ("files/certificate", false),
         "manifest.json" => ("files/export", false),
+        "import.json" => ("files/import", false),
         name if name.starts_with("trace.journal") => ("files/trace.journal", true),
         name if name.ends_with(".manifest.json") => ("files/export", false),
         _ if below == "cells" && is_json("json") => ("files/cell", false),
@@ -156,6 +158,7 @@ fn values(path: &Path, schema: &str, lines: bool) -> Vec<Value> {
     let read =
         |bytes: &[u8]| serde_json::from_slice(bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     match schema {
+        "files/tokens" => vec![toml::from_str(std::str::from_utf8(&bytes).expect("text")).expect("TOML")],
         "files/chain" => vec![read(bytes.split(|byte| *byte == b'\n').next().unwrap_or_default())],
         _ if lines => {
             bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).map(read).collect()
@@ -177,6 +180,33 @@ pub fn check_files(dir: &Path) -> BTreeMap<&'static str, Value> {
         }
     }
     seen
+}
+
+/// As [`check_files`], below a directory in which there are files of these schemas. [`each_schema_of_a_file_is_held_to_one`] wants
+/// every schema to be named in such a call.
+pub fn files_have(dir: &Path, schemas: &[&str]) {
+    let seen = check_files(dir);
+    for schema in schemas {
+        assert!(seen.contains_key(schema), "{}: no file of {schema}, but of {:?}", dir.display(), seen.keys());
+    }
+}
+
+#[test]
+fn each_schema_of_a_file_is_held_to_one() {
+    let sources = files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
+    let texts = sources.iter().filter(|path| path.extension().is_some_and(|it| it == "rs")).map(fs::read_to_string);
+    let mut held = BTreeSet::new();
+    for text in texts {
+        let text = text.expect("readable");
+        let calls = text.split("contract::files_have(").skip(1).filter_map(|call| call.split(");").next());
+        held.extend(
+            calls.flat_map(|call| call.split('"')).filter(|name| name.starts_with("files/")).map(str::to_owned),
+        );
+    }
+    held.extend(LEFT_BY_A_CAMPAIGN.iter().map(|name| (*name).to_owned()));
+    let free: Vec<&String> =
+        SCHEMAS.keys().filter(|name| name.starts_with("files/") && !held.contains(*name)).collect();
+    assert!(free.is_empty(), "no test has a file of {free:?}");
 }
 
 /// Whether a path is one that a path of the document stands for.
@@ -255,6 +285,19 @@ const LINES: [&[&str]; 29] = [
     &["amend", "RUN", "--outcome", "failure"],
 ];
 
+const LEFT_BY_A_CAMPAIGN: [&str; 10] = [
+    "log",
+    "dataset",
+    "files/run",
+    "files/seal",
+    "files/label",
+    "files/report",
+    "files/cell",
+    "files/chain",
+    "files/spent",
+    "files/dataset",
+];
+
 #[tokio::test]
 async fn what_a_campaign_leaves_and_verbs_print_is_described() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -289,9 +332,7 @@ async fn what_a_campaign_leaves_and_verbs_print_is_described() {
     }
     assert!(forms.len() >= 24, "{forms:?}");
     let seen = check_files(dir.path());
-    let expected =
-        ["log", "dataset", "files/run", "files/seal", "files/label", "files/report", "files/cell", "files/chain"];
-    assert!(expected.iter().all(|schema| seen.contains_key(schema)), "{:?}", seen.keys());
+    assert!(LEFT_BY_A_CAMPAIGN.iter().all(|schema| seen.contains_key(schema)), "{:?}", seen.keys());
     for (schema, value) in seen.iter().filter(|(schema, _)| **schema != "files/proof") {
         let mut more = value.clone();
         more.as_object_mut().expect("an object").insert("undocumented".to_owned(), json!(1));

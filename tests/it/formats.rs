@@ -77,6 +77,7 @@ async fn a_benchmark_comes_in_with_its_defects_and_goes_out_as_it_was() {
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(talk.contains("RESULT  ok 2 samples from 2 files, 4 defects"), "{talk}");
+    crate::contract::files_have(dir.path(), &["files/import"]);
     let report: Value =
         serde_json::from_slice(&fs::read(dir.path().join("in/import.json")).expect("a report")).expect("JSON");
     assert_eq!(report["rules"]["agent-case"], json!(1));
@@ -88,6 +89,7 @@ async fn a_benchmark_comes_in_with_its_defects_and_goes_out_as_it_was() {
     let read =
         |path: &str| serde_json::from_slice::<Value>(&fs::read(dir.path().join(path)).expect("a file")).expect("JSON");
     assert_eq!(read("back/2.json"), read("bench/Generated/2.json"));
+    crate::contract::files_have(dir.path(), &["files/export"]);
     assert_eq!(
         read("back.manifest.json")["files"]["2.json"]["bytes"],
         fs::metadata(dir.path().join("back/2.json")).expect("a file").len()

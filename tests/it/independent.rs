@@ -135,6 +135,7 @@ async fn a_judge_that_errs_is_asked_afresh_about_each_execution() {
     lab.checks = "{ model_judge = { model = \"m\" } }".to_owned();
     lab.plans(&[&HARMLESS[..], &[("writer", "real")]].concat());
     let said = lab.run(&["--jobs", "2"]).await;
+    crate::contract::files_have(&lab.out(), &["files/judge"]);
     let judged = lines(&lab.out().join("judge.jsonl"));
     let mut cells: Vec<String> = fs::read_dir(lab.out().join("cells"))
         .expect("cells")

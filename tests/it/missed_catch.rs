@@ -91,6 +91,7 @@ async fn a_campaign_searches_its_verified_failures() {
     let report: Value =
         serde_json::from_slice(&fs::read(dir.join("out/report.json")).expect("a report")).expect("JSON");
     assert_eq!((&report["missed_catch"]["missed"], &report["complete"]), (&1.into(), &true.into()));
+    crate::contract::files_have(dir, &["files/missed-catch"]);
     let page = fs::read_to_string(dir.join("out/report.md")).expect("a page");
     assert!(page.contains("critic at step 2 could have saved the run |"), "{page}");
     // Nothing is paid for twice, neither by the campaign nor by `trace`.

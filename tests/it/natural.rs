@@ -132,6 +132,7 @@ async fn a_trace_that_its_budget_ended_goes_on_and_pays_nothing_twice() {
         if ended {
             break;
         }
+        crate::contract::files_have(dir, &["files/trace.journal"]);
     }
     assert!(lines.len() > 2 && lines[1].contains("goes on  9 executions of an earlier start are known"), "{lines:?}");
     let last = lines.last().expect("a line");

@@ -59,6 +59,7 @@ async fn a_delivered_label_is_verified_by_the_recorded_command_again() {
     assert_eq!((code, trials()), (Some(0), 12), "{said}");
     assert!(said.contains("0 executions made"), "{said}");
     // Elsewhere, beneath the run's name, where that is said.
+    crate::contract::files_have(dir.path(), &["files/proof"]);
     fs::remove_file(dir.path().join("logs/r/proof.json")).expect("removed");
     let elsewhere = ["prove", "logs/r", "--check", CHECK, "--again", "--log-dir", "else"];
     let (code, said) = say(dir.path(), &elsewhere).await;

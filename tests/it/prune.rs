@@ -155,6 +155,7 @@ async fn what_is_kept_stays() {
     assert!(verb(dir, &["runs"]).await.1.lines().skip(1).all(|line| line.contains("kept")));
     let (_, shown, _) = verb(dir, &["show", "logs/asked"]).await;
     assert!(shown.lines().any(|line| line.starts_with("kept") && line.contains("by operator")), "{shown}");
+    crate::contract::files_have(dir, &["files/kept"]);
     let (code, out, _) = verb(dir, &["runs", "release", "logs/asked", "--format", "json"]).await;
     assert!(code == Some(0) && out.contains("\"kept\":false"), "{out}");
     assert_eq!(prune(dir, &["--keep", "0d", "--yes"]).await["asked"].0, "pruned");

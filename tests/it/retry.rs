@@ -166,6 +166,7 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     }
     assert!(talk.contains("RESULT  ok repaired in round 1  gain +1.00"), "{talk}");
     assert!(talk.contains("without --answer nobody can tell"), "{talk}");
+    crate::contract::files_have(dir.path(), &["files/retry"]);
     let kept = file(&dir.path().join("logs/bad/retry.json"));
     assert_eq!(
         (&kept["origin"], &kept["repaired_in_round"], &kept["spent"]["runs"]),
@@ -205,6 +206,7 @@ async fn what_critiques_add_is_said_over_all_failures_and_nothing_is_paid_twice(
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(talk.contains("RESULT  ok rules: gain +1.00") && talk.contains("2 of 2 retried"), "{talk}");
+    crate::contract::files_have(dir, &["files/retried"]);
     let (code, again, talk) = verb(dir, &retry).await;
     assert!(code == Some(0) && out.ends_with(&again) && !talk.contains("round 1"), "nobody is executed: {talk}");
 

@@ -175,6 +175,7 @@ async fn a_dead_upstream_labels_nothing_and_a_wrong_label_is_replaced() {
     assert!(talk.contains("label verified (earliest_flip) in place of earliest_flip at step 2"), "{talk}");
     let label = file(&dir.path().join("logs/blind/label.json"));
     assert_eq!(label["errors"][0]["step"], 1);
+    crate::contract::files_have(dir.path(), &["files/trace", "files/label.former"]);
     let former = file(&dir.path().join("logs/blind/label.former.json"));
     assert_eq!(
         (&former[0]["label"]["errors"][0]["step"], &former[0]["label"]["status"]),

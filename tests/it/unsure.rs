@@ -62,6 +62,7 @@ async fn a_label_is_withdrawn_where_its_step_is_seen_otherwise_late() {
         assert_eq!(sealed.label.expect("a label").status, LabelStatus::Delivered, "{number}");
         let dir = lab.logs.join("r0");
         recording::write_identity(&dir, &[seen]).expect("written");
+        crate::contract::files_have(&dir, &["files/identity"]);
         let derived = aegis::ruling::settle(&dir, None).expect("readable");
         let label = recording::read(&dir).expect("readable").label.expect("the label stays, with what became of it");
         assert_eq!(label.status, status, "{number}");

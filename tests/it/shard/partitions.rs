@@ -134,6 +134,7 @@ async fn what_is_missing_is_named_and_can_be_made_later_anywhere() {
     let said = bench.merge(&["out"], "again", &[]).await;
     assert_eq!(said.code, Some(0), "{}", said.err);
     bench.assert_equal("whole", "again");
+    crate::contract::files_have(&bench.path(""), &["files/shard", "files/merged", "files/snapshot"]);
     assert!(said.err.contains("2 shards"), "{}", said.err);
 }
 

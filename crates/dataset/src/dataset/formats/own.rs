@@ -11,7 +11,7 @@ use super::schema::{
 pub(super) const SAMPLE: Type = Type::Record(&[
     Needed("format", Type::Whole),
     Needed("id", Type::Text),
-    Needed("kind", Type::OneOf(&["clean", "failure", "benign"])),
+    Needed("kind", Type::OneOf(&["clean", "failure", "benign", "decoy"])),
     May("system", Type::Text),
     May("backend", Type::Text),
     // A task keeps whatever else its task set says.
@@ -109,6 +109,18 @@ const LABEL: Type = Type::Record(&[
         ])),
     ),
     May("evidence", EVIDENCE),
+    May(
+        "missed_catch",
+        Type::List(&Type::Record(&[
+            Needed("agent", Type::Text),
+            May("instance", Type::Whole),
+            Needed("step", Type::Whole),
+            Needed("call", Type::Whole),
+            Needed("state", Type::OneOf(&["missed", "impossible", "unknown"])),
+            Needed("source", Type::Text),
+            Needed("executed", EXECUTED),
+        ])),
+    ),
 ]);
 
 const EVIDENCE: Type = Type::Record(&[

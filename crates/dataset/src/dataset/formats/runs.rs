@@ -16,7 +16,7 @@ use crate::{
 /// What a row holds.
 const ROW: Type = Type::Record(&[
     Needed("id", Type::Text),
-    Needed("kind", Type::OneOf(&["clean", "failure", "benign"])),
+    Needed("kind", Type::OneOf(&["clean", "failure", "benign", "decoy"])),
     Needed("system", Type::Text),
     Needed("backend", Type::Text),
     Needed("task", Type::Text),
