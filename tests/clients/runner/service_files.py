@@ -111,7 +111,7 @@ def balancer(name, cache, folder, report):
         else:
             # Unpacked, not installed: the folders of its package are not there.
             paths = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-            file.write_text(f"pid {folder}/pid; error_log {folder}/error.log; events {{}}\nhttp {{\n{paths}{text}\n}}\n")
+            file.write_text(f"pid {folder}/pid; error_log {folder}/error.log; events {{}}\nhttp {{\naccess_log off;\n{paths}{text}\n}}\n")
             command = [debian.program(root, name), "-t", "-p", folder, "-c", file]
         done = run(command, env=environment)
         worried = re.findall(r".*(?:WARNING|\[warn\]).*", done.stdout + done.stderr)
