@@ -208,8 +208,8 @@ fn a_planner_whose_plan_was_carried_out_closes() {
 
 #[test]
 fn surroundings_that_a_program_states_are_no_task() {
-    let skills = "developer: Skills lie in `/check/work/plan/skills`; read them at https://docs.example/review/judge.";
-    let place = "user: <environment_context>\n  <cwd>/check/work/solve/tmp9</cwd>\n  <current_date>2026-11-29</current_date>\n</environment_context>";
+    let skills = "developer: Skills lie in `/srv/check/plan/skills`; read them at https://docs.example/review/judge.";
+    let place = "user: <environment_context>\n  <cwd>/srv/check/solve/tmp9</cwd>\n  <current_date>2026-11-29</current_date>\n</environment_context>";
     let answer = says(&[skills, place, "user: What is 12 + 30?"]);
     assert!(answer.contains("ANSWER: 42"), "{answer}");
 }
