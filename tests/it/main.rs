@@ -33,6 +33,7 @@ mod conformance;
 mod context;
 mod contract;
 mod corpus;
+mod changed_requests;
 mod dataset;
 mod dry_runs;
 mod durability;

@@ -6,6 +6,7 @@ mod priors;
 mod sources;
 mod systems;
 mod upstreams;
+mod values;
 
 use std::{sync::Arc, sync::atomic::AtomicU64};
 
@@ -15,7 +16,7 @@ use aegis::{
         label_of, order_name,
     },
     budget::Budget,
-    execution::{Execution, ExecutionArm, Executor, Judge, Meter, SystemUnderTest, TaskCheck},
+    execution::{Execution, ExecutionArm, Executor, Judge, Meter, System, SystemUnderTest, TaskCheck},
     identity::Identity,
     plan,
     proof::{Order, Stands, Terms},
@@ -71,6 +72,30 @@ struct Failed {
 }
 
 async fn failed(case: &Case, seed: u64) -> Failed {
+    let (rate, never_right, weather, calls) = (case.noise, case.never_right, case.weather, AtomicU64::new(0));
+    // Who observes is wrong whenever it speaks.
+    let injection = |agent: &&str| {
+        let when = if *agent == "observer" { "always = true" } else { "call = 0" };
+        format!(
+            "[[injection]]\nagent = [\"{agent}\"]\nfailure_mode = \"FM-2.6\"\nwhen.{when}\nmanipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
+        )
+    };
+    let upstreams = Upstreams {
+        recorded: Arc::new(Noisy::quiet(seed)),
+        traced: Arc::new(Noisy { rate, never_right, weather, calls, ..Noisy::quiet(seed) }),
+    };
+    let answer = case.topology.answer().to_string();
+    failed_as(Arc::new(case.topology), upstreams, &answer, &case.wrong.iter().map(injection).collect::<String>()).await
+}
+
+/// Who answers while a failure is recorded, and who while it is traced.
+struct Upstreams {
+    recorded: Arc<dyn Upstream>,
+    traced: Arc<dyn Upstream>,
+}
+
+/// A run of a system that is right, and one in which what `plan` plants makes it wrong.
+async fn failed_as(system: Arc<dyn System>, upstreams: Upstreams, answer: &str, plan: &str) -> Failed {
     let dir = tempfile::tempdir().expect("a directory");
     let template = RunTemplate {
         log_dir: dir.path().to_owned(),
@@ -80,10 +105,9 @@ async fn failed(case: &Case, seed: u64) -> Failed {
         base_url: None,
         config: None,
     };
-    let (rate, never_right, weather, calls) = (case.noise, case.never_right, case.weather, AtomicU64::new(0));
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),
-        upstream: Arc::new(Noisy { rate, never_right, weather, calls, ..Noisy::quiet(seed) }),
+        upstream: upstreams.traced,
         runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
@@ -93,33 +117,24 @@ async fn failed(case: &Case, seed: u64) -> Failed {
     });
     let executor = Executor::start(proxy, tokio::sync::watch::channel(None).1).await.expect("an executor");
     let checked = serde_json::json!({"verify": {"checks": [{"numeric": {}}]}, "question": "", "exit_codes": [0],
-        "answer": case.topology.answer().to_string()});
+        "answer": answer});
     let check: TaskCheck = serde_json::from_value(checked).expect("a check");
     let judge = Judge::Checkers(Box::new(check), None);
-    let system = Arc::new(SystemUnderTest { executor, system: Arc::new(case.topology), judge });
-    let quiet: Arc<dyn Upstream> = Arc::new(Noisy::quiet(seed));
+    let system = Arc::new(SystemUnderTest { executor, system, judge });
     let quietly = async |run: &RunId, arm| {
         let execution = Execution::new(run, &*system.system, arm, &system.judge);
-        let execution = Execution { live: Some(Arc::clone(&quiet)), ..execution };
+        let execution = Execution { live: Some(Arc::clone(&upstreams.recorded)), ..execution };
         system.executor.execute(execution).await.expect("executed")
     };
     let twin = RunId::parse("twin").expect("an id");
     let tried = quietly(&twin, ExecutionArm::default()).await;
-    assert_eq!(tried.outcome.verdict, Verdict::Success, "{:?}: {}", case.topology, tried.outcome.evidence);
+    assert_eq!(tried.outcome.verdict, Verdict::Success, "{}", tried.outcome.evidence);
     let twin = aegis::recording::read(&tried.dir).expect("read").trajectory;
-    // Who observes is wrong whenever it speaks.
-    let injection = |agent: &&str| {
-        let when = if *agent == "observer" { "always = true" } else { "call = 0" };
-        format!(
-            "[[injection]]\nagent = [\"{agent}\"]\nfailure_mode = \"FM-2.6\"\nwhen.{when}\nmanipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
-        )
-    };
-    let text: String = case.wrong.iter().map(injection).collect();
-    let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
+    let plan = Arc::new(plan::parse(plan, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
     let run = RunId::parse("failed").expect("an id");
     let arm = ExecutionArm { plan: Some(plan), ..ExecutionArm::default() };
     let tried = quietly(&run, arm).await;
-    assert_eq!(tried.outcome.verdict, Verdict::Failure, "{:?}: {}", case.topology, tried.outcome.evidence);
+    assert_eq!(tried.outcome.verdict, Verdict::Failure, "{}", tried.outcome.evidence);
     let cassette = Arc::new(Cassette::open(&tried.dir).expect("a cassette"));
     Failed { dir, system, cassette, twin }
 }

@@ -144,9 +144,9 @@ impl System for Topology {
 }
 
 /// Speaks for all agents of a run.
-struct Speaker<'a> {
-    origin: &'a str,
-    run: &'a RunId,
+pub struct Speaker<'a> {
+    pub origin: &'a str,
+    pub run: &'a RunId,
 }
 
 impl Speaker<'_> {
@@ -164,7 +164,7 @@ impl Speaker<'_> {
         answer_of(&self.ask("judge", JUDGE, &format!("{task}Which answer do most give?")).await?)
     }
 
-    async fn ask(&self, agent: &str, system: &str, user: &str) -> Option<String> {
+    pub async fn ask(&self, agent: &str, system: &str, user: &str) -> Option<String> {
         let body = json!({"model": "m", "messages": [
             {"role": "system", "content": system}, {"role": "user", "content": user},
         ]});
@@ -177,7 +177,7 @@ impl Speaker<'_> {
     }
 }
 
-fn answer_of(text: &str) -> Option<i64> {
+pub fn answer_of(text: &str) -> Option<i64> {
     text.lines().rev().find_map(|line| line.strip_prefix("ANSWER:"))?.trim().parse().ok()
 }
 
