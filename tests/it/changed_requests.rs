@@ -21,7 +21,7 @@ use crate::{
 const TASKS: [(&str, &str); 12] = [
     ("You are a planner in a team of 3. Plan the work.", "How many days lie between 2026-01-01 and 2026-02-01?"),
     ("You are a solver.\nEnd with a line `ANSWER: <number>`.", "Tom has 12 apples and buys 5 more. How many has he?"),
-    ("You look records up.", "Which user owns 3f2b8c1e-7a54-4c1d-9e0f-5b6a7c8d9e01 since 09:15:30?"),
+    ("You look records up.", "Which user owns 3f2b8c1e-7a54-4c1d-9e0f-5b6a7c8d9e01 since 1 March 2026, HH:MM:30?"),
     (
         "You review changes.",
         "Commit 9e107d9d372bb6826bd81d3542a419d6 in /home/anna/project breaks the build of release 4.12.3",
@@ -48,15 +48,22 @@ struct Asked {
     body: String,
 }
 
-fn asked() -> Vec<Asked> {
+/// The tasks, with a time of the day that no clock of the test can show: half an hour from now in every time zone.
+fn tasks() -> Vec<(&'static str, String)> {
+    let minute = jiff::Timestamp::now().as_second() / 60;
+    let time = format!("09:{:02}", (minute + 30).rem_euclid(60));
+    TASKS.iter().map(|(prompt, task)| (*prompt, task.replace("HH:MM", &time))).collect()
+}
+
+fn asked(tasks: &[(&str, String)]) -> Vec<Asked> {
     let talks = ["openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "gemini_interactions"];
     let surfaces: Vec<_> = surface::ALL.iter().filter(|surface| talks.contains(&surface.name())).collect();
     assert_eq!(surfaces.len(), talks.len());
-    let each = TASKS.iter().enumerate().map(|(number, (prompt, task))| {
+    let each = tasks.iter().enumerate().map(|(number, (prompt, task))| {
         let surface = surfaces[number % surfaces.len()];
         let blank = surface.read_request(surface.blank_request()).expect("a request");
         let mut talk = blank.clone();
-        talk.messages = vec![Message::text_of(Role::System, *prompt), Message::text_of(Role::User, *task)];
+        talk.messages = vec![Message::text_of(Role::System, *prompt), Message::text_of(Role::User, task.as_str())];
         let body = surface.write_request(surface.blank_request(), &blank, &talk).expect("written");
         let body = String::from_utf8(body.to_vec()).expect("text");
         Asked { path: format!("/a/agent{number}{}", surface.path()), body }
@@ -95,7 +102,8 @@ fn changed(text: &str, draw: &mut ChaCha8Rng) -> (String, String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strict_replay_answers_none_of_a_thousand_changed_requests_as_if_it_were_the_recorded_one() {
-    let asked = asked();
+    let tasks = tasks();
+    let asked = asked(&tasks);
     let mut recorded = Lab::over(Arc::new(Simulator::new(7)), Setup::default()).await;
     for Asked { path, body } in &asked {
         assert_eq!(recorded.post(path, body.as_bytes()).await.status, 200, "{body}");
@@ -107,7 +115,7 @@ async fn a_strict_replay_answers_none_of_a_thousand_changed_requests_as_if_it_we
     let (mut refused, mut not_exact, mut wrong) = (0, Vec::new(), Vec::new());
     for change in 0..CHANGES {
         let number = change % asked.len();
-        let (prompt, task) = TASKS[number];
+        let (prompt, task) = (tasks[number].0, tasks[number].1.as_str());
         let text = if draw.random_bool(0.3) { prompt } else { task };
         let (new, was, is) = changed(text, &mut draw);
         let in_json = |text: &str| serde_json::to_string(text).expect("JSON").trim_matches('"').to_owned();

@@ -8,7 +8,6 @@ use crate::{
     execution::{ExecutedRun, ExecutionArm, beside},
     identity::ReferenceCalls,
     replay::Rules,
-    surface,
     trajectory::{Outcome, ProgramEnd, RunId, StepIndex, Verdict},
     verdict::{self, FindingKind, Survival},
     viewer::word,
@@ -37,10 +36,8 @@ impl BaselineRun {
         // Beside the recording, which holds nothing but what was recorded.
         let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
         let steps = &executed.recording.trajectory.steps;
-        let calls = steps.iter().map(|step| {
-            (surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default()), &step.request)
-        });
-        let asked = Arc::new(ReferenceCalls::from_calls(calls, rules.clone()));
+        let calls = steps.iter().map(|step| (step, step.request.clone()));
+        let asked = Arc::new(ReferenceCalls::from_steps(calls, rules.clone()));
         let ended_well = executed.recording.manifest.program == Some(ProgramEnd::Exited(0));
         Self {
             survival: verdict::survival(&executed.recording, &[]),

@@ -136,6 +136,10 @@ impl Upstream for Forked {
         self.prefixed.recall(surface, asked, told)
     }
 
+    fn reference_calls(&self) -> Option<Arc<ReferenceCalls>> {
+        self.prefixed.reference_calls()
+    }
+
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let answer = self.prefixed.send(request).await;

@@ -22,8 +22,10 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
     if let Some(reference) = reference {
         let bodies: Vec<Bytes> = reference.bytes().map(body).collect();
         let surface: Option<&'static dyn Surface> = Some(&OpenaiChat);
-        ledger
-            .beside(Arc::new(ReferenceCalls::from_calls(bodies.iter().map(|body| (surface, body)), Rules::default())));
+        ledger.beside(Arc::new(ReferenceCalls::from_calls(
+            bodies.into_iter().map(|body| (surface, body)),
+            Rules::default(),
+        )));
     }
     let (mut now, mut told, mut asked) = (0, Vec::new(), Vec::new());
     for event in events.split(' ') {

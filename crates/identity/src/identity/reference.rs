@@ -5,7 +5,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::near::{NearMarks, near_marks};
-use crate::{equality::Rules, surface::Surface};
+use crate::{
+    equality::Rules,
+    surface::{self, Surface},
+    trajectory::Step,
+};
 
 /// How often a client says that it has tried before (`x-stainless-retry-count`); `None` where it says nothing.
 pub type RetryCount = Option<u32>;
@@ -50,16 +54,22 @@ pub struct ReferenceCalls {
 }
 
 impl ReferenceCalls {
-    /// The calls of a run, each once however often it was tried: what reads it, and its body.
-    pub fn from_calls<'a>(
-        calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>,
+    /// The calls of a recorded run and their bodies, each once however often it was tried.
+    pub fn from_steps<'a>(steps: impl IntoIterator<Item = (&'a Step, Bytes)>, rules: Rules) -> Self {
+        let surface = |step: &Step| surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
+        Self::from_calls(steps.into_iter().map(|(step, body)| (surface(step), body)), rules)
+    }
+
+    /// The same of calls: what reads each, and its body.
+    pub(super) fn from_calls(
+        calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, Bytes)>,
         rules: Rules,
     ) -> Self {
         let mut reference = Self { rules, ..Self::default() };
         for (surface, bytes) in calls {
-            let body = twox_hash::XxHash3_128::oneshot(bytes);
+            let body = twox_hash::XxHash3_128::oneshot(&bytes);
             *reference.exact.entry(body).or_default() += 1;
-            let request = LedgerRequest { bytes: Some(bytes), surface, ..LedgerRequest::from_hash(body) };
+            let request = LedgerRequest { bytes: Some(&bytes), surface, ..LedgerRequest::from_hash(body) };
             if let Some(marks) = request.marks(&reference.rules) {
                 *reference.near.entry(marks.figures).or_default() += 1;
             }

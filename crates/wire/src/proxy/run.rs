@@ -147,7 +147,7 @@ impl Run {
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
         let resumed = recorder.has_records().then(|| ResumedRun::read(recorder.dir(), stored_ids.as_deref()));
         let ResumedRun { state, told, mut speakers, task, stopped } = resumed.transpose()?.unwrap_or_default();
-        if let Some(reference) = reference {
+        if let Some(reference) = reference.or_else(|| upstream.as_ref()?.reference_calls()) {
             speakers.beside(reference);
         }
         Ok(Self {

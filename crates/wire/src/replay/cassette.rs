@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     equality::Form,
     fault::Disturbance,
+    identity::ReferenceCalls,
     plan::{self, Operator},
     recording::{self, ExchangeDetail, RecordedCard, Recording, RecordingError, Requests},
     surface::{self, UnreadCall},
@@ -49,6 +50,8 @@ pub struct Cassette {
     twins: OnceLock<RecordedTwins>,
     /// Answers that come after others; made when the first answer is given.
     finish_order: OnceLock<FinishOrder>,
+    /// How often what was asked; made when a run is opened that it answers.
+    reference_calls: OnceLock<Arc<ReferenceCalls>>,
 }
 
 /// Positions of steps, by what they were asked.
@@ -86,13 +89,14 @@ impl Cassette {
             resultless: OnceLock::new(),
             twins: OnceLock::new(),
             finish_order: OnceLock::new(),
+            reference_calls: OnceLock::new(),
         })
     }
 
     /// The same with other normalisation rules.
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
-        Self { rules, canonical: OnceLock::new(), ..self }
+        Self { rules, canonical: OnceLock::new(), reference_calls: OnceLock::new(), ..self }
     }
 
     /// Whether the record would hold a call of this kind, had the run made one: those of earlier versions hold a few kinds only.
@@ -104,6 +108,16 @@ impl Cassette {
     /// The cards of peers that its program asked for; none where they cannot be read.
     pub fn cards(&self) -> Vec<RecordedCard> {
         recording::read_cards(&self.dir).unwrap_or_default()
+    }
+
+    /// How often its program asked what, each call once however often it was tried.
+    pub fn reference_calls(&self) -> Arc<ReferenceCalls> {
+        let made = self.reference_calls.get_or_init(|| {
+            let steps = self.bare_steps().iter().enumerate();
+            let calls = steps.map(|(position, step)| (step, self.requests.get(position)));
+            Arc::new(ReferenceCalls::from_steps(calls, self.rules.clone()))
+        });
+        Arc::clone(made)
     }
 
     /// The directory it was read from.

@@ -53,7 +53,9 @@ pub(super) fn other_value(
     let (before, now) = (values(recorded, was, rules)?, values(recorded, is, rules)?);
     let pairs = before.into_iter().zip(now);
     let mut pairs = pairs.filter(|((_, was), (_, is))| was.rule == is.rule && was.value != is.value);
-    let ((role, was), (_, is)) = pairs.find(|((_, was), _)| !is_clock(was, recorded))?;
+    let clocks = Clocks::since(recorded);
+    let ((role, was), (_, is)) =
+        pairs.find(|((_, was), (_, is))| !clocks.as_ref().is_some_and(|clocks| clocks.read(was, is)))?;
     let to_the_second = was.is_time && was.value.matches(':').count() >= 2;
     let of_tool = role == Role::Tool && (to_the_second || MADE_BY_TOOLS.contains(&was.rule.as_str()));
     let made_anew = of_tool || (!matches!(was.rule.as_str(), "uuid" | "hex") && !was.is_time);
@@ -71,35 +73,62 @@ fn values(recorded: &Step, body: &[u8], rules: &Rules) -> Option<Vec<(Role, Mask
     Some(said.flat_map(of).collect())
 }
 
-/// Whether a time is the one at which the recorded call was made: what read a clock reads another one later.
-fn is_clock(value: &MaskedValue, recorded: &Step) -> bool {
-    let Some(at) = recorded.attempts.first().and_then(|attempt| attempt.at.parse::<jiff::Timestamp>().ok()) else {
-        return false;
-    };
-    if !value.is_time {
-        return false;
-    }
-    // Of any time zone: the day before and after count, and so do all hours of a clock whose minutes are near.
-    let days = [-1_i64, 0, 1].map(|days| at.as_second() + days * 86_400);
-    let named = days.iter().filter_map(|second| jiff::Timestamp::from_second(*second).ok()).any(|day| {
-        let day = day.to_zoned(jiff::tz::TimeZone::UTC);
-        let forms =
-            ["%Y-%m-%d", "%d %B %Y", "%-d %B %Y", "%B %d, %Y", "%B %-d, %Y", "%d %b %Y", "%b %d %Y", "%b %e", "%b %d"];
-        forms.iter().any(|form| value.value.contains(&day.strftime(form).to_string()))
-    });
-    named || is_near_clock(&value.value, at) || is_near_epoch(&value.value, at)
+/// When a call was recorded, and when it is replayed.
+struct Clocks {
+    then: jiff::Timestamp,
+    now: jiff::Timestamp,
 }
 
-/// Whether the minutes and seconds of `hh:mm:ss` are within five minutes before or after.
+impl Clocks {
+    fn since(recorded: &Step) -> Option<Self> {
+        let then = recorded.attempts.first()?.at.parse().ok()?;
+        Some(Self { then, now: jiff::Timestamp::now() })
+    }
+
+    /// Whether a time was the clock's when it was recorded, and is the clock's now. One that is not is another question.
+    fn read(&self, was: &MaskedValue, is: &MaskedValue) -> bool {
+        let Self { then, now } = *self;
+        let both = |near: fn(&str, jiff::Timestamp) -> bool| near(&was.value, then) && near(&is.value, now);
+        let moved = || moved_by(&was.value, &is.value, now.as_second() - then.as_second());
+        was.is_time && (both(is_near_day) || both(is_near_epoch) || (both(is_near_clock) && moved()))
+    }
+}
+
+/// Whether a day is named that is this one in some time zone: the day before and after count.
+fn is_near_day(value: &str, at: jiff::Timestamp) -> bool {
+    const FORMS: [&str; 9] =
+        ["%Y-%m-%d", "%d %B %Y", "%-d %B %Y", "%B %d, %Y", "%B %-d, %Y", "%d %b %Y", "%b %d %Y", "%b %e", "%b %d"];
+    let days = [-1_i64, 0, 1].map(|days| at.as_second() + days * 86_400);
+    days.iter().filter_map(|second| jiff::Timestamp::from_second(*second).ok()).any(|day| {
+        let day = day.to_zoned(jiff::tz::TimeZone::UTC);
+        FORMS.iter().any(|form| value.contains(&day.strftime(form).to_string()))
+    })
+}
+
+/// Whether the minutes and seconds of `hh:mm:ss` are within five minutes before or after: of any time zone.
 fn is_near_clock(value: &str, at: jiff::Timestamp) -> bool {
+    second_of_day(value).is_some_and(|second| distance(second, at.as_second(), 3600) <= 300)
+}
+
+/// Whether a time of the day moved as far as the clock did, give or take a minute.
+fn moved_by(was: &str, is: &str, seconds: i64) -> bool {
+    let times = second_of_day(was).zip(second_of_day(is));
+    times.is_some_and(|(was, is)| distance(is - was, seconds, 86_400) <= 60)
+}
+
+/// The distance of two numbers on a circle.
+fn distance(one: i64, other: i64, around: i64) -> i64 {
+    let apart = (one - other).rem_euclid(around);
+    apart.min(around - apart)
+}
+
+/// The second of the day of `hh:mm:ss`.
+fn second_of_day(value: &str) -> Option<i64> {
     let mut parts = value.split(['.', ',']).next().unwrap_or_default().split(':').map(str::parse::<i64>);
-    let (Some(Ok(_)), Some(Ok(minutes)), Some(Ok(seconds)), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    let apart = (minutes * 60 + seconds - at.as_second().rem_euclid(3600)).rem_euclid(3600);
-    apart.min(3600 - apart) <= 300
+    match (parts.next()?, parts.next()?, parts.next()?, parts.next()) {
+        (Ok(hours), Ok(minutes), Ok(seconds), None) => Some(hours * 3600 + minutes * 60 + seconds),
+        _ => None,
+    }
 }
 
 /// Whether seconds or milliseconds since 1970 are within a day.
@@ -121,6 +150,15 @@ mod tests {
             [("07:36:59", true), ("05:38:10.25", true), ("05:20:00", false), ("12:00:00", false), ("05:38", false)]
         {
             assert_eq!(is_near_clock(value, at), near, "{value}");
+        }
+        // An hour and ten seconds later, in the same zone.
+        for (was, is, moved) in [
+            ("07:36:59", "08:37:09", true),
+            ("23:38:10", "00:38:20", true),
+            ("07:36:59", "07:36:59", false),
+            ("07:36:59", "09:37:09", false),
+        ] {
+            assert_eq!(moved_by(was, is, 3610), moved, "{was} to {is}");
         }
         assert!(
             is_near_epoch("1795412280", at) && is_near_epoch("1795412280123", at) && !is_near_epoch("1500000000", at)

@@ -13,6 +13,7 @@ use super::{
     reply::Given,
 };
 use crate::{
+    identity::ReferenceCalls,
     proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
     surface,
     trajectory::{AgentName, Attribution, Call, Step, StepIndex},
@@ -197,6 +198,10 @@ impl Upstream for Prefixed {
 
     fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
         self.play.recall(surface, asked, told)
+    }
+
+    fn reference_calls(&self) -> Option<Arc<ReferenceCalls>> {
+        Some(self.play.cassette.reference_calls())
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {

@@ -6,6 +6,7 @@ use hyper::Request;
 
 use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
 use crate::{
+    identity::ReferenceCalls,
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     surface,
     trajectory::Attribution,
@@ -64,6 +65,10 @@ impl Upstream for Replayed {
 
     fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
         self.play.recall(surface, asked, told)
+    }
+
+    fn reference_calls(&self) -> Option<Arc<ReferenceCalls>> {
+        Some(self.play.cassette.reference_calls())
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {

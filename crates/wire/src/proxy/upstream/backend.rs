@@ -1,11 +1,14 @@
 //! A backend, and what it is told beside the request.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use hyper::{Request, Response};
 
 use super::{body::ReceivedBody, error::UpstreamError, upload::SentBody};
-use crate::trajectory::{Attribution, Call, RunId, StepIndex};
+use crate::{
+    identity::ReferenceCalls,
+    trajectory::{Attribution, Call, RunId, StepIndex},
+};
 use bytes::Bytes;
 
 /// Marks a request for the upstream of a model route, by its number in the configuration (0-based).
@@ -58,6 +61,12 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
     /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
     /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.
     fn recall(&self, _surface: &str, _asked: &[u8], _told: &Attribution) -> Option<Attribution> {
+        None
+    }
+
+    /// What the run is expected to ask, where the upstream knows: what was recorded of the same program. It tells a further
+    /// call from another try. Asked only of a run's own upstream, when the run is opened.
+    fn reference_calls(&self) -> Option<Arc<ReferenceCalls>> {
         None
     }
 }
