@@ -6,9 +6,8 @@ use std::{path::PathBuf, sync::Arc};
 use crate::{
     cli::escape,
     execution::{ExecutedRun, ExecutionArm, beside},
-    identity::ReferenceCalls,
+    identity::{LedgerRequest, ReferenceCalls},
     replay::Rules,
-    surface,
     trajectory::{Outcome, ProgramEnd, RunId, StepIndex, Verdict},
     verdict::{self, FindingKind, Survival},
     viewer::word,
@@ -37,10 +36,7 @@ impl BaselineRun {
         // Beside the recording, which holds nothing but what was recorded.
         let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
         let steps = &executed.recording.trajectory.steps;
-        let calls = steps.iter().map(|step| {
-            (surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default()), &step.request)
-        });
-        let asked = Arc::new(ReferenceCalls::from_calls(calls, rules.clone()));
+        let asked = Arc::new(ReferenceCalls::from_calls(steps.iter().map(LedgerRequest::from_step), rules.clone()));
         let ended_well = executed.recording.manifest.program == Some(ProgramEnd::Exited(0));
         Self {
             survival: verdict::survival(&executed.recording, &[]),

@@ -21,9 +21,12 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
     let mut ledger = CallLedger::default();
     if let Some(reference) = reference {
         let bodies: Vec<Bytes> = reference.bytes().map(body).collect();
-        let surface: Option<&'static dyn Surface> = Some(&OpenaiChat);
-        ledger
-            .beside(Arc::new(ReferenceCalls::from_calls(bodies.iter().map(|body| (surface, body)), Rules::default())));
+        let calls = bodies.iter().map(|bytes| LedgerRequest {
+            bytes: Some(bytes),
+            surface: Some(&OpenaiChat),
+            ..LedgerRequest::from_hash(twox_hash::XxHash3_128::oneshot(bytes))
+        });
+        ledger.beside(Arc::new(ReferenceCalls::from_calls(calls, Rules::default())));
     }
     let (mut now, mut told, mut asked) = (0, Vec::new(), Vec::new());
     for event in events.split(' ') {

@@ -5,7 +5,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::near::{NearMarks, near_marks};
-use crate::{equality::Rules, surface::Surface};
+use crate::{
+    equality::Rules,
+    surface::{self, Surface},
+    trajectory::Step,
+};
 
 /// How often a client says that it has tried before (`x-stainless-retry-count`); `None` where it says nothing.
 pub type RetryCount = Option<u32>;
@@ -16,7 +20,7 @@ pub(super) const COMPARED_MAX: usize = 256 << 10;
 /// A request as the ledger sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerRequest<'a> {
-    /// Hash of its body.
+    /// What tells that it asks the same as another: see [`request_hash`].
     pub body: u128,
     /// The body, where it may be compared by its words.
     pub bytes: Option<&'a Bytes>,
@@ -28,16 +32,32 @@ pub struct LedgerRequest<'a> {
     pub at_us: u64,
 }
 
-impl LedgerRequest<'_> {
+impl<'a> LedgerRequest<'a> {
     /// A request of which the hash alone is known.
     pub fn from_hash(body: u128) -> Self {
         Self { body, bytes: None, surface: None, count: None, at_us: 0 }
+    }
+
+    /// A recorded one, whose count and time no longer matter.
+    pub fn from_step(step: &'a Step) -> Self {
+        let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
+        Self { bytes: Some(&step.request), surface, ..Self::from_hash(step_hash(step, &step.request)) }
     }
 
     pub(super) fn marks(&self, rules: &Rules) -> Option<NearMarks> {
         let bytes = self.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX)?;
         near_marks(self.surface?, bytes, rules)
     }
+}
+
+/// What tells that two requests ask the same: the API, the path where that says what is asked, and the bytes. `body`: hash of these.
+pub fn request_hash(surface: &str, method: &str, target: &str, body: u128) -> u128 {
+    body ^ twox_hash::XxHash3_128::oneshot(surface::request_key(surface, method, target).as_bytes())
+}
+
+/// As [`request_hash`], of a recorded step with this body.
+pub fn step_hash(step: &Step, body: &[u8]) -> u128 {
+    request_hash(&step.surface, &step.method, &step.path, twox_hash::XxHash3_128::oneshot(body))
 }
 
 /// How often a run without faults asked what.
@@ -50,16 +70,11 @@ pub struct ReferenceCalls {
 }
 
 impl ReferenceCalls {
-    /// The calls of a run, each once however often it was tried: what reads it, and its body.
-    pub fn from_calls<'a>(
-        calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, &'a Bytes)>,
-        rules: Rules,
-    ) -> Self {
+    /// The calls of a run, each once however often it was tried.
+    pub fn from_calls<'a>(calls: impl IntoIterator<Item = LedgerRequest<'a>>, rules: Rules) -> Self {
         let mut reference = Self { rules, ..Self::default() };
-        for (surface, bytes) in calls {
-            let body = twox_hash::XxHash3_128::oneshot(bytes);
-            *reference.exact.entry(body).or_default() += 1;
-            let request = LedgerRequest { bytes: Some(bytes), surface, ..LedgerRequest::from_hash(body) };
+        for request in calls {
+            *reference.exact.entry(request.body).or_default() += 1;
             if let Some(marks) = request.marks(&reference.rules) {
                 *reference.near.entry(marks.figures).or_default() += 1;
             }
