@@ -73,7 +73,7 @@ impl Proxy {
         let of_server = call.kind.surface().is_some_and(|surface| surface::is_of_server(surface.name()));
         let answerer = of_server.then(|| servers::answerer(call.parts.uri.path(), &call.unpacked.plain)).flatten();
         let called_by = stated.as_ref().filter(|_| of_server).map(|stated| stated.agent.clone());
-        let declared = answerer.or(stated);
+        let declared = answerer.or(stated).or_else(|| FramedCall::continued(call));
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
         let outline = Outlined::from_call(call);
