@@ -76,6 +76,7 @@ async fn a_response_that_the_server_starts_is_a_step_of_whose_it_goes_on_from() 
         assert_eq!(steps.len(), 3, "{path}");
         assert!(agents(&recording).iter().all(|agent| *agent == steps[0].attribution.agent.to_string()), "{path}");
         assert_eq!(steps.iter().map(|step| step.call).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(steps.iter().all(|step| aegis::surface::account::of_step(step).is_whole()), "{path}");
         assert_eq!(steps[1].request, STEER.as_bytes(), "what the client has said stands for its request");
         assert_eq!(steps[2].request, &br#"{"type":"response.create","input":[]}"#[..]);
         for (step, id) in steps.iter().zip(["resp_0", "resp_1", "resp_2"]) {
@@ -199,6 +200,13 @@ async fn messages_take_their_memory_from_that_of_all_bodies() {
     drop(half);
     assert_eq!(deltas(&response(&mut bystander).await), "It is 12.");
     assert_eq!(peer.texts().last(), Some(&long));
+    // Nobody has memory for long for what never comes.
+    let limits = Limits { body_timeout: std::time::Duration::from_millis(300), ..limits() };
+    let slow = Lab::before(peer.address, Setup { limits, ..Setup::default() }).await;
+    let mut half = open(&slow, path).await.expect("a socket");
+    within(half.send(piece(&"x".repeat(100 << 10), true, false))).await.expect("sent");
+    let refused = text(&mut half).await.expect("a text");
+    assert!(refused.contains("\"status\":408") && refused.contains("did not arrive within"), "{refused}");
     // And so with requests.
     let mut client = lab.client().await;
     client.send(&request("POST", path, create(&"x".repeat(600 << 10), "").as_bytes(), "")).await;

@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -83,22 +83,39 @@ impl HeldMemory {
     }
 }
 
-/// What has come of a message that is not whole, and the memory that it has. Clones share it.
+/// What has come of a message that is not whole. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct GatheredMessage(Arc<Mutex<(usize, HeldMemory)>>);
+pub(super) struct GatheredMessage(Arc<Mutex<Gathered>>);
+
+#[derive(Debug, Default)]
+struct Gathered {
+    bytes: usize,
+    memory: HeldMemory,
+    /// Since when it takes memory.
+    since: Option<Instant>,
+}
 
 impl GatheredMessage {
     /// The message is whole: its memory is given back with it.
     pub(super) fn take(&self) -> HeldMemory {
-        let (bytes, memory) = &mut *locked(&self.0);
-        *bytes = 0;
-        std::mem::take(memory)
+        std::mem::take(&mut *locked(&self.0)).memory
     }
 
     /// So many of the bytes belong to no message.
     pub(super) fn passed(&self, bytes: usize) {
-        let gathered = &mut locked(&self.0).0;
+        let gathered = &mut locked(&self.0).bytes;
         *gathered = gathered.saturating_sub(bytes);
+    }
+
+    /// Waits until a message has taken memory for so long without being whole.
+    pub(super) async fn overdue(&self, limit: Duration) {
+        loop {
+            let waited = locked(&self.0).since.map_or(Duration::ZERO, |since| since.elapsed());
+            if waited >= limit {
+                return;
+            }
+            tokio::time::sleep(limit - waited).await;
+        }
     }
 }
 
@@ -136,10 +153,11 @@ impl<R: AsyncRead + Unpin> AsyncRead for CountedReading<R> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.growing.is_none() && this.refusing.is_some() {
-            let (bytes, held) = &mut *locked(&this.gathered.0);
-            let needed = *bytes + buffer.remaining();
-            if held.lacks(needed) {
-                let (mut held, memory) = (std::mem::take(held), this.memory.clone());
+            let gathered = &mut *locked(&this.gathered.0);
+            let needed = gathered.bytes + buffer.remaining();
+            if gathered.memory.lacks(needed) {
+                gathered.since.get_or_insert_with(Instant::now);
+                let (mut held, memory) = (std::mem::take(&mut gathered.memory), this.memory.clone());
                 this.growing = Some(Box::pin(async move { held.grow(&memory, needed).await.map(|()| held) }));
             }
         }
@@ -147,7 +165,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for CountedReading<R> {
             let grown = ready!(growing.as_mut().poll(context));
             this.growing = None;
             match grown {
-                Ok(held) => locked(&this.gathered.0).1 = held,
+                Ok(held) => locked(&this.gathered.0).memory = held,
                 Err(full) => drop(this.refusing.take().map(|refusing| refusing.send(full))),
             }
         }
@@ -160,7 +178,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for CountedReading<R> {
             buffer.set_filled(before);
         }
         let read = Pin::new(&mut this.reading).poll_read(context, buffer);
-        locked(&this.gathered.0).0 += buffer.filled().len() - before;
+        locked(&this.gathered.0).bytes += buffer.filled().len() - before;
         read
     }
 }

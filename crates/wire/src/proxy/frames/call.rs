@@ -1,10 +1,6 @@
 //! A message that asks for a response, on its way down the line and back.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, stream::SplitSink};
@@ -13,8 +9,9 @@ use hyper::http::request::Parts;
 use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 
 use super::{
+    continuing::{Continuable, RecentCall},
     upstream_end::{StreamId, UpstreamEnd},
-    words::{self, FramedCall, PlacedCall},
+    words::{self, CallOwner, FramedCall},
 };
 use crate::{
     proxy::{
@@ -23,7 +20,6 @@ use crate::{
         exchange::Proxy,
         headers, heavy,
         listen::socket::Link,
-        lock::locked,
         memory::HeldMemory,
         tunnel::{
             ending::SocketEnding,
@@ -35,9 +31,6 @@ use crate::{
     trajectory::CloseCause,
 };
 
-/// Calls of a socket from which the server may go on by itself.
-const RECENT_MAX: usize = 64;
-
 /// A message that asks for a response, or what stands for one.
 #[derive(Debug)]
 pub(super) struct AskingMessage {
@@ -48,7 +41,7 @@ pub(super) struct AskingMessage {
     /// What it goes out by.
     pub(super) end: UpstreamEnd,
     /// The call that it goes on from, where the server goes on by itself.
-    pub(super) last: Option<PlacedCall>,
+    pub(super) last: Option<CallOwner>,
 }
 
 /// What the calls of a socket share.
@@ -61,16 +54,7 @@ pub(super) struct SocketCalls {
     pub(super) hinted: Hinted,
     pub(super) link: Arc<Link>,
     pub(super) client: tokio::sync::Mutex<SplitSink<ClientSocket, Message>>,
-    /// The last calls, oldest first.
-    pub(super) recent: Mutex<VecDeque<Arc<RecentCall>>>,
-}
-
-/// A call of a socket, as far as it has come.
-#[derive(Debug, Default)]
-pub(super) struct RecentCall {
-    placed: Arc<OnceLock<PlacedCall>>,
-    /// The id of its response.
-    response: OnceLock<String>,
+    pub(super) continuable: Continuable,
 }
 
 impl SocketCalls {
@@ -79,26 +63,9 @@ impl SocketCalls {
         self.client.lock().await.send(message).await.map_err(|_| SocketEnding::CLIENT_GONE)
     }
 
-    /// The call that this is the response of; where it is not known, the last one.
-    pub(super) fn last(&self, response: Option<&str>) -> Option<PlacedCall> {
-        let recent = locked(&self.recent);
-        let is_of = |call: &&Arc<RecentCall>| response.is_some() && call.response.get().map(String::as_str) == response;
-        let of_it = recent.iter().rev().find(is_of).and_then(|call| call.placed.get());
-        of_it.or_else(|| recent.iter().rev().find_map(|call| call.placed.get())).cloned()
-    }
-
-    fn begin(&self) -> Arc<RecentCall> {
-        let (begun, mut recent) = (Arc::<RecentCall>::default(), locked(&self.recent));
-        recent.push_back(Arc::clone(&begun));
-        if recent.len() > RECENT_MAX {
-            recent.pop_front();
-        }
-        begun
-    }
-
     /// Answers a message: by the line, or by an error of our own.
     pub(super) async fn answer(&self, asked: AskingMessage) -> Result<(), SocketEnding> {
-        let (stream, begun) = (asked.stream.clone(), self.begin());
+        let (stream, begun) = (asked.stream.clone(), self.continuable.begin());
         let call = match self.call(asked, &begun).await {
             Ok(call) => call,
             Err(error) => return self.refuse(error, stream).await,

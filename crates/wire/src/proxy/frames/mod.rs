@@ -3,6 +3,7 @@
 //!
 //! - `handshake` opens it: the upstream's own `101` does, or, where the upstream speaks no HTTP, we do.
 //! - `session` passes messages between both sides until one of them ends; `call` is one request on its way.
+//! - `continuing` is what a server may go on from by itself.
 //! - `upstream_end` is what such a request is sent by; it makes events of messages.
 //! - `words` says refusals as a socket does, and which faults it has no words for.
 //!
@@ -10,6 +11,7 @@
 //! asked one do, and its call goes down the line without being sent. What belongs to no response passes, and the record counts it.
 
 mod call;
+mod continuing;
 mod handshake;
 mod session;
 mod upstream_end;

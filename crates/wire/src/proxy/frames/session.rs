@@ -1,7 +1,7 @@
 //! A socket under way: messages pass between both sides until one of them ends.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -20,12 +20,14 @@ use tokio_tungstenite::tungstenite::{
 
 use super::{
     call::{AskingMessage, SocketCalls},
+    continuing::Continuable,
     upstream_end::{SocketReading, StreamId, UpstreamEnd},
 };
 use crate::{
     proxy::{
         arrival::Hinted,
         error::ProxyError,
+        limits::Limits,
         listen::socket::Link,
         lock::locked,
         memory::{GatheredMessage, HeldMemory},
@@ -47,8 +49,6 @@ use crate::{
 const CALLS_MAX: usize = 64;
 /// Most messages that wait for a response to be delivered before them.
 const BEHIND_MAX: usize = 64;
-/// Most messages to responses under way that are kept for those that the server starts next.
-const STEERS_MAX: usize = 16;
 /// Longest wait for what is under way once the upstream has ended.
 const LINGER: Duration = Duration::from_secs(10);
 /// Longest wait for the other side's goodbye.
@@ -85,8 +85,6 @@ struct Session {
     under_way: watch::Sender<usize>,
     /// What the upstream has said behind responses that are not delivered yet, by their streams.
     behind: Mutex<HashMap<StreamId, Vec<Bytes>>>,
-    /// What the client has last said to responses under way, by their ids: the server may go on from it by itself.
-    steers: Mutex<BTreeMap<String, AskingMessage>>,
     /// Messages that belong to no response, by kind.
     unread: Mutex<UnreadMessages>,
 }
@@ -105,14 +103,13 @@ impl Bridge {
         let (line, user, client) = (Arc::clone(&opener.line), opener.user.clone(), tokio::sync::Mutex::new(writing));
         let (asking, asked) = mpsc::unbounded_channel();
         let session = Session {
-            calls: SocketCalls { line, user, api, head, hinted, link, client, recent: Mutex::default() },
+            calls: SocketCalls { line, user, api, head, hinted, link, client, continuable: Continuable::default() },
             end,
             gathered,
             counts: PassedBytes::new(),
             asking,
             under_way: watch::Sender::default(),
             behind: Mutex::default(),
-            steers: Mutex::default(),
             unread: Mutex::default(),
         };
         let ending = session.pass(&mut reading, opening, (asked, refused), &opener).await;
@@ -130,15 +127,18 @@ impl Session {
         (asked, refused): (mpsc::UnboundedReceiver<AskingMessage>, oneshot::Receiver<ProxyError>),
         opener: &SocketOpener,
     ) -> SocketEnding {
+        let Limits { body_timeout, tunnel_idle, .. } = self.calls.line.limits;
         let mut calls = Box::pin(self.answer(asked));
         let ending = tokio::select! {
             ending = self.take_from_client(reading) => ending,
             ending = self.take_from_upstream(opening) => ending,
-            ending = &mut calls => ending,
-            Ok(full) = refused => {
-                SocketEnding { cause: Some(CloseCause::Refused), goodbye: Goodbye::Refused(full) }
+            ending = &mut calls => {
+                self.calls.link.end_as(ending.cause);
+                return ending;
             }
-            () = self.counts.idle(self.calls.line.limits.tunnel_idle) => {
+            Ok(full) = refused => SocketEnding::refused(full),
+            () = self.gathered.overdue(body_timeout) => SocketEnding::refused(ProxyError::BodyTimeout(body_timeout)),
+            () = self.counts.idle(tunnel_idle) => {
                 SocketEnding::closed(CloseCause::Idle, CloseCode::Away)
             }
             () = opener.until_gone() => SocketEnding::closed(CloseCause::Refused, CloseCode::Policy),
@@ -147,13 +147,13 @@ impl Session {
         if let Some(broken) = ending.of_upstream() {
             self.end.end(broken);
             // What it has said before is delivered.
-            let delivered = async {
+            let _ = tokio::time::timeout(LINGER, async {
                 tokio::select! {
                     _ = &mut calls => {}
                     () = self.until_at_most(0) => {}
                 }
-            };
-            let _ = tokio::time::timeout(LINGER, delivered).await;
+            })
+            .await;
         }
         // What is under way ends with `calls`.
         self.calls.link.end_as(ending.cause);
@@ -207,12 +207,8 @@ impl Session {
                 self.ask(AskingMessage { stream: stream.map(|stream| stream.into_owned()), ..asked });
             }
             ClientMessage::Steer { response } => {
+                self.calls.continuable.steer(response.into_owned(), &text);
                 self.pass_unread(STEER, text_message(text.clone(), true)).await;
-                let mut steers = locked(&self.steers);
-                steers.insert(response.into_owned(), asked);
-                if steers.len() > STEERS_MAX {
-                    steers.pop_first();
-                }
             }
             ClientMessage::Other(kind) => {
                 self.pass_unread(&format!("{kind} of the client"), text_message(text.clone(), true)).await;
@@ -290,15 +286,13 @@ impl Session {
     fn start(&self, first: &[u8], stream: StreamId) {
         let Some(end) = self.end.start(stream.clone()) else { return };
         let continued = socket::continued(first);
-        let last = self.calls.last(continued.as_deref());
-        let steer = continued.as_ref().and_then(|response| locked(&self.steers).remove(response));
+        let last = self.calls.continuable.last(continued.as_deref());
+        let steer = continued.as_deref().and_then(|response| self.calls.continuable.take_steer(response));
         if steer.is_some() {
             locked(&self.unread).remove(STEER);
         }
-        let (message, memory) = match steer {
-            Some(steer) => (steer.message, steer.memory),
-            None => (socket::unasked(continued.as_deref()), HeldMemory::default()),
-        };
+        let message = steer.unwrap_or_else(|| socket::unasked(continued.as_deref()));
+        let memory = HeldMemory::default();
         self.ask(AskingMessage { stream, message, memory, received: Instant::now(), end, last });
     }
 
@@ -350,7 +344,7 @@ impl Session {
     /// Writes down what passed unread.
     fn tell(&self) {
         let Some(note) = locked(&self.unread).note() else { return };
-        match self.calls.last(None) {
+        match self.calls.continuable.last(None) {
             Some(last) => last.run.recorder.note(&note),
             None => tracing::warn!("{note}"),
         }

@@ -29,14 +29,14 @@ pub(in crate::proxy) struct FramedCall {
     /// Whether the client has asked: a server may start a response by itself.
     pub(in crate::proxy) is_asked: bool,
     /// The call that it goes on from, where the server goes on by itself.
-    pub(super) last: Option<PlacedCall>,
+    pub(super) last: Option<CallOwner>,
     /// Where it is told what became of it.
-    pub(super) placed: Arc<OnceLock<PlacedCall>>,
+    pub(super) placed: Arc<OnceLock<CallOwner>>,
 }
 
-/// Whose a call is.
+/// Whose a call is: the run, and the agent.
 #[derive(Debug, Clone)]
-pub(super) struct PlacedCall {
+pub(super) struct CallOwner {
     pub(super) run: Arc<Run>,
     attribution: Attribution,
 }
@@ -61,7 +61,7 @@ impl FramedCall {
 
     /// Its step is decided: says of what has no place on a socket that it cannot be done.
     pub(in crate::proxy) fn decided(&self, step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupted> {
-        let _ = self.placed.set(PlacedCall { run: Arc::clone(&step.run), attribution: step.attribution.clone() });
+        let _ = self.placed.set(CallOwner { run: Arc::clone(&step.run), attribution: step.attribution.clone() });
         if !self.is_asked {
             let number = step.numbers.step;
             step.run.recorder.note(&format!("step {number} is a response that the server started by itself"));

@@ -50,6 +50,11 @@ impl SocketEnding {
         Self { cause: Some(cause), goodbye: Goodbye::Code(code) }
     }
 
+    /// What the client says is not taken in.
+    pub(in crate::proxy) const fn refused(error: ProxyError) -> Self {
+        Self { cause: Some(CloseCause::Refused), goodbye: Goodbye::Refused(error) }
+    }
+
     /// What a client has done that cannot be read on.
     pub(in crate::proxy) fn of_client(error: &Error) -> Self {
         let code = match error {
