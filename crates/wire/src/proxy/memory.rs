@@ -111,10 +111,8 @@ impl GatheredMessage {
     pub(super) async fn overdue(&self, limit: Duration) {
         loop {
             let waited = locked(&self.0).since.map_or(Duration::ZERO, |since| since.elapsed());
-            if waited >= limit {
-                return;
-            }
-            tokio::time::sleep(limit - waited).await;
+            let Some(left) = limit.checked_sub(waited).filter(|left| !left.is_zero()) else { return };
+            tokio::time::sleep(left).await;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A socket under way: messages pass between both sides until one of them ends.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -204,7 +205,7 @@ impl Session {
         match socket::client_message(&text) {
             ClientMessage::Create { stream } => {
                 self.until_at_most(CALLS_MAX - 1).await;
-                self.ask(AskingMessage { stream: stream.map(|stream| stream.into_owned()), ..asked });
+                self.ask(AskingMessage { stream: stream.map(Cow::into_owned), ..asked });
             }
             ClientMessage::Steer { response } => {
                 self.calls.continuable.steer(response.into_owned(), &text);
@@ -344,9 +345,10 @@ impl Session {
     /// Writes down what passed unread.
     fn tell(&self) {
         let Some(note) = locked(&self.unread).note() else { return };
-        match self.calls.continuable.last(None) {
-            Some(last) => last.run.recorder.note(&note),
-            None => tracing::warn!("{note}"),
+        if let Some(last) = self.calls.continuable.last(None) {
+            last.run.recorder.note(&note);
+        } else {
+            tracing::warn!("{note}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The upstream's end of a bridge: requests go out by it as messages, and the messages that answer one come back as its reply.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
@@ -140,7 +141,7 @@ impl UpstreamEnd {
         let route = request.extensions().get::<Route>().copied();
         let asked = request.into_body().collect().await.map_err(UpstreamError::Closed)?.to_bytes();
         let stream = match socket::client_message(&asked) {
-            ClientMessage::Create { stream } => stream.map(|stream| stream.into_owned()),
+            ClientMessage::Create { stream } => stream.map(Cow::into_owned),
             _ => None,
         };
         let mut writing = self.state.writing.lock().await;
