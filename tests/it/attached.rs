@@ -22,6 +22,7 @@ const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"te
 const NOTICE: &str = r#"{"method":"notifications/cancelled","params":{"requestId":7},"jsonrpc":"2.0"}"#;
 const PROGRESS: &str =
     r#"{"method":"notifications/progress","params":{"progressToken":7,"progress":1},"jsonrpc":"2.0"}"#;
+const QUESTION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"Sure?"}}"#;
 
 /// A proxy before a model that nobody asks.
 async fn lab(setup: Setup) -> (Lab, Scripted) {
@@ -153,11 +154,10 @@ async fn what_a_server_asks_its_client_passes_before_an_edit_of_its_reply() {
     client.send(&request("POST", "/r/r0/mcp/calc", CALL.as_bytes(), &calc.header())).await;
     let (number, _) = calc.message().await;
     let (sender, events) = mpsc::channel(3);
-    let question = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"Sure?"}}"#;
     let event = |message: &str| Bytes::from(format!("event: message\ndata: {message}\n\n"));
     let handed = calc.reply(number, HandedReply::Events(events));
     let asked = async {
-        for message in [PROGRESS, question] {
+        for message in [PROGRESS, QUESTION] {
             sender.try_send(event(message)).expect("room");
         }
         assert!(within(client.read_until(b"Sure?")).await, "the question waits for its answer");
@@ -173,8 +173,52 @@ async fn what_a_server_asks_its_client_passes_before_an_edit_of_its_reply() {
     let recording = lab.sealed("r0").await;
     let step = &recording.trajectory.steps[0];
     assert!(step.injected[0].delivered && step.attempts[0].is_answered());
-    let told = [event(PROGRESS), event(question), event(&RESULT.replace("\"5\"", "\"6\""))].concat();
+    let told = [event(PROGRESS), event(QUESTION), event(&RESULT.replace("\"5\"", "\"6\""))].concat();
     assert_eq!(step.attempts[0].delivered().to_vec(), told);
+}
+
+/// A fault that changes a stream lets pass what the server asks in it, too.
+#[tokio::test]
+async fn what_a_server_asks_its_client_passes_before_a_fault_in_its_reply() {
+    for (fault, acts) in [("malformed_chunk = { frame = 2 }", true), ("malformed_chunk = { frame = 1 }", false)] {
+        let plan = format!("[[injection]]\ntool = \"calc/add\"\nwhen.call = 0\nfault.{fault}\n");
+        let (mut lab, _model) = lab(Setup::planned(&plan)).await;
+        let mut calc = AttachedCalc::attach(&lab).await;
+        let mut client = lab.client().await;
+        client
+            .send(&request(
+                "POST",
+                "/r/r0/mcp/calc",
+                CALL.as_bytes(),
+                &format!("{}Connection: close\r\n", calc.header()),
+            ))
+            .await;
+        let (number, _) = calc.message().await;
+        let (sender, events) = mpsc::channel(4);
+        let event = |message: &str| Bytes::from(format!("event: message\ndata: {message}\n\n"));
+        let handed = calc.reply(number, HandedReply::Events(events));
+        let asked = async {
+            for message in [PROGRESS, QUESTION] {
+                sender.try_send(event(message)).expect("room");
+            }
+            assert!(within(client.read_until(b"Sure?")).await, "the question waits for its answer");
+            for message in [PROGRESS, RESULT] {
+                sender.try_send(event(message)).expect("room");
+            }
+            drop(sender);
+        };
+        let (handed, ()) = tokio::join!(handed, asked);
+        handed.expect("somebody waits");
+        within(client.rest()).await;
+        let text = String::from_utf8_lossy(&client.seen).into_owned();
+        assert_eq!((text.matches("Sure?").count(), text.matches(RESULT).count()), (1, 1), "{fault}: {text}");
+        assert_eq!(text.matches(PROGRESS).count(), if acts { 1 } else { 2 }, "{fault}: {text}");
+        let recording = lab.sealed("r0").await;
+        let delivered = |error: &aegis::trajectory::InjectedError| error.delivered;
+        assert_eq!(recording.trajectory.steps[0].injected.iter().any(delivered), acts, "{fault}");
+        let said = recording.notes.join("\n");
+        assert_eq!(said.contains("gone ahead of the reply"), !acts, "{fault}: {said}");
+    }
 }
 
 #[tokio::test]

@@ -110,6 +110,7 @@ mod shard;
 mod side_by_side;
 mod socket_edits;
 mod socket_peer;
+mod socket_started;
 mod sockets;
 mod stored_state;
 mod strangers;

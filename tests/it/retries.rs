@@ -102,6 +102,25 @@ async fn paused(counts: bool) {
     }
 }
 
+/// The same bytes to another API ask something else, whatever became of the first call.
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_bytes_on_two_paths_are_two_calls() {
+    let upstream = Moody::new(vec![503, 200, 200], 0);
+    let mut lab = Lab::over(Arc::clone(&upstream) as Arc<dyn Upstream>, Setup::default()).await;
+    for path in ["chat/completions", "completions", "chat/completions?api-version=2"] {
+        ask(&lab, &format!("/a/solver/v1/{path}"), 0, false).await;
+    }
+    let recording = lab.sealed("r0").await;
+    assert_eq!(statuses(&recording), [vec![503, 200], vec![200]]);
+    assert_eq!(recording.trajectory.steps[1].path, "/v1/completions");
+    // A replay tells them apart as well.
+    let (again, replayed) = replaying(&lab).await;
+    for (path, status) in [("completions", 200), ("chat/completions", 503), ("chat/completions", 200)] {
+        assert_eq!(ask(&again, &format!("/a/solver/v1/{path}"), 0, false).await.0, status, "{path}");
+    }
+    drop(replayed);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_is_one_of_the_step_that_failed() {
     for path in ["/a/solver/v1/chat/completions", "/r/r0/v1/chat/completions"] {

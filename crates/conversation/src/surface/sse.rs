@@ -3,7 +3,11 @@
 //! Nothing is normalised: an [`Event`] is a set of spans into the bytes it was found in. Line ends may be LF, CR or
 //! CRLF, chunks may split anywhere, comments and unknown fields are events' bytes like any other.
 
+mod messages;
+
 use std::{borrow::Cow, ops::Range};
+
+pub use messages::{EventReader, event};
 
 /// Most end markers that one stream is watched for.
 pub const MARKERS_MAX: usize = 4;

@@ -165,6 +165,7 @@ impl Default for CallLedger {
 impl CallLedger {
     /// Counts what a run without faults asked.
     pub(super) fn beside(&mut self, reference: Arc<ReferenceCalls>) {
+        self.seen.rules = reference.rules.clone();
         self.reference = Some(reference);
     }
 
@@ -197,11 +198,8 @@ impl CallLedger {
     }
 
     fn keep(&mut self, agent: AgentNumber, request: &LedgerRequest<'_>, number: LedgerNumber, instance: u32) {
-        if let Some(reference) = &self.reference {
-            *self.seen.exact.entry(request.body).or_default() += 1;
-            if let Some(marks) = request.marks(&reference.rules) {
-                *self.seen.near.entry(marks.figures).or_default() += 1;
-            }
+        if self.reference.is_some() {
+            self.seen.count(request);
         }
         let bytes = request.bytes.filter(|bytes| bytes.len() <= COMPARED_MAX).cloned().zip(request.surface);
         let calls = &mut self.calls.entry((agent, request.body), EqualCalls::default).calls;
@@ -290,7 +288,7 @@ impl CallLedger {
         if !self.failed.iter().any(|failed| failed.agent == agent) {
             return None;
         }
-        let rules = self.reference.as_ref().map_or(&self.seen.rules, |reference| &reference.rules);
+        let rules = &self.seen.rules;
         let marks = request.marks(rules)?;
         let others = self.failed.iter().rev().filter(|failed| failed.agent == agent && failed.body != request.body);
         others.take(COMPARISONS_MAX).find_map(|failed| {

@@ -1,7 +1,7 @@
 //! The ledger over requests as they may arrive.
 
 use super::*;
-use crate::{equality::Rules, surface::OpenaiChat};
+use crate::surface::OpenaiChat;
 
 /// One call a letter of the answer: `?x` asks `x` without a count, `0x`, `1x`, … with one; `!n` fails the call with number `n`,
 /// `.n` answers it, `_n` answers it with nothing; `+n` lets `n` times 50 ms pass. → each asking as its call and attempt, `f`irst,
@@ -21,11 +21,16 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
     let mut ledger = CallLedger::default();
     if let Some(reference) = reference {
         let bodies: Vec<Bytes> = reference.bytes().map(body).collect();
-        let surface: Option<&'static dyn Surface> = Some(&OpenaiChat);
-        ledger.beside(Arc::new(ReferenceCalls::from_calls(
-            bodies.into_iter().map(|body| (surface, body)),
-            Rules::default(),
-        )));
+        let mut calls = ReferenceCalls::default();
+        for bytes in &bodies {
+            let body = twox_hash::XxHash3_128::oneshot(bytes);
+            calls.count(&LedgerRequest {
+                bytes: Some(bytes),
+                surface: Some(&OpenaiChat),
+                ..LedgerRequest::from_hash(body)
+            });
+        }
+        ledger.beside(Arc::new(calls));
     }
     let (mut now, mut told, mut asked) = (0, Vec::new(), Vec::new());
     for event in events.split(' ') {

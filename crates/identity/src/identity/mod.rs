@@ -50,7 +50,7 @@ pub use ledger::{CallRelation, LedgerNumber};
 pub use lineage::Lineage;
 pub use observed::{ObservedRun, contested, fitting_rules, looks, try_roster};
 pub use placed::Placed;
-pub use reference::{LedgerRequest, ReferenceCalls, RetryCount};
+pub use reference::{LedgerRequest, ReferenceCalls, RetryCount, request_hash, step_hash};
 pub use roster::{Roster, RosterError, RosterRule, SpeakingOrder};
 pub use speakers::Speakers;
 pub use suggest::{Suggestions, calls, source_name};

@@ -20,7 +20,7 @@ pub(super) const COMPARED_MAX: usize = 256 << 10;
 /// A request as the ledger sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerRequest<'a> {
-    /// Hash of its body.
+    /// What tells that it asks the same as another: see [`request_hash`].
     pub body: u128,
     /// The body, where it may be compared by its words.
     pub bytes: Option<&'a Bytes>,
@@ -44,6 +44,16 @@ impl LedgerRequest<'_> {
     }
 }
 
+/// What tells that two requests ask the same: the API, the path where that says what is asked, and the bytes. `body`: hash of these.
+pub fn request_hash(surface: &str, method: &str, target: &str, body: u128) -> u128 {
+    body ^ twox_hash::XxHash3_128::oneshot(surface::request_key(surface, method, target).as_bytes())
+}
+
+/// As [`request_hash`], of a recorded step with this body.
+pub fn step_hash(step: &Step, body: &[u8]) -> u128 {
+    request_hash(&step.surface, &step.method, &step.path, twox_hash::XxHash3_128::oneshot(body))
+}
+
 /// How often a run without faults asked what.
 #[derive(Debug, Default)]
 pub struct ReferenceCalls {
@@ -56,24 +66,20 @@ pub struct ReferenceCalls {
 impl ReferenceCalls {
     /// The calls of a recorded run and their bodies, each once however often it was tried.
     pub fn from_steps<'a>(steps: impl IntoIterator<Item = (&'a Step, Bytes)>, rules: Rules) -> Self {
-        let surface = |step: &Step| surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
-        Self::from_calls(steps.into_iter().map(|(step, body)| (surface(step), body)), rules)
-    }
-
-    /// The same of calls: what reads each, and its body.
-    pub(super) fn from_calls(
-        calls: impl IntoIterator<Item = (Option<&'static dyn Surface>, Bytes)>,
-        rules: Rules,
-    ) -> Self {
         let mut reference = Self { rules, ..Self::default() };
-        for (surface, bytes) in calls {
-            let body = twox_hash::XxHash3_128::oneshot(&bytes);
-            *reference.exact.entry(body).or_default() += 1;
-            let request = LedgerRequest { bytes: Some(&bytes), surface, ..LedgerRequest::from_hash(body) };
-            if let Some(marks) = request.marks(&reference.rules) {
-                *reference.near.entry(marks.figures).or_default() += 1;
-            }
+        for (step, body) in steps {
+            let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
+            let hash = step_hash(step, &body);
+            reference.count(&LedgerRequest { bytes: Some(&body), surface, ..LedgerRequest::from_hash(hash) });
         }
         reference
+    }
+
+    /// Counts a call.
+    pub(super) fn count(&mut self, call: &LedgerRequest<'_>) {
+        *self.exact.entry(call.body).or_default() += 1;
+        if let Some(marks) = call.marks(&self.rules) {
+            *self.near.entry(marks.figures).or_default() += 1;
+        }
     }
 }

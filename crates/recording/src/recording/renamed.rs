@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use twox_hash::XxHash3_128;
 
 use super::{
     Recording, RecordingError, overlap,
@@ -11,7 +10,9 @@ use super::{
     turns,
 };
 use crate::{
-    identity::{AttributedCall, EndedCall, Identity, LedgerNumber, LedgerRequest, Roster, RosterRule, Speakers},
+    identity::{
+        AttributedCall, EndedCall, Identity, LedgerNumber, LedgerRequest, Roster, RosterRule, Speakers, step_hash,
+    },
     surface::{self, Outline, Surface, door},
     trajectory::{Attribution, Source, Step},
 };
@@ -42,7 +43,7 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
         let (LogMoment::Opened(at) | LogMoment::Ended(at)) = moment;
         let Some(step) = steps.get(at) else { continue };
         let body = request(at, step);
-        let hash = XxHash3_128::oneshot(&body);
+        let hash = step_hash(step, &body);
         let surface = surface_of(step);
         match moment {
             LogMoment::Opened(_) => {

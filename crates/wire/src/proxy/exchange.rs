@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::{Method, Request, Response, header};
+use hyper::{HeaderMap, Method, Request, Response, header};
 
 use super::{
     arrival::{Arrived, Kind, ModelCall},
@@ -105,8 +105,9 @@ impl Proxy {
             return Ok(frames::worded(framed.as_ref(), made));
         }
         let bytes = call.unpacked.plain.len();
-        let retold =
-            heavy::in_turn(bytes, || retell::request(step, conversation.as_ref(), &call.unpacked.plain)).await?;
+        // The server has gone on already from what it keeps.
+        let told = conversation.as_ref().filter(|_| framed.as_ref().is_none_or(|framed| framed.is_asked));
+        let retold = heavy::in_turn(bytes, || retell::request(step, told, &call.unpacked.plain)).await?;
         let (own, conversation) = match &retold {
             Some((body, conversation)) => (body, Some(conversation)),
             None => (&call.unpacked.plain, conversation.as_ref()),
@@ -212,11 +213,7 @@ impl Proxy {
     /// The request as the upstream gets it.
     fn to_upstream(&self, call: ModelCall, body: Bytes) -> Request<SentBody> {
         let mut parts = call.parts;
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), !call.kind.is_unread());
-        if self.identity.hints.uses_keys() {
-            parts.headers.remove(header::AUTHORIZATION);
-            parts.headers.remove(&headers::API_KEY);
-        }
+        self.head_to_upstream(&mut parts.headers, !call.kind.is_unread());
         // The same bytes at the same place: nothing was edited, and nothing needs comparing.
         if body.as_ptr() != call.body.as_ptr() {
             if call.kind.surface().is_some_and(|surface| surface::is_of_server(surface.name())) {
@@ -224,7 +221,6 @@ impl Proxy {
             }
             headers::body_changed(&mut parts.headers);
         }
-        parts.headers.remove(header::CONTENT_LENGTH);
         if matches!(call.kind, Kind::Tunnel) {
             headers::switch_to_websocket(&mut parts.headers);
         }
@@ -232,6 +228,16 @@ impl Proxy {
             parts.extensions.insert(route);
         }
         Request::from_parts(parts, Either::Left(Full::new(body)))
+    }
+
+    /// The head of a call as the upstream gets it. `readable`: its reply is to be read.
+    pub(super) fn head_to_upstream(&self, headers: &mut HeaderMap, readable: bool) {
+        headers::to_upstream(headers, self.hint_headers(), readable);
+        if self.identity.hints.uses_keys() {
+            headers.remove(header::AUTHORIZATION);
+            headers.remove(&headers::API_KEY);
+        }
+        headers.remove(header::CONTENT_LENGTH);
     }
 
     /// The model route that a request selects.

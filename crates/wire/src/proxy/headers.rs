@@ -7,6 +7,7 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
     http::request::Parts,
 };
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
 static HOP_BY_HOP: [HeaderName; 7] = [
@@ -30,11 +31,37 @@ static BODY_BOUND: [HeaderName; 7] = [
     // Their trailers are left behind.
     header::TRAILER,
 ];
+/// Headers of a WebSocket's handshake that say something of its connection, and nothing of what is asked on it.
+static OF_CONNECTION: [HeaderName; 8] = [
+    header::SEC_WEBSOCKET_KEY,
+    header::SEC_WEBSOCKET_EXTENSIONS,
+    header::SEC_WEBSOCKET_PROTOCOL,
+    header::SEC_WEBSOCKET_VERSION,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_ENCODING,
+    header::TRANSFER_ENCODING,
+];
 /// Azure's header for the API key.
 pub(super) static API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// The header that marks an answer of the proxy's own making. Its value is the error's code.
 pub(super) const MARK: &str = "x-aegis-error";
+
+/// Makes of the head of a WebSocket's handshake that of the requests that come by it.
+pub(super) fn strip_connection(headers: &mut HeaderMap) {
+    for name in &OF_CONNECTION {
+        headers.remove(name);
+    }
+}
+
+/// Accepts a WebSocket that is asked for so (RFC 6455, 4.2.2).
+pub(super) fn accept_websocket(asked: &HeaderMap, headers: &mut HeaderMap) {
+    let key = asked.get(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes()));
+    if let Some(accepted) = key.and_then(|key| HeaderValue::from_str(&key).ok()) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accepted);
+    }
+}
 
 /// Takes off what belongs to one connection only, and what `Connection` names.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {

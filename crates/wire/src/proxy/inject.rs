@@ -13,7 +13,7 @@ use super::{
     headers, heavy,
     limits::Limits,
     open_step::OpenStep,
-    read_whole::{Collected, collect},
+    read_whole::collect,
     run::Run,
     skipped::{SkipReason, all_failed, failed},
     speakers::{self, ReplyEdit},
@@ -21,6 +21,7 @@ use super::{
     upstream::ReceivedBody,
 };
 use crate::{
+    fault::Disturbance,
     manipulator::{Adaptive, Context},
     plan::{Hit, Injection},
     recording::Inject,
@@ -149,10 +150,10 @@ pub(super) async fn edit_response(
         return Ok(Response::from_parts(head, body));
     }
     let raw = match collect(step, body, limits).await? {
-        Collected::Whole(raw) => raw,
-        Collected::TooLarge(rest) => {
+        Ok(raw) => raw,
+        Err(rest) => {
             let why = format!("the reply is larger than {} bytes", limits.max_body_bytes);
-            all_failed(step, decided, &why.into())?;
+            all_failed(step, &decided.edits.response, &why.into())?;
             return Ok(Response::from_parts(head, rest));
         }
     };
@@ -162,7 +163,7 @@ pub(super) async fn edit_response(
         Err(why) => {
             // What a client reads on elsewhere is edited there.
             if !(streamed && step.is_read_on(&raw)) {
-                all_failed(step, decided, &why)?;
+                all_failed(step, &decided.edits.response, &why)?;
             }
             return Ok(Response::from_parts(head, made(raw, streamed)));
         }
@@ -174,8 +175,7 @@ pub(super) async fn edit_response(
     }
     let read = (untouched.clone(), view);
     let current = edit_reply(step, (&edits, conversation), surface, streamed, read, limits).await?;
-    let gone = raw.get(..step.ahead.as_ref().map_or(0, |ahead| ahead.passed)).unwrap_or_default();
-    if !current.0.starts_with(gone) {
+    if !current.0.starts_with(step.gone_ahead(&raw)) {
         return Err(ProxyError::Unreadable("an edit changes what has gone ahead of the reply".to_owned()).into());
     }
     if current.0 == untouched {
@@ -254,7 +254,11 @@ fn bounded(written: Bytes, limits: &Limits) -> Result<Bytes, String> {
 /// client waits for a stream. Such a client is shown that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
 pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<ReceivedBody>) -> bool {
     let asks = |hit: &Hit| step.injection(hit.injection).is_some_and(Injection::asks_model);
-    let may_ask_client = || step.is_of_server() && decided.may_edit_reply() && decided.faults.is_empty();
+    let has = |disturbs: fn(&Disturbance) -> bool| decided.faults.iter().any(|fault| disturbs(&fault.disturbance));
+    let is_collected = || decided.may_edit_reply() || has(|fault| matches!(fault, Disturbance::Reshape));
+    // Another type would have to stand in the head, which goes out now.
+    let may_ask_client =
+        || step.is_of_server() && is_collected() && !has(|fault| matches!(fault, Disturbance::ContentType(_)));
     received.status().is_success()
         && headers::is_event_stream(received.headers())
         && !received.headers().contains_key(header::CONTENT_ENCODING)

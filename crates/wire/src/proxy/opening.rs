@@ -20,7 +20,7 @@ use super::{
     servers, speakers,
 };
 use crate::{
-    identity::{AttributedCall, LedgerRequest, Placed, RunSource, Track},
+    identity::{AttributedCall, LedgerRequest, Placed, RunSource, Track, request_hash},
     plan::Decision,
     recording::Open,
     surface::{self, Conversation, Outline, Surface, UnreadCall, door},
@@ -73,13 +73,13 @@ impl Proxy {
         let of_server = call.kind.surface().is_some_and(|surface| surface::is_of_server(surface.name()));
         let answerer = of_server.then(|| servers::answerer(call.parts.uri.path(), &call.unpacked.plain)).flatten();
         let called_by = stated.as_ref().filter(|_| of_server).map(|stated| stated.agent.clone());
-        let declared = answerer.or(stated);
+        let declared = answerer.or(stated).or_else(|| FramedCall::continued(call));
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
         let outline = Outlined::from_call(call);
         let (body_hash, asked, belongs) = heavy::apart(bytes, || {
             let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
-            let asked = request_hash(call, body_hash);
+            let asked = asked_hash(call, body_hash);
             (body_hash, asked, self.run_of(&call.hinted, &outline, asked))
         });
         let Belongs { run, source, track, displaced } = belongs?;
@@ -216,18 +216,13 @@ fn named_beside(attribution: Attribution, name: &str) -> Attribution {
     Attribution { agent: helper.unwrap_or(attribution.agent), ..attribution }
 }
 
-/// What tells that a request asks the same as another: its body where that is read, method and path too where it is not. What
-/// streams through equals nothing.
-fn request_hash(call: &ModelCall, body_hash: u128) -> u128 {
+/// What tells that a request asks the same as another. What streams through equals nothing.
+fn asked_hash(call: &ModelCall, body_hash: u128) -> u128 {
     static STREAMED: AtomicU64 = AtomicU64::new(0);
     if call.streams {
         return u128::from(STREAMED.fetch_add(1, Ordering::Relaxed)) ^ (u128::MAX >> 1);
     }
-    if !call.kind.is_unread() {
-        return body_hash;
-    }
-    let asked = format!("{} {} {body_hash}", call.parts.method, call.parts.uri);
-    twox_hash::XxHash3_128::oneshot(asked.as_bytes())
+    request_hash(call.kind.name(), call.parts.method.as_str(), call.parts.uri.path(), body_hash)
 }
 
 impl PlacedCall {

@@ -52,19 +52,18 @@ pub(super) fn joined(mut chunks: VecDeque<Bytes>) -> Bytes {
     }
 }
 
-/// A reply that was to be read whole.
-pub(super) enum Collected {
-    Whole(Bytes),
-    /// It is more than is held for an edit: what was read, and what follows.
-    TooLarge(ReceivedBody),
-}
-
-/// Reads the upstream's whole reply onto the step's tape.
+/// Reads the upstream's whole reply onto the step's tape; once that is done, what was made of it. What is too large comes back as it was.
+///
+/// # Errors
+/// The upstream is silent for too long, or the body breaks off.
 pub(super) async fn collect(
     step: &mut OpenStep,
     mut body: ReceivedBody,
     limits: &Limits,
-) -> Result<Collected, Interrupted> {
+) -> Result<Result<Bytes, ReceivedBody>, Interrupted> {
+    if step.is_taped() {
+        return Ok(read_whole(body, limits).await?.map(joined));
+    }
     let mut length = 0;
     loop {
         let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
@@ -76,7 +75,7 @@ pub(super) async fn collect(
             if length > limits.max_body_bytes {
                 let mut read = step.untape();
                 read.push_back(data);
-                return Ok(Collected::TooLarge(ReceivedBody::Resumed(read, Box::new(body))));
+                return Ok(Err(ReceivedBody::Resumed(read, Box::new(body))));
             }
             step.tape(&data);
             if let Some(ahead) = &mut step.ahead {
@@ -89,5 +88,5 @@ pub(super) async fn collect(
         }
     }
     step.stop_taping();
-    Ok(Collected::Whole(step.taped()))
+    Ok(Ok(step.taped()))
 }

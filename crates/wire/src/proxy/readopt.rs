@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use super::exchange::Proxy;
 use crate::{
-    identity::RunSource,
+    identity::{RunSource, step_hash},
     recording::{self, Manifest, Recording},
     surface::{self, door},
     trajectory::{RunId, Step},
@@ -49,7 +49,7 @@ impl Proxy {
         let path = step.path.split('?').next().unwrap_or_default();
         let Some(surface) = surface::for_path(&step.method, path) else { return };
         let Ok(outline) = door::outline_at(surface, &step.path, &step.request) else { return };
-        let body = twox_hash::XxHash3_128::oneshot(&step.request);
+        let body = step_hash(step, &step.request);
         let Some(track) = self.identity.recall(&outline, body, placed) else { return };
         track.opened(step.step, 0, &step.attribution);
         let answer = step.last_attempt().filter(|attempt| attempt.is_answered());

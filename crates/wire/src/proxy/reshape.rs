@@ -12,7 +12,7 @@ use super::{
     faults, headers, heavy, inject,
     limits::Limits,
     open_step::OpenStep,
-    read_whole::{joined, read_whole},
+    read_whole::collect,
     stored::retell,
     upstream::{Paced, ReceivedBody},
 };
@@ -80,7 +80,11 @@ async fn change(
         let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
         let changed = plain.and_then(|plain| {
             let operator = faults::operator(step, fault).ok_or("the fault is not in the plan")?;
-            Ok((changed(step, operator.as_ref(), fault.draw, &plain, streamed)?, plain))
+            let changed = changed(step, operator.as_ref(), fault.draw, &plain, streamed)?;
+            if !changed.starts_with(step.gone_ahead(&plain)) {
+                return Err("it would change what has gone ahead of the reply".to_owned());
+            }
+            Ok((changed, plain))
         });
         (changed, streamed)
     })
@@ -110,21 +114,4 @@ fn changed(step: &OpenStep, fault: &dyn Fault, draw: u64, body: &Bytes, streamed
     let earlier = step.run.answers();
     let agent = step.attribution.agent.as_str();
     fault.reshape(&Answered { body, streamed, surface, agent, earlier: &earlier }, draw)
-}
-
-/// Reads a whole reply, onto the step's tape where that still runs. What is too large comes back as it was.
-async fn collect(
-    step: &mut OpenStep,
-    body: ReceivedBody,
-    limits: &Limits,
-) -> Result<Result<Bytes, ReceivedBody>, Interrupted> {
-    let chunks = match read_whole(body, limits).await? {
-        Ok(chunks) => chunks,
-        Err(rest) => return Ok(Err(rest)),
-    };
-    for chunk in &chunks {
-        step.tape(chunk);
-    }
-    step.stop_taping();
-    Ok(Ok(joined(chunks)))
 }

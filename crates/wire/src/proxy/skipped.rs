@@ -1,6 +1,6 @@
 //! Edits that were planned and could not be made: the step passes untouched, and the record says why.
 
-use super::{decided::Decided, error::Interrupted, open_step::OpenStep};
+use super::{error::Interrupted, open_step::OpenStep};
 use crate::{
     plan::{Hit, Injection},
     recording::ManipulatorFailed,
@@ -50,8 +50,12 @@ pub(super) fn failed(
 }
 
 /// Writes down that no edit of the reply could be made.
-pub(super) fn all_failed(step: &OpenStep, decided: &Decided, unmade: &SkipReason) -> Result<(), Interrupted> {
-    for hit in &decided.edits.response {
+pub(super) fn all_failed<'a>(
+    step: &OpenStep,
+    hits: impl IntoIterator<Item = &'a Hit>,
+    unmade: &SkipReason,
+) -> Result<(), Interrupted> {
+    for hit in hits {
         if let Some(injection) = step.injection(hit.injection) {
             failed(step, hit, injection, unmade)?;
         }

@@ -58,6 +58,11 @@ impl Tape {
         self.is_stopped = true;
     }
 
+    /// Whether nothing follows that is kept.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Whether it is an event stream by its first bytes; `None` where they do not tell, or are not the first any more.
     pub(super) fn is_stream(&self) -> Option<bool> {
         match self.chunks.as_slice() {

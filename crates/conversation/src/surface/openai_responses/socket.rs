@@ -15,8 +15,10 @@ use crate::surface::{
 const CREATE: &str = "response.create";
 /// The type of an error.
 const ERROR: &str = "error";
-/// How the types of messages begin that tell what became of input to a response under way.
-const STEER: &str = "response.steer.";
+/// The type of the message that gives input to a response under way. What tells what became of that begins with it.
+const STEER: &str = "response.steer";
+/// The type of the first message of a response.
+const CREATED: &str = "response.created";
 
 /// A message of a client, as far as its type tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,11 @@ pub enum ClientMessage<'a> {
     Create {
         /// The id, if it names one.
         stream: Option<Cow<'a, str>>,
+    },
+    /// It gives input to a response under way. The server may go on from that by itself, with another response.
+    Steer {
+        /// The response's id.
+        response: Cow<'a, str>,
     },
     /// Anything else, by its type.
     Other(Cow<'a, str>),
@@ -37,6 +44,8 @@ pub struct ServerMessage<'a> {
     pub kind: Cow<'a, str>,
     /// The stream that it belongs to, where it says so.
     pub stream: Option<Cow<'a, str>>,
+    /// Whether it is the first of a response.
+    pub is_first: bool,
     /// Whether it is the last of a response.
     pub is_last: bool,
     /// Whether it is of no response, although one may be under way.
@@ -53,16 +62,42 @@ pub fn socket_api(path: &str) -> Option<&'static dyn Surface> {
 /// Whether a request body is such a message: it need not say that it wants a stream.
 pub(super) fn is_message(body: &[u8]) -> bool {
     // One look tells of most bodies, without reading their members.
-    memchr::memmem::find(body, CREATE.as_bytes()).is_some()
-        && last_string(body, b"type").is_some_and(|kind| kind == CREATE)
+    [CREATE, STEER].iter().any(|kind| memchr::memmem::find(body, kind.as_bytes()).is_some())
+        && last_string(body, b"type").is_some_and(|kind| kind == CREATE || kind == STEER)
+}
+
+/// The response that one goes on from which begins with this message.
+pub fn continued(first: &[u8]) -> Option<String> {
+    of_response(first, "previous_response_id")
+}
+
+/// The id of the response that begins with this message.
+pub fn response_id(first: &[u8]) -> Option<String> {
+    of_response(first, "id")
+}
+
+fn of_response(first: &[u8], key: &str) -> Option<String> {
+    Node::parse(first).ok()?.get("response")?.get(key)?.string().map(Cow::into_owned)
+}
+
+/// What stands for the request of a response that a server starts without one.
+pub fn unasked(continued: Option<&str>) -> Bytes {
+    match continued {
+        Some(id) => format!(r#"{{"type":"{CREATE}","previous_response_id":{}}}"#, encode_string(id)).into(),
+        None => format!(r#"{{"type":"{CREATE}","input":[]}}"#).into(),
+    }
 }
 
 /// What a client says. A message with several types asks where any of them does.
 pub fn client_message(message: &[u8]) -> ClientMessage<'_> {
     let mut kinds = strings(message, b"type");
-    match kinds.find(|kind| kind == CREATE) {
-        Some(_) => ClientMessage::Create { stream: last_string(message, b"stream_id") },
-        None => ClientMessage::Other(last_string(message, b"type").unwrap_or_default()),
+    if kinds.any(|kind| kind == CREATE) {
+        return ClientMessage::Create { stream: last_string(message, b"stream_id") };
+    }
+    let kind = last_string(message, b"type").unwrap_or_default();
+    match last_string(message, b"previous_response_id").filter(|_| kind == STEER) {
+        Some(response) => ClientMessage::Steer { response },
+        None => ClientMessage::Other(kind),
     }
 }
 
@@ -84,8 +119,9 @@ pub fn server_message(message: &[u8]) -> ServerMessage<'_> {
     let status = if kind == ERROR { number(b"status").or_else(|| number(b"status_code")) } else { None };
     ServerMessage {
         stream: last_string(message, b"stream_id"),
+        is_first: kind == CREATED,
         is_last,
-        is_beside: kind.starts_with(STEER),
+        is_beside: kind.strip_prefix(STEER).is_some_and(|rest| rest.starts_with('.')),
         status,
         kind,
     }
@@ -146,6 +182,10 @@ mod tests {
             (r#"{"type":"response.create","type":"response.steer"}"#, create(None)),
             (r#"{"type":"response\u002ecreate"}"#, create(None)),
             (r#"{"type":"response.steer","input":"a"}"#, ClientMessage::Other("response.steer".into())),
+            (
+                r#"{"type":"response.steer","previous_response_id":"r1","input":"a"}"#,
+                ClientMessage::Steer { response: "r1".into() },
+            ),
             (r#"{"input":{"type":"response.create"}}"#, ClientMessage::Other("".into())),
             ("response.create", ClientMessage::Other("".into())),
             ("", ClientMessage::Other("".into())),
@@ -168,6 +208,17 @@ mod tests {
         assert_eq!(read(r#"{"type":"error","status":"429"}"#).status, None);
         assert!(read(r#"{"type":"response.steer.accepted"}"#).is_beside && !delta.is_beside);
         assert_eq!(read("{"), ServerMessage::default());
+    }
+
+    #[test]
+    fn responses_that_no_request_asks_for() {
+        let first = br#"{"type":"response.created","response":{"id":"r2","previous_response_id":"r\u0031"}}"#;
+        assert_eq!((server_message(first).is_first, continued(first).as_deref()), (true, Some("r1")));
+        assert_eq!(continued(br#"{"type":"response.created","response":{"previous_response_id":null}}"#), None);
+        for named in [Some("r\"1"), None] {
+            let read = OpenaiResponses.read_request(&unasked(named)).expect("a request");
+            assert_eq!((read.continues.as_deref(), read.stream), (named, true));
+        }
     }
 
     #[test]

@@ -2,13 +2,7 @@
 
 use std::sync::Arc;
 
-use hyper::{
-    HeaderMap, Method, Response, StatusCode,
-    header::{self, HeaderName, HeaderValue},
-    http::request::Parts,
-    upgrade::OnUpgrade,
-};
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use hyper::{HeaderMap, Method, Response, StatusCode, header, http::request::Parts, upgrade::OnUpgrade};
 
 use super::{Bridge, upstream_end::UpstreamEnd};
 use crate::{
@@ -24,18 +18,6 @@ use crate::{
     },
     surface::Surface,
 };
-
-/// Headers that say something of the connection, and nothing of what is asked on it.
-static OF_CONNECTION: [HeaderName; 8] = [
-    header::SEC_WEBSOCKET_KEY,
-    header::SEC_WEBSOCKET_EXTENSIONS,
-    header::SEC_WEBSOCKET_PROTOCOL,
-    header::SEC_WEBSOCKET_VERSION,
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::CONTENT_ENCODING,
-    header::TRANSFER_ENCODING,
-];
 
 impl Proxy {
     /// A request to switch to a WebSocket of this API. What the upstream says instead of `101` passes as it is.
@@ -53,8 +35,9 @@ impl Proxy {
         let (silence, message_max) = (self.limits.silence_timeout, self.limits.max_body_bytes);
         let (end, opening) = UpstreamEnd::new(self.to_switch(&parts), silence, message_max);
         let mut agreed = None;
-        let mut head = HeaderMap::new();
-        if upstream.opens_sockets() {
+        let mut headers = HeaderMap::new();
+        // Where models have routes of their own, the first message tells where it leads.
+        if upstream.opens_sockets() && self.routes.is_empty() {
             let mut answered = upstream.open_socket(end.handshake()).await?;
             headers::strip_hop_by_hop(answered.headers_mut());
             if answered.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -62,21 +45,18 @@ impl Proxy {
                 return Ok(answered.map(|body| Delivery::pass(body, silence)));
             }
             agreed = Some(answered.extensions_mut().remove::<OnUpgrade>().ok_or(UpstreamError::Switched)?);
-            head = std::mem::take(answered.headers_mut());
-            head.remove(header::SEC_WEBSOCKET_EXTENSIONS);
-        } else if let Some(key) = parts.headers.get(header::SEC_WEBSOCKET_KEY) {
-            let accepted = HeaderValue::from_str(&derive_accept_key(key.as_bytes()));
-            head.insert(header::SEC_WEBSOCKET_ACCEPT, accepted.map_err(|_| ProxyError::Internal)?);
+            headers = std::mem::take(answered.headers_mut());
+            headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
+        } else {
+            headers::accept_websocket(&parts.headers, &mut headers);
         }
-        link.switch();
-        headers::switch_to_websocket(&mut head);
-        let head_of_calls = of_calls(parts);
-        let link = Arc::clone(link);
-        let bridge = Bridge { api, head: head_of_calls, hinted: hinted.anew(), client, agreed, end, opening, link };
-        let mut response = Response::new(Delivery::switched(Switched::Read(Box::new(bridge))));
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        *response.headers_mut() = head;
-        Ok(response)
+        // `upgrade` tells in the record of each request how it came.
+        headers::strip_connection(&mut parts.headers);
+        parts.method = Method::POST;
+        parts.extensions.clear();
+        let (head, hinted) = (parts, hinted.anew());
+        let bridge = Bridge { api, head, hinted, client, agreed, end, opening, link: Arc::clone(link) };
+        Ok(Switched::Read(Box::new(bridge)).agreed(headers, link))
     }
 
     /// The upstream of the run that a request names, where that is open and has one of its own.
@@ -90,24 +70,9 @@ impl Proxy {
     fn to_switch(&self, asked: &Parts) -> Parts {
         let mut parts = asked.clone();
         parts.extensions.clear();
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
-        if self.identity.hints.uses_keys() {
-            parts.headers.remove(header::AUTHORIZATION);
-            parts.headers.remove(&headers::API_KEY);
-        }
+        self.head_to_upstream(&mut parts.headers, false);
         parts.headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
-        parts.headers.remove(header::CONTENT_LENGTH);
         headers::switch_to_websocket(&mut parts.headers);
         parts
     }
-}
-
-/// The head of each request that comes by it, made of that of the handshake: `upgrade` tells in the record how it came.
-fn of_calls(mut parts: Parts) -> Parts {
-    parts.method = Method::POST;
-    parts.extensions.clear();
-    for name in &OF_CONNECTION {
-        parts.headers.remove(name);
-    }
-    parts
 }

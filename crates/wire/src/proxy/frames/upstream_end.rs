@@ -3,57 +3,59 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::{
     SinkExt, StreamExt,
-    stream::{SplitSink, SplitStream},
+    stream::{self, SplitSink, SplitStream},
 };
-use http_body_util::{BodyExt, Either, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Either, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response, StatusCode,
-    body::{Body, Frame},
+    body::Frame,
     header::{self, HeaderName, HeaderValue},
     http::request::Parts,
-    upgrade::{OnUpgrade, Upgraded},
+    upgrade::OnUpgrade,
 };
-use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc;
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{self, Message, protocol::Role},
-};
+use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::{event::event, settings};
 use crate::{
     proxy::{
         lock::locked,
-        upstream::{BodyError, ReceivedBody, SentBody, Upstream, UpstreamError},
+        tunnel::framed::{self, UpstreamSocket, text_message},
+        upstream::{BodyError, ReceivedBody, Route, SentBody, Upstream, UpstreamError},
     },
-    surface::socket::{self, ClientMessage, ServerMessage},
+    surface::{
+        socket::{self, ClientMessage, ServerMessage},
+        sse,
+    },
 };
 
 /// Messages of a response that wait for who reads them; then the upstream waits.
 const QUEUE: usize = 64;
+/// Most responses under way that the server has started by itself.
+const STARTED_MAX: usize = 64;
+/// Why a message does not go to the route of its model.
+const OTHER_ROUTE: &str =
+    "the model has another upstream than the one that this WebSocket was opened to: open a WebSocket for each route";
 
-/// A framed connection, the half that is written and the half that is read.
-pub(super) type SocketWriting = SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>;
-pub(super) type SocketReading = SplitStream<WebSocketStream<TokioIo<Upgraded>>>;
+/// The half that is read of a framed connection.
+pub(super) type SocketReading = SplitStream<UpstreamSocket>;
 
 /// The stream of a socket that a response comes by; none where its request names none.
 pub(super) type StreamId = Option<String>;
 
 /// The upstream's end. It travels in the extensions of each request that goes out by it, past whoever answers instead of it.
 #[derive(Debug, Clone)]
-pub(in crate::proxy) struct UpstreamEnd(Arc<UpstreamState>);
+pub(in crate::proxy) struct UpstreamEnd {
+    state: Arc<UpstreamState>,
+    /// The messages of a response that the server has started by itself, until they are read.
+    started: Option<Arc<Mutex<Option<mpsc::Receiver<Bytes>>>>>,
+}
 
 #[derive(Debug)]
 struct UpstreamState {
@@ -61,13 +63,21 @@ struct UpstreamState {
     handshake: Parts,
     silence: Duration,
     message_max: usize,
-    writing: tokio::sync::Mutex<Option<SocketWriting>>,
+    writing: tokio::sync::Mutex<Option<OpenEnd>>,
     /// Where the half that is read goes, once.
     opened: mpsc::Sender<SocketReading>,
     /// Who waits for messages, by stream.
     awaited: Mutex<HashMap<StreamId, mpsc::Sender<Bytes>>>,
-    broken: AtomicBool,
-    ended: AtomicBool,
+    /// Whether it broke off, once it has ended.
+    broken: OnceLock<bool>,
+}
+
+/// The half that is written.
+#[derive(Debug)]
+struct OpenEnd {
+    /// The model route that it leads to; none where that is the default.
+    route: Option<Route>,
+    writing: SplitSink<UpstreamSocket, Message>,
 }
 
 impl UpstreamEnd {
@@ -78,84 +88,94 @@ impl UpstreamEnd {
         message_max: usize,
     ) -> (Self, mpsc::Receiver<SocketReading>) {
         let (opened, opening) = mpsc::channel(1);
-        let state = UpstreamState {
-            handshake,
-            silence,
-            message_max,
-            writing: tokio::sync::Mutex::default(),
-            opened,
-            awaited: Mutex::default(),
-            broken: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-        };
-        (Self(Arc::new(state)), opening)
+        let (writing, awaited, broken) = Default::default();
+        let state = UpstreamState { handshake, silence, message_max, writing, opened, awaited, broken };
+        (Self { state: Arc::new(state), started: None }, opening)
     }
 
     /// The request that opens it.
     pub(super) fn handshake(&self) -> Request<SentBody> {
-        Request::from_parts(self.0.handshake.clone(), Either::Left(Full::default()))
+        Request::from_parts(self.state.handshake.clone(), Either::Left(Full::default()))
     }
 
     /// The upstream has agreed: it is open as soon as the connection is free of HTTP.
     pub(super) async fn begin(&self, agreed: OnUpgrade) -> Result<(), UpstreamError> {
-        let mut writing = self.0.writing.lock().await;
-        *writing = Some(self.open(agreed).await?);
+        let mut writing = self.state.writing.lock().await;
+        *writing = Some(self.open(agreed, None).await?);
         Ok(())
     }
 
-    async fn open(&self, agreed: OnUpgrade) -> Result<SocketWriting, UpstreamError> {
+    async fn open(&self, agreed: OnUpgrade, route: Option<Route>) -> Result<OpenEnd, UpstreamError> {
         let upgraded = agreed.await.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
-        let settings = settings(self.0.message_max);
-        let framed = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(settings)).await;
-        let (writing, reading) = framed.split();
-        self.0.opened.try_send(reading).map_err(|_| closed("it was opened before"))?;
-        Ok(writing)
+        let (writing, reading) = framed::upstream_end(upgraded, self.state.message_max).await.split();
+        self.state.opened.try_send(reading).map_err(|_| closed("it was opened before"))?;
+        Ok(OpenEnd { route, writing })
     }
 
-    /// Asks the upstream, which is opened for it where it is not: the reply, as soon as its first message is there.
+    /// The reply to a request, as soon as its first message is there.
     pub(in crate::proxy) async fn answer(
         self,
         request: Request<SentBody>,
         opener: &dyn Upstream,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
-        let asked = request.into_body().collect().await.map_err(UpstreamError::Closed)?.to_bytes();
-        let stream = match socket::client_message(&asked) {
-            ClientMessage::Create { stream } => stream.map(Cow::into_owned),
-            ClientMessage::Other(_) => None,
-        };
-        let (sender, mut messages) = mpsc::channel(QUEUE);
-        let text = super::text_message(asked);
-        let said = async {
-            let mut writing = self.0.writing.lock().await;
-            if self.0.ended.load(Ordering::Acquire) {
-                return Err(closed("its WebSocket has ended"));
-            }
-            if writing.is_none() {
-                *writing = Some(self.dial(opener).await?);
-            }
-            // Awaited from now on: what comes before belongs to no response.
-            locked(&self.0.awaited).insert(stream, sender);
-            if self.0.ended.load(Ordering::Acquire) {
-                locked(&self.0.awaited).clear();
-            }
-            let Some(open) = writing.as_mut() else { return Err(closed("its WebSocket is not open")) };
-            open.send(text).await.map_err(|error| UpstreamError::Closed(Box::new(error)))
-        };
-        let silence = self.0.silence;
+        let silence = self.state.silence;
         let first = async {
-            said.await?;
-            messages.recv().await.ok_or_else(|| closed("its WebSocket ended"))
+            let mut messages = match &self.started {
+                Some(started) => locked(started).take().ok_or_else(|| closed("its response was read before"))?,
+                None => self.ask(request, opener).await?,
+            };
+            let first = messages.recv().await.ok_or_else(|| closed("its WebSocket ended"))?;
+            Ok::<_, UpstreamError>((first, messages))
         };
-        let first = tokio::time::timeout(silence, first).await.map_err(|_| UpstreamError::Timeout(silence))??;
+        let first = tokio::time::timeout(silence, first).await;
+        let (first, messages) = first.map_err(|_| UpstreamError::Timeout(silence))??;
         Ok(self.reply(first, messages))
     }
 
-    async fn dial(&self, opener: &dyn Upstream) -> Result<SocketWriting, UpstreamError> {
-        let mut answered = opener.send(self.handshake()).await?;
+    /// Asks the upstream, which is opened for it where it is not: the messages of the response.
+    async fn ask(
+        &self,
+        request: Request<SentBody>,
+        opener: &dyn Upstream,
+    ) -> Result<mpsc::Receiver<Bytes>, UpstreamError> {
+        let route = request.extensions().get::<Route>().copied();
+        let asked = request.into_body().collect().await.map_err(UpstreamError::Closed)?.to_bytes();
+        let stream = match socket::client_message(&asked) {
+            ClientMessage::Create { stream } => stream.map(Cow::into_owned),
+            _ => None,
+        };
+        let mut writing = self.state.writing.lock().await;
+        if self.state.broken.get().is_some() {
+            return Err(closed("its WebSocket has ended"));
+        }
+        let open = match &mut *writing {
+            Some(open) if open.route == route => open,
+            Some(_) => return Err(UpstreamError::unreachable(OTHER_ROUTE)),
+            none => none.insert(self.dial(route, opener).await?),
+        };
+        // Awaited from now on: what comes before belongs to no response.
+        let messages = self.await_messages(stream);
+        if self.state.broken.get().is_some() {
+            locked(&self.state.awaited).clear();
+        }
+        let sent = open.writing.send(text_message(asked, true)).await;
+        sent.map(|()| messages).map_err(|error| UpstreamError::Closed(Box::new(error)))
+    }
+
+    fn await_messages(&self, stream: StreamId) -> mpsc::Receiver<Bytes> {
+        let (sender, messages) = mpsc::channel(QUEUE);
+        locked(&self.state.awaited).insert(stream, sender);
+        messages
+    }
+
+    async fn dial(&self, route: Option<Route>, opener: &dyn Upstream) -> Result<OpenEnd, UpstreamError> {
+        let mut handshake = self.handshake();
+        route.map(|route| handshake.extensions_mut().insert(route));
+        let mut answered = opener.send(handshake).await?;
         let status = answered.status();
         let agreed = answered.extensions_mut().remove::<OnUpgrade>();
         match agreed.filter(|_| status == StatusCode::SWITCHING_PROTOCOLS) {
-            Some(agreed) => self.open(agreed).await,
+            Some(agreed) => self.open(agreed, route).await,
             None => Err(UpstreamError::unreachable(format!("it answered {status} when it was asked for a WebSocket"))),
         }
     }
@@ -176,15 +196,43 @@ impl UpstreamEnd {
             refused.headers_mut().remove(header::CONTENT_ENCODING);
             return refused;
         }
-        let body = MessageBody { first: Some(first), messages, end: self, over: false };
+        let body =
+            StreamBody::new(stream::unfold((Some(first), messages, false), move |(first, mut messages, over)| {
+                let state = Arc::clone(&self.state);
+                async move {
+                    let message = match first {
+                        _ if over => return None,
+                        Some(first) => Some(first),
+                        None => messages.recv().await,
+                    };
+                    let Some(message) = message else {
+                        let broken = state.broken.get() == Some(&true);
+                        return broken.then_some((Err(BodyError::Socket), (None, messages, true)));
+                    };
+                    let head = socket::server_message(&message);
+                    Some((Ok(Frame::data(sse::event(&head.kind, &message))), (None, messages, head.is_last)))
+                }
+            }));
         let mut reply = Response::new(ReceivedBody::Streamed(UnsyncBoxBody::new(body)));
         reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         reply
     }
 
+    /// The server has started a response by itself: the end by which that is answered. `None` where too many are under way.
+    pub(super) fn start(&self, stream: StreamId) -> Option<Self> {
+        let has_room = locked(&self.state.awaited).len() < STARTED_MAX;
+        let messages = has_room.then(|| self.await_messages(stream))?;
+        Some(Self { state: Arc::clone(&self.state), started: Some(Arc::new(Mutex::new(Some(messages)))) })
+    }
+
+    /// Whether it answers a request of the client's.
+    pub(super) fn is_asked(&self) -> bool {
+        self.started.is_none()
+    }
+
     /// Who waits for a message of the upstream. After the last of a response nobody does.
     pub(super) fn awaiting(&self, head: &ServerMessage<'_>) -> Option<mpsc::Sender<Bytes>> {
-        let mut awaited = locked(&self.0.awaited);
+        let mut awaited = locked(&self.state.awaited);
         let named: StreamId = head.stream.as_deref().map(str::to_owned);
         // A server that knows nothing of streams names none.
         let only = awaited.keys().next().filter(|_| named.is_none() && awaited.len() == 1).cloned();
@@ -194,61 +242,21 @@ impl UpstreamEnd {
 
     /// Passes a message on that asks for no response; says whether there is anybody to pass it to.
     pub(super) async fn pass(&self, message: Message) -> Result<bool, tungstenite::Error> {
-        match self.0.writing.lock().await.as_mut() {
-            Some(writing) => writing.send(message).await.map(|()| true),
+        match self.state.writing.lock().await.as_mut() {
+            Some(open) => open.writing.send(message).await.map(|()| true),
             None => Ok(false),
         }
     }
 
     /// It says no more: what is awaited ends, broken off or not.
     pub(super) fn end(&self, broken: bool) {
-        self.0.broken.store(broken, Ordering::Release);
-        self.0.ended.store(true, Ordering::Release);
-        locked(&self.0.awaited).clear();
+        let _ = self.state.broken.set(broken);
+        locked(&self.state.awaited).clear();
     }
 }
 
 fn closed(why: &'static str) -> UpstreamError {
     UpstreamError::Closed(why.into())
-}
-
-/// The messages of a response as a stream of events.
-#[derive(Debug)]
-struct MessageBody {
-    first: Option<Bytes>,
-    messages: mpsc::Receiver<Bytes>,
-    end: UpstreamEnd,
-    over: bool,
-}
-
-impl Body for MessageBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if self.over {
-            return Poll::Ready(None);
-        }
-        let message = match self.first.take() {
-            Some(first) => Some(first),
-            None => std::task::ready!(self.messages.poll_recv(context)),
-        };
-        let Some(message) = message else {
-            self.over = true;
-            let broken = self.end.0.broken.load(Ordering::Acquire);
-            return Poll::Ready(broken.then_some(Err(BodyError::Socket)));
-        };
-        let head = socket::server_message(&message);
-        self.over = head.is_last;
-        Poll::Ready(Some(Ok(Frame::data(event(&head.kind, &message)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.over
-    }
 }
 
 /// The upstream's end that a request carries, where it carries one.

@@ -1,6 +1,6 @@
-//! What the proxy itself says on a socket, and which faults have no place there.
+//! What the proxy itself says on a socket, and what of a plan has no place there.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Response, header};
@@ -8,22 +8,37 @@ use hyper::{HeaderMap, Response, header};
 use super::upstream_end::StreamId;
 use crate::{
     fault::{AnswerBody, Disturbance},
+    plan::Decision,
     proxy::{
-        arrival::ModelCall, decided::Decided, error::Interrupted, faults, headers, lock::locked, open_step::OpenStep,
-        run::Run, upstream::ReceivedBody,
+        arrival::ModelCall, decided::Decided, error::Interrupted, faults, headers, open_step::OpenStep,
+        read_whole::joined, run::Run, skipped, upstream::ReceivedBody,
     },
     surface::socket,
+    trajectory::Attribution,
 };
 
 /// Why a fault that changes what HTTP alone has cannot act.
 const NO_PLACE: &str = "a message of a WebSocket has no such place: there are no pages and no content types";
+/// Why nothing can be edited in a request that nobody has sent.
+const UNASKED: &str = "the server started the response by itself, and got no request for it";
 
 /// Marks a request that came as a message.
 #[derive(Debug, Clone)]
 pub(in crate::proxy) struct FramedCall {
     pub(super) stream: StreamId,
-    /// Where its run is kept for its socket.
-    pub(super) run: Arc<Mutex<Option<Arc<Run>>>>,
+    /// Whether the client has asked: a server may start a response by itself.
+    pub(in crate::proxy) is_asked: bool,
+    /// The call that it goes on from, where the server goes on by itself.
+    pub(super) last: Option<CallOwner>,
+    /// Where it is told what became of it.
+    pub(super) placed: Arc<OnceLock<CallOwner>>,
+}
+
+/// Whose a call is: the run, and the agent.
+#[derive(Debug, Clone)]
+pub(super) struct CallOwner {
+    pub(super) run: Arc<Run>,
+    attribution: Attribution,
 }
 
 impl FramedCall {
@@ -37,9 +52,22 @@ impl FramedCall {
         call.parts.extensions.get::<Self>().is_some() && socket::is_warm_up(&call.unpacked.plain)
     }
 
-    /// Its step is decided: says of faults that have no place on a socket that they cannot act.
+    /// Whose response it is that the server starts by itself: that of whom it goes on from.
+    pub(in crate::proxy) fn continued(call: &ModelCall) -> Option<Attribution> {
+        let last = Self::carried(call)?.last?.attribution;
+        let evidence = format!("the server goes on by itself from a response to `{}`", last.agent);
+        Some(Attribution { evidence, ..last })
+    }
+
+    /// Its step is decided: says of what has no place on a socket that it cannot be done.
     pub(in crate::proxy) fn decided(&self, step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupted> {
-        *locked(&self.run) = Some(Arc::clone(&step.run));
+        let _ = self.placed.set(CallOwner { run: Arc::clone(&step.run), attribution: step.attribution.clone() });
+        if !self.is_asked {
+            let number = step.numbers.step;
+            step.run.recorder.note(&format!("step {number} is a response that the server started by itself"));
+            skipped::all_failed(step, &decided.edits.request, &UNASKED.to_owned().into())?;
+            decided.edits = Arc::new(Decision { request: Vec::new(), ..Decision::clone(&decided.edits) });
+        }
         let placed = |disturbance: &Disturbance| match disturbance {
             Disturbance::Answer { body: AnswerBody::Raw { .. }, .. } | Disturbance::ContentType(_) => false,
             // Its status would say that nothing is wrong.
@@ -60,10 +88,7 @@ pub(in crate::proxy) fn worded(framed: Option<&FramedCall>, reply: Response<Rece
     };
     let (mut head, body) = reply.into_parts();
     let ReceivedBody::Made(frames) = body else { return Response::from_parts(head, body) };
-    let whole = match frames.iter().collect::<Vec<_>>().as_slice() {
-        [only] => (*only).clone(),
-        several => several.iter().flat_map(|frame| frame.iter().copied()).collect(),
-    };
+    let whole = joined(frames);
     let said = message(head.status.as_u16(), &head.headers, &whole, stream.as_deref());
     head.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(head, ReceivedBody::Made([said].into()))

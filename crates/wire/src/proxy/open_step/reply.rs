@@ -13,6 +13,16 @@ use crate::{
 };
 
 impl OpenStep {
+    /// Whether the upstream's reply was taped whole.
+    pub(in crate::proxy) fn is_taped(&self) -> bool {
+        self.tape.is_stopped()
+    }
+
+    /// What has gone ahead of a held reply.
+    pub(in crate::proxy) fn gone_ahead<'a>(&self, reply: &'a [u8]) -> &'a [u8] {
+        reply.get(..self.ahead.as_ref().map_or(0, |ahead| ahead.passed)).unwrap_or_default()
+    }
+
     /// Whether a reply that ends without its end marker says that the model had finished.
     pub(in crate::proxy) fn has_finish(&self) -> bool {
         let Some(surface) = self.surface else { return true };

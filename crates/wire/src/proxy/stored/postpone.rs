@@ -71,7 +71,7 @@ impl Proxy {
 /// Writes down that no edit of a reply in the background is made; what a fault of the connection does stays due.
 fn refuse(due: &mut PendingReply) -> Result<(), Interrupted> {
     let PendingReply { step, decision, .. } = due;
-    skipped::all_failed(step, decision, &UNEDITED.to_owned().into())?;
+    skipped::all_failed(step, &decision.edits.response, &UNEDITED.to_owned().into())?;
     let (at_once, edits): (Vec<_>, Vec<_>) =
         std::mem::take(decision).faults.into_iter().partition(|fault| acts_at_once(&fault.disturbance));
     for fault in edits.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {

@@ -13,7 +13,7 @@ use crate::{
         delivery::Delivery,
         error::Interrupted,
         exchange::Proxy,
-        faults, headers,
+        faults,
         listen::socket::Link,
         open_step::OpenStep,
         pending_reply::PendingReply,
@@ -70,12 +70,9 @@ impl Proxy {
         let counts = Arc::new(PassedBytes::new());
         step.run.count_uninspected();
         step.tunnel = Some(Arc::clone(&counts));
-        link.switch();
         let idle = self.limits.tunnel_idle;
         let tunnel = Switched::Counted(Box::new(Tunnel { step, client, upstream, counts, idle }));
-        let (mut head, _) = response.into_parts();
-        headers::switch_to_websocket(&mut head.headers);
-        Ok(Response::from_parts(head, Delivery::switched(tunnel)))
+        Ok(tunnel.agreed(std::mem::take(response.headers_mut()), link))
     }
 }
 
@@ -86,11 +83,8 @@ fn refuse_edits(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupte
     if plan.injections.iter().any(|injection| injection.agents.matches(agent.as_str())) {
         step.run.recorder.note(&format!("step {number} of `{agent}` cannot be edited: {UNINSPECTED}"));
     }
-    for hit in decided.edits.request.iter().chain(&decided.edits.response) {
-        if let Some(injection) = step.injection(hit.injection) {
-            skipped::failed(step, hit, injection, &UNINSPECTED.to_owned().into())?;
-        }
-    }
+    let edits = decided.edits.request.iter().chain(&decided.edits.response);
+    skipped::all_failed(step, edits, &UNINSPECTED.to_owned().into())?;
     let faults = std::mem::take(&mut decided.faults).into_iter();
     let (before, within): (Vec<_>, Vec<_>) = faults.partition(|fault| fault.disturbance.is_before_reply());
     for fault in &within {

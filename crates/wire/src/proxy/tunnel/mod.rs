@@ -6,6 +6,8 @@
 //! neither side says anything for too long is closed, and so is one whose token is gone.
 
 pub(super) mod counts;
+pub(super) mod ending;
+pub(super) mod framed;
 mod handshake;
 mod switched;
 

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use hyper::{HeaderMap, Response, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::Tunnel;
 use crate::proxy::{
+    delivery::Delivery,
     exchange::Proxy,
     frames::Bridge,
+    headers,
+    listen::socket::Link,
     users::{User, Users},
 };
 
@@ -35,6 +39,16 @@ pub(in crate::proxy) struct SocketOpener {
 }
 
 impl Switched {
+    /// The answer with which a connection turns into it.
+    pub(in crate::proxy) fn agreed(self, mut headers: HeaderMap, link: &Link) -> Response<Box<Delivery>> {
+        link.switch();
+        headers::switch_to_websocket(&mut headers);
+        let mut response = Response::new(Delivery::switched(self));
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *response.headers_mut() = headers;
+        response
+    }
+
     /// Passes what both sides say to the end.
     pub(in crate::proxy) async fn run(self, opener: SocketOpener) {
         match self {

@@ -26,10 +26,6 @@ use crate::{
     surface::{self, Surface},
 };
 
-/// Why a message on a socket is not sent to the route of its model.
-const ROUTED: &str =
-    "the model has a route of its own, and a WebSocket leads to the default upstream alone: ask over HTTP";
-
 /// The backend over HTTP.
 #[derive(Debug)]
 pub struct HttpUpstream {
@@ -167,9 +163,6 @@ impl Upstream for HttpUpstream {
 
     fn send(&self, mut request: Request<SentBody>) -> BackendAnswering<'_> {
         if let Some(end) = frames::carried(&mut request) {
-            if request.extensions().get::<Route>().is_some() {
-                return Box::pin(async { Err(UpstreamError::unreachable(ROUTED)) });
-            }
             return Box::pin(end.answer(request, self));
         }
         let prepared = self.prepare(request);

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 const DONE: &[u8] = b"[DONE]";
 
 /// A message as an event, with its type as the name of that where it can be one.
-pub(super) fn event(kind: &str, message: &[u8]) -> Bytes {
+pub fn event(kind: &str, message: &[u8]) -> Bytes {
     let mut event = BytesMut::with_capacity(message.len() + kind.len() + 32);
     if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_graphic()) {
         event.extend_from_slice(b"event: ");
@@ -24,7 +24,7 @@ pub(super) fn event(kind: &str, message: &[u8]) -> Bytes {
 
 /// Takes the messages out of a stream of events. Comments and events without data are none.
 #[derive(Debug, Default)]
-pub(super) struct EventReader {
+pub struct EventReader {
     held: BytesMut,
     /// Where the line begins that is not whole yet.
     line: usize,
@@ -34,7 +34,7 @@ pub(super) struct EventReader {
 
 impl EventReader {
     /// Takes in what has come, and gives the messages that are whole with it.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Bytes> {
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<Bytes> {
         self.held.extend_from_slice(chunk);
         let mut messages = Vec::new();
         while let Some(found) = memchr::memchr(b'\n', self.held.get(self.looked_at..).unwrap_or_default()) {
@@ -54,7 +54,7 @@ impl EventReader {
     }
 
     /// What has come of a message that is not whole.
-    pub(super) fn begun(&self) -> Option<Bytes> {
+    pub fn begun(&self) -> Option<Bytes> {
         data(&self.held, false)
     }
 }
