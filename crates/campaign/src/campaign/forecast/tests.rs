@@ -5,7 +5,7 @@ use std::io;
 use rand::RngExt;
 
 use super::*;
-use crate::campaign::{Files, parse};
+use crate::campaign::{Files, impossible::ImpossibleSums, parse};
 
 struct TwoFiles;
 
@@ -81,7 +81,7 @@ fn measured(chains: Vec<ChainRuns>, tasks: u64) -> MeasuredCampaign {
         output_tokens: 10.0,
         chaotic_tasks: 0,
     };
-    MeasuredCampaign { clean, systems: vec![SystemRuns { chains, tasks }] }
+    MeasuredCampaign { clean, impossible: ImpossibleSums::default(), systems: vec![SystemRuns { chains, tasks }] }
 }
 
 /// How many of a hundred campaigns cost what their band says, and how wide the bands are: high of low, in the mean.
