@@ -190,7 +190,7 @@ async fn a_refused_search_is_counted_by_whoever_concludes_without_executing() {
     let analyzer = "missed_catch = { corrections = \"analyzer\", analyzer = \"http://127.0.0.1:9\", model = \"m\", \
                     key_env = \"A_KEY_THAT_IS_NOT_SET\" }";
     write(dir, &model.url(), analyzer);
-    let (_, text) = call(dir, &["campaign", "campaign.toml", "--out", "parts", "--shard", "1/1"]).await;
+    let (_, text) = call(dir, &["campaign", "campaign.toml", "--out", "parts", "--shard", "0/1"]).await;
     crate::contract::files_have(dir, &["files/search-refused"]);
     for more in [&[][..], &["--reread"]] {
         let out = format!("merged{}", more.len());
