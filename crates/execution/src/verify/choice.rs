@@ -267,8 +267,9 @@ fn stands_alone(text: &str, span: &std::ops::Range<usize>) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let (left, right) = (before.next(), after.next());
     let joins = |c: Option<char>| matches!(c, Some('.' | ',' | '/' | '-' | '−'));
-    let begins_alone = !is_part(left) && !matches!(left, Some('-' | '−')) && !(joins(left) && is_part(before.next()));
-    begins_alone && !is_part(right) && !(joins(right) && is_part(after.next()))
+    let is_joined_left = is_part(left) || matches!(left, Some('-' | '−')) || (joins(left) && is_part(before.next()));
+    let is_joined_right = is_part(right) || (joins(right) && is_part(after.next()));
+    !is_joined_left && !is_joined_right
 }
 
 /// The letter of the only choice whose words the text is.

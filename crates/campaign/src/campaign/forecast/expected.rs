@@ -202,11 +202,15 @@ impl ExpectedCost {
     }
 
     fn impossible_text(&self) -> String {
-        let rows = self.impossible.iter().take(IMPOSSIBLE_LISTED);
-        let mut text: String = rows.map(|row| format!("   not possible {}\n", row.in_words())).collect();
+        let mut lines: Vec<String> =
+            self.impossible.iter().take(IMPOSSIBLE_LISTED).map(ImpossibleRow::in_words).collect();
         let more = self.impossible.len().saturating_sub(IMPOSSIBLE_LISTED);
         if more > 0 {
-            text.push_str(&format!("   not possible and {more} more: `--format json` has all of them\n"));
+            lines.push(format!("and {more} more: `--format json` has all of them"));
+        }
+        let mut text = String::new();
+        for line in lines {
+            text.extend(["   not possible ", &line, "\n"]);
         }
         text
     }

@@ -163,7 +163,7 @@ pub fn measured(campaign: &Campaign, root: &Path, only: &[regex::Regex]) -> Opti
             impossible.add(name, &planned.impossible);
             planned.cells.len() as u64
         });
-        system.chains.push(ChainRuns { whole, possible, ..runs });
+        system.chains.push(ChainRuns { possible, whole, ..runs });
     }
     let clean = clean_of(campaign, &systems)?;
     Some(MeasuredCampaign { clean, impossible, systems })
