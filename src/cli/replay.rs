@@ -223,7 +223,7 @@ fn finish(id: &RunId, cassette: &Cassette, report: &ReplayReport, ending: Option
     let exit = match ending {
         Some(Ending::Interrupted) => Exit::Signal(2),
         _ if !report.missed.is_empty() => Exit::Finding,
-        Some(_) if report.served.is_empty() => Exit::Infrastructure,
+        Some(_) if report.served.is_empty() && report.live.is_empty() => Exit::Infrastructure,
         _ if !report.unsure.is_empty() => Exit::Finding,
         _ if report.other_values.iter().any(|other| !other.made_anew) => Exit::Finding,
         None | Some(Ending::Exited(0)) => Exit::Ok,
@@ -238,8 +238,12 @@ fn finish(id: &RunId, cassette: &Cassette, report: &ReplayReport, ending: Option
         0 => String::new(),
         count => format!("  {count} refused"),
     };
+    let live = match report.live.len() {
+        0 => String::new(),
+        count => format!("  {count} answered live by tools and peers"),
+    };
     let summary = format!(
-        "{id}  {} served  {} missed{refused}  {} of {} steps unused{unsure}",
+        "{id}  {} served{live}  {} missed{refused}  {} of {} steps unused{unsure}",
         report.served.len(),
         report.missed.len(),
         report.unused.len(),

@@ -123,6 +123,7 @@ fn schema_of(path: &Path) -> Option<(&'static str, bool)> {
         "attribution.jsonl" => ("files/attribution", true),
         "trace.json" => ("files/trace", false),
         "missed-catch.json" => ("files/missed-catch", false),
+        "search-refused.json" => ("files/search-refused", false),
         "proof.json" => ("files/proof", false),
         "retry.json" => ("files/retry", false),
         "retried.jsonl" => ("files/retried", true),

@@ -12,6 +12,7 @@ use aegis::{
 
 use crate::{
     lab::{Lab, Setup, request, until, within},
+    program,
     scripted::{Act, Scripted, chunk, http, http_with, last_chunk},
 };
 
@@ -243,6 +244,36 @@ async fn a_replay_holds_what_tools_gave() {
     let session = again.raw(&request("GET", "/r/r1/mcp/calc", b"", "connection: close\r\n")).await;
     assert!(String::from_utf8_lossy(&session).starts_with("HTTP/1.1 405"), "a record has no stream of its own");
     assert_eq!(server.count(), 1);
+}
+
+#[tokio::test]
+async fn a_replay_whose_live_tools_answer_all_is_a_success() {
+    let script = (0..2).map(|_| vec![http("200 OK", "application/json", RESULT)]).collect();
+    let server = Scripted::start(script).await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let config = format!("[[mcp]]\nname = \"calc\"\nurl = \"http://{}/mcp\"\n", server.address);
+    std::fs::write(dir.join("aegis.toml"), config).expect("written");
+    let call = format!(
+        "import os, urllib.request as u\nr = u.Request(os.environ['AEGIS_MCP_CALC'], b'{CALL}', \
+         {{'content-type': 'application/json', 'accept': 'application/json, text/event-stream'}})\nprint(u.urlopen(r).read())"
+    );
+    let program = ["--", "python3", "-c", &call];
+    let execute = async |words: &[&str]| {
+        let output = program::aegis(dir).args(words).args(program).output().await.expect("it ran");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, text) = execute(&["run", "--config", "aegis.toml", "--upstream", "simulator", "--run", "r0"]).await;
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) =
+        execute(&["replay", "logs/r0", "--config", "aegis.toml", "--tools", "live", "--run", "r1"]).await;
+    let last = text.lines().find(|line| line.starts_with("RESULT")).unwrap_or_default();
+    assert_eq!(
+        (code, last),
+        (Some(0), "RESULT  ok r1  0 served  1 answered live by tools and peers  0 missed  0 of 1 steps unused"),
+        "{text}"
+    );
+    assert_eq!(server.count(), 2);
 }
 
 /// A run that leaves its record must find the world as it was there.

@@ -182,3 +182,31 @@ async fn without_a_proven_error_nobody_is_later_than_it() {
     let (code, text) = call(dir, &["trace", "logs/bad", "--missed-catch", "--redraw", "--again"]).await;
     assert!(code == Some(2) && text.contains("the run has no proven label") && text.contains("aegis prove"), "{text}");
 }
+
+#[tokio::test]
+async fn a_refused_search_is_counted_by_whoever_concludes_without_executing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (dir, model) = (dir.path(), model().await);
+    let analyzer = "missed_catch = { corrections = \"analyzer\", analyzer = \"http://127.0.0.1:9\", model = \"m\", \
+                    key_env = \"A_KEY_THAT_IS_NOT_SET\" }";
+    write(dir, &model.url(), analyzer);
+    let (_, text) = call(dir, &["campaign", "campaign.toml", "--out", "parts", "--shard", "0/1"]).await;
+    crate::contract::files_have(dir, &["files/search-refused"]);
+    for more in [&[][..], &["--reread"]] {
+        let out = format!("merged{}", more.len());
+        let (code, merged) = call(dir, &[&["shard", "merge", "parts", "--out", &out], more].concat()).await;
+        let catches = merged.lines().find(|line| line.starts_with("catches")).unwrap_or_default();
+        assert!(code == Some(0) && catches.ends_with("cannot be traced 1"), "{text}{merged}");
+    }
+}
+
+#[tokio::test]
+async fn where_nothing_flipped_nothing_is_said_of_catches() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (dir, model) = (dir.path(), model().await);
+    write(dir, &model.url(), "missed_catch = { corrections = \"twin\" }");
+    let file = fs::read_to_string(dir.join("campaign.toml")).expect("written");
+    fs::write(dir.join("campaign.toml"), file.replace("\"corrupt-number\"", "\"truncate-plan\"")).expect("written");
+    let (code, text) = call(dir, &["campaign", "campaign.toml", "--out", "out", "--jobs", "1"]).await;
+    assert!(code == Some(0) && text.contains("0 of 0 flips verified") && !text.contains("catches"), "{text}");
+}

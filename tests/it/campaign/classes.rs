@@ -20,32 +20,45 @@ fn end_early() -> String {
 }
 
 #[tokio::test]
-async fn plans_that_prove_nothing() {
+async fn plans_that_cannot_be_made_are_not_run() {
     let absent = "[[injection]]\nagent = \"writer\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = {}\n";
     let late = absent.replace("writer", "solver").replace("call = 0", "step = 99");
     let failed = absent.replace("writer", "planner").replace("corrupt_number", "negate_verdict");
-    for (plan, class, runs) in
-        [(absent, "not_injected", 2), (&late, "not_injected", 2), (&failed, "manipulator_failed", 3)]
-    {
+    for (plan, agent, why) in [
+        (absent, "writer", "it meets no call of the reference run"),
+        (&late, "solver", "the recorded run has 3 steps"),
+        (&failed, "planner", "no verdict"),
+    ] {
         let bench =
             Bench::new(&format!("upstream = \"simulator\"\n{}{PIPELINE}[[plan]]\nfile = \"p.toml\"\n", tasks(1)));
         fs::write(bench.dir.path().join("p.toml"), plan).expect("written");
-        let (code, _, said) = bench.run(&[]).await;
-        assert_eq!((code, bench.classes()), (Some(1), vec![class.to_owned()]), "nothing was delivered: {said}");
-        assert_eq!(bench.cells().len(), runs, "what cannot hit is not run");
-        assert!(said.lines().last().is_some_and(|line| line.starts_with("RESULT  finding")), "{said}");
+        let (code, _, output) = bench.run(&[]).await;
+        assert_eq!((code, bench.classes()), (Some(1), Vec::new()), "nothing was planted: {output}");
+        assert_eq!(bench.cells().len(), 2, "what cannot be made is not run");
+        assert!(output.contains("1 not possible in the reference runs, and not planted"), "{output}");
+        assert!(output.lines().last().is_some_and(|line| line.starts_with("RESULT  finding")), "{output}");
         let labels = fs::read_to_string(bench.out().join("dataset.jsonl")).expect("a dataset");
         assert!(labels.is_empty());
-        let unmade = bench.report()["unmade"].as_array().expect("a list").clone();
-        assert_eq!(unmade.len(), usize::from(class == "manipulator_failed"), "{unmade:?}");
-        for edit in unmade {
-            assert_eq!((edit["manipulator"].as_str(), edit["runs"].as_u64()), (Some("negate_verdict"), Some(1)));
-            for page in ["report.md", "report.html"] {
-                let page = fs::read_to_string(bench.out().join(page)).expect("a page");
-                let page = crate::viewer::unpacked(&page);
-                assert!(page.contains(edit["why"].as_str().expect("a reason")), "{page}");
-            }
+        let report = bench.report();
+        assert_eq!((&report["funnel"]["attempts"], &report["agents"]), (&0.into(), &serde_json::json!([])));
+        let [row] = report["impossible"].as_array().expect("a list").as_slice() else { panic!("{report}") };
+        assert_eq!(
+            (row["plan"].as_str(), row["agent"].as_str(), row["times"].as_u64()),
+            (Some("p"), Some(agent), Some(1))
+        );
+        let reason = row["why"].as_str().expect("a reason");
+        assert!(reason.contains(why), "{reason}");
+        for page in ["report.md", "report.html"] {
+            let page = fs::read_to_string(bench.out().join(page)).expect("a page");
+            let page = crate::viewer::unpacked(&page);
+            assert!(page.contains(reason), "{page}");
         }
+        // The forecast says it before anything more is run.
+        let (_, foretold, _) = bench.run(&["--resume", "--dry-run"]).await;
+        assert!(
+            foretold.contains(&format!("not possible pipeline: p (FM-2.6) in {agent}, 1 ×: {reason}")),
+            "{foretold}"
+        );
     }
 }
 

@@ -50,7 +50,7 @@ const LABELS: &[Point] = &[
     ("a second mode of an agent overwrites its first", &[(REFERENCE, "two_modes_of_one_agent_are_two_errors")]),
     (
         "a label names an agent that never speaks, or spells it otherwise",
-        &[(LINT, SEEDED), (CLASSES, "plans_that_prove_nothing")],
+        &[(LINT, SEEDED), (CLASSES, "plans_that_cannot_be_made_are_not_run")],
     ),
     ("a label is off by one", &[(LINT, SEEDED), (INVARIANTS, "planned_matched_applied_and_delivered_are_four_facts")]),
     ("labels come from file names", &[(PROOF, "a_label_is_verified_only_with_all_that_proves_it")]),
@@ -70,7 +70,7 @@ const INJECTIONS: &[Point] = &[
             ("tests/it/identity.rs", "overlapping_calls_of_one_agent_are_marked"),
         ],
     ),
-    ("a role that nobody has is hit by nothing, and labelled", &[(CLASSES, "plans_that_prove_nothing")]),
+    ("a role that nobody has is hit by nothing, and labelled", &[(CLASSES, "plans_that_cannot_be_made_are_not_run")]),
     (
         "every call of the target is hit, whatever the plan wants",
         &[
@@ -145,7 +145,7 @@ const MANIPULATOR: &[Point] = &[
         "where it fails the original is sent, and labelled",
         &[
             (HOSTILE, "a_hostile_model_leaves_the_step_untouched_and_the_run_unlabelled"),
-            (CLASSES, "plans_that_prove_nothing"),
+            (CLASSES, "plans_that_cannot_be_made_are_not_run"),
         ],
     ),
     (
@@ -227,7 +227,7 @@ const NEEDS: &[Point] = &[
     (
         "a plan that never fired is a finding, with the nearest miss",
         &[
-            (CLASSES, "plans_that_prove_nothing"),
+            (CLASSES, "plans_that_cannot_be_made_are_not_run"),
             ("crates/injection/src/plan/against.rs", "names_the_steps_or_what_came_nearest"),
         ],
     ),

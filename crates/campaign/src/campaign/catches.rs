@@ -12,7 +12,7 @@ use super::{
     ended::{Class, EndedCell},
     error::CampaignError,
     funnel::ConcludedChain,
-    natural::{NaturalEnd, SearchGoal, SearchedFailure, TraceEnd},
+    natural::{NaturalEnd, SearchGoal, TraceEnd},
 };
 use crate::{
     dataset, recording,
@@ -121,16 +121,8 @@ impl CellBench {
         let Some(search) = &campaign.missed_catch else { return Ok(()) };
         let (failures, passed) = (self.proven_failures(concluded)?, self.passed_clean_run(chain)?);
         for ended in failures {
-            let Some(system) = campaign.systems.get(chain.system) else { return Err(CampaignError::Lost) };
             let dir = self.state.run_dir(&ended.run);
-            let failure = SearchedFailure {
-                dir: dir.clone(),
-                twin: passed.as_ref().map(|twin| self.state.run_dir(twin)),
-                answer: campaign.tasks.get(chain.task).map(|task| task.answer.clone()).unwrap_or_default(),
-                system: system.clone(),
-                goal: SearchGoal::MissedCatch,
-                search: search.clone(),
-            };
+            let failure = self.searched(chain, &ended.run, passed.as_ref(), (SearchGoal::MissedCatch, search))?;
             let refused = self.trace_failure(failure).await?;
             let search_end = TraceEnd::read(&dir, SearchGoal::MissedCatch);
             let finished = search_end.is_some_and(|end| end.is_finished(search));

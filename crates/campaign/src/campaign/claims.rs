@@ -37,7 +37,7 @@ impl CellBench {
     pub(super) async fn prove(
         self: &Arc<Self>,
         chain: Chain,
-        cells: &[Option<Cell>],
+        cells: &[Cell],
         concluded: &mut funnel::ConcludedChain,
     ) -> Result<(), CampaignError> {
         self.leave_out_diverged(cells, concluded)?;
@@ -78,16 +78,14 @@ impl CellBench {
 
     /// Looks at where each run left its reference: one that had asked or been answered something else before is evidence of
     /// nothing.
-    fn leave_out_diverged(
-        &self,
-        cells: &[Option<Cell>],
-        concluded: &mut funnel::ConcludedChain,
-    ) -> Result<(), CampaignError> {
+    fn leave_out_diverged(&self, cells: &[Cell], concluded: &mut funnel::ConcludedChain) -> Result<(), CampaignError> {
         let mut references: BTreeMap<RunId, ComparedRun> = BTreeMap::new();
         for (attempt, cell) in concluded.attempts.iter_mut().zip(cells) {
             let labelled =
                 attempt.ended.as_ref().is_some_and(|ended| ended.label.is_some() && ended.defect().is_none());
-            let Some(cell) = cell.as_ref().filter(|_| labelled) else { continue };
+            if !labelled {
+                continue;
+            }
             let (Some(planned), Some(reference)) = (self.planned(cell)?, cell.reference()) else { continue };
             let cassette = self.references.open(&self.state, reference)?;
             let known = references
@@ -112,11 +110,7 @@ impl CellBench {
     }
 
     /// The claims, in the order of their first attempts.
-    fn claims(
-        &self,
-        cells: &[Option<Cell>],
-        concluded: &funnel::ConcludedChain,
-    ) -> Result<Vec<Arc<Claimed>>, CampaignError> {
+    fn claims(&self, cells: &[Cell], concluded: &funnel::ConcludedChain) -> Result<Vec<Arc<Claimed>>, CampaignError> {
         let mut order: Vec<Vec<usize>> = Vec::new();
         let mut places: BTreeMap<(&str, &str, Edits), usize> = BTreeMap::new();
         for (number, attempt) in concluded.attempts.iter().enumerate() {
@@ -135,14 +129,14 @@ impl CellBench {
     fn claimed(
         &self,
         attempts: Vec<usize>,
-        cells: &[Option<Cell>],
+        cells: &[Cell],
         concluded: &funnel::ConcludedChain,
     ) -> Result<Option<Claimed>, CampaignError> {
         let of = |number: &usize| concluded.attempts.get(*number);
         let lead = attempts.iter().find(|number| of(number).is_some_and(|attempt| attempt.flipped));
         let flipped = lead.is_some();
         let Some(lead) = lead.or(attempts.first()).copied() else { return Ok(None) };
-        let (Some(Some(cell)), Some(attempt)) = (cells.get(lead), of(&lead)) else { return Ok(None) };
+        let (Some(cell), Some(attempt)) = (cells.get(lead), of(&lead)) else { return Ok(None) };
         let Some(planned) = self.planned(cell)? else { return Ok(None) };
         let Some(reference) = cell.reference() else { return Ok(None) };
         let ended = || attempts.iter().filter_map(of).filter_map(|attempt| attempt.ended.as_ref());

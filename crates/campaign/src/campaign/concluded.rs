@@ -28,6 +28,8 @@ pub struct CampaignSums {
     kept_tasks: usize,
     /// Injected runs that were to be made.
     attempts: usize,
+    /// What cannot be planted: plans of a task, and templates in an agent of it. Nothing of it was executed.
+    impossible: usize,
     /// Those in which altered bytes were delivered.
     delivered: usize,
     /// Those that failed for it, shown or not.
@@ -68,8 +70,10 @@ pub struct Concluded {
     pub(super) untold: usize,
     /// Injected runs that were to be made.
     pub attempts: usize,
-    /// Those that were finished, or never to be run.
+    /// Those that were finished.
     pub(super) made: usize,
+    /// Plans of a task, and templates in an agent of it, that cannot be planted in its reference run.
+    pub(super) impossible: usize,
     /// Those in which altered bytes were delivered.
     pub(super) delivered: usize,
     /// Those that failed for it, shown or not.
@@ -159,6 +163,7 @@ impl Concluded {
     pub(super) fn add(&mut self, chain: &ConcludedChain) {
         chain.tasks.iter().for_each(|task| self.add_task(task));
         chain.attempts.iter().for_each(|attempt| self.add_attempt(attempt));
+        self.impossible += chain.impossible.len();
         self.decoys = chain.decoys.iter().fold(self.decoys, counted);
         for run in &chain.naturals {
             self.natural.get_or_insert_default().add(run);
@@ -258,6 +263,7 @@ impl Concluded {
             tasks: self.tasks,
             kept_tasks: self.kept,
             attempts: self.attempts,
+            impossible: self.impossible,
             delivered: self.delivered,
             flipped: self.flipped,
             verified: self.verified,

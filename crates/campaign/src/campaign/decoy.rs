@@ -22,9 +22,9 @@ pub(super) fn is_decoy(plan: &str) -> bool {
 }
 
 impl Campaign {
-    /// Which of a chain's planned runs get a decoy beside them, by their index: as many as are due up to this chain, so that all
+    /// Which of so many planned runs of a chain get a decoy beside them, by their index: as many as are due up to this chain, so that all
     /// chains together have the share that is wanted, and any one of a chain's plans as likely as another.
-    pub(super) fn decoys_of(&self, chain: Chain, planned: &[bool]) -> Vec<usize> {
+    pub(super) fn decoys_of(&self, chain: Chain, planned: usize) -> Vec<usize> {
         let runs_of = |system: usize| {
             let fixed = self.plans.iter().filter(|fixed| fixed.systems.contains(&system));
             let drawn = self.sample.iter().filter(|sample| sample.systems.contains(&system));
@@ -35,7 +35,7 @@ impl Campaign {
         let systems_before: u64 = (0..chain.system).map(|system| runs_of(system) * length(self.tasks.len())).sum();
         let own = runs_of(chain.system);
         let before = systems_before + own * length(chain.task);
-        let mut drawn: Vec<usize> = (0..planned.len()).filter(|at| planned.get(*at) == Some(&true)).collect();
+        let mut drawn: Vec<usize> = (0..planned).collect();
         let wanted = usize::try_from(self.decoys_for(before + own) - self.decoys_for(before)).unwrap_or(usize::MAX);
         drawn.shuffle(&mut self.decoy_draws(chain));
         drawn.truncate(wanted);

@@ -8,6 +8,7 @@ use super::{
     catches::CatchRun,
     ended::{Class, EndedCell},
     file::CallPosition,
+    impossible::ImpossiblePlan,
     natural::NaturalRun,
     sitting::OlderControls,
 };
@@ -22,6 +23,9 @@ pub struct ConcludedChain {
     pub tasks: Vec<TaskState>,
     /// Each injected run, in the order of plans.
     pub attempts: Vec<InjectedRun>,
+    /// What cannot be planted in its reference run; nothing of it was executed.
+    #[serde(default)]
+    pub impossible: Vec<ImpossiblePlan>,
     /// The decoys: they went through all that the attempts went through, and are none of them.
     #[serde(default)]
     pub decoys: Vec<InjectedRun>,

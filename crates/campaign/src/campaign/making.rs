@@ -39,7 +39,7 @@ impl CellBench {
         let (reference, silence) = self.clean(chain, &mut concluded).await?;
         if let Some(reference) = reference {
             // Read once for all that begins like it.
-            let _held = self.references.open(&self.state, &reference.cell.run)?;
+            let _held = self.references.open(&self.state, &reference.run)?;
             let cells = self.inject(chain, &reference, &mut concluded).await?;
             self.prove(chain, &cells, &mut concluded).await?;
             concluded.set_decoys_apart();

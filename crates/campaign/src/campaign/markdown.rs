@@ -4,11 +4,14 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     catches::CatchFunnel,
+    impossible::{ImpossiblePlan, ImpossibleRow},
     natural::NaturalFunnel,
     report::{CampaignReport, ErrorFunnel, Expense, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},
     report_rows::{LISTED, ReportRows},
     rewriting::Rewriting,
 };
+
+use crate::trajectory::FailureMode;
 
 /// The report's page. Text of tasks and programs is escaped.
 pub(super) fn page(report: &CampaignReport) -> String {
@@ -55,6 +58,7 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     natural(page, report)?;
     catches(page, report)?;
     yields(page, report)?;
+    impossible(page, report)?;
     skipped_edits(page, report)?;
     cost(page, report)?;
     tasks(page, report)?;
@@ -114,6 +118,23 @@ fn skipped_edits(page: &mut String, report: &CampaignReport) -> std::fmt::Result
     writeln!(page, "\n## Edits that could not be made\n\n| manipulator | why | runs |\n|---|---|--:|")?;
     for row in report.skipped_edits.iter().take(LISTED) {
         writeln!(page, "| {} | {} | {} |", row.manipulator, cell(&row.why), row.runs)?;
+    }
+    Ok(())
+}
+
+/// What was neither executed nor counted as planted, since the reference runs do not have what it needs.
+fn impossible(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    if report.impossible.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "\n## Not possible\n\nTried on the reference runs, and not planted.\n\n| system | plan | mode | agent | why | times |\n|---|---|---|---|---|--:|"
+    )?;
+    for ImpossibleRow { system, impossible, times } in report.impossible.iter().take(LISTED) {
+        let ImpossiblePlan { plan, agent, mode, why } = impossible;
+        let [system, plan, agent, why] = [system, plan, agent, why].map(|text| cell(text));
+        writeln!(page, "| {system} | {plan} | {} | {agent} | {why} | {times} |", mode.map_or("–", FailureMode::code))?;
     }
     Ok(())
 }
@@ -182,6 +203,10 @@ fn figures(funnel: &ErrorFunnel, share: &ReportedShare) -> String {
 /// How often each mode was planted beside so many others, and at which position: whether either tells the mode.
 fn design(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     let drawn = || report.design.iter().filter(|row| row.position.is_some());
+    let impossible = |mode: Option<&str>| {
+        let rows = report.impossible.iter().filter(|row| row.impossible.mode.map(FailureMode::code) == mode);
+        rows.map(|row| row.times).sum::<usize>().to_string()
+    };
     let counts: BTreeSet<usize> = drawn().map(|row| row.targets).collect();
     let positions: BTreeSet<_> = drawn().filter_map(|row| row.position).collect();
     let modes: BTreeSet<_> = drawn().map(|row| row.mode).collect();
@@ -189,8 +214,12 @@ fn design(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         return Ok(());
     }
     let targets: Vec<String> = counts.iter().map(|count| format!("of {count}")).collect();
-    let titles: Vec<&str> =
-        targets.iter().map(String::as_str).chain(positions.iter().map(|place| place.name())).collect();
+    let titles: Vec<&str> = targets
+        .iter()
+        .map(String::as_str)
+        .chain(positions.iter().map(|place| place.name()))
+        .chain(["not possible"])
+        .collect();
     writeln!(
         page,
         "\n## What was drawn\n\nErrors planted, by how many a plan has and by position; `report.json` has each agent too (`design`).\n"
@@ -203,7 +232,7 @@ fn design(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         };
         let by_count = counts.iter().map(|count| planted(&|row| row.targets == *count));
         let by_place = positions.iter().map(|place| planted(&|row| row.position == Some(*place)));
-        let row: Vec<String> = by_count.chain(by_place).collect();
+        let row: Vec<String> = by_count.chain(by_place).chain([impossible(mode)]).collect();
         writeln!(page, "| {} | {} |", mode.unwrap_or("fault"), row.join(" | "))?;
     }
     Ok(())

@@ -25,6 +25,7 @@ mod forecast;
 mod funnel;
 mod gate;
 mod going_on;
+mod impossible;
 mod journal;
 mod junit;
 mod label_cost;
@@ -72,10 +73,13 @@ pub use error::CampaignError;
 pub use file::{CallPosition, CorrectionSource, Repeatable, schema};
 pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
+pub use impossible::{ImpossiblePlan, ImpossibleRow};
 pub use journal::spending_schema;
 pub use junit::junit;
 pub use label_cost::LabelCost;
-pub use natural::{FailureTracer, NaturalEnd, NaturalError, NaturalFunnel, NaturalRun, SearchGoal, SearchedFailure};
+pub use natural::{
+    FailureTracer, NaturalEnd, NaturalError, NaturalFunnel, NaturalRun, SearchGoal, SearchRefusal, SearchedFailure,
+};
 pub use prefix::CampaignEquality;
 pub use read::parse;
 pub use read_system::MAX_CALLS;

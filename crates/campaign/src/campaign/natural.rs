@@ -16,18 +16,43 @@ use super::{
 use crate::{
     dataset,
     execution::Meter,
-    recording::{self, RunFile},
+    recording::{self, RecordingError, RunFile},
     ruling::Ruling,
     trajectory::{AgentName, Evidence, LabelStatus, RunId, StepIndex},
 };
 
 /// What a failure is searched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum SearchGoal {
     /// The step that decides it.
     DecisiveStep,
     /// Later agents that could have saved the run from its proven error.
     MissedCatch,
+}
+
+/// That a failure cannot be searched, kept beside its run for whoever concludes over it without executing anything.
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SearchRefusal {
+    /// What it was to be searched for.
+    pub goal: SearchGoal,
+    /// Why it cannot be.
+    pub why: String,
+}
+
+impl SearchRefusal {
+    const FILE: &str = "search-refused.json";
+
+    /// Keeps the refusal beside a run.
+    pub(super) fn write(&self, dir: &Path) -> Result<(), RecordingError> {
+        recording::write_beside(&dir.join(Self::FILE), self)
+    }
+
+    /// Why the run in a directory cannot be searched, as it was found before.
+    pub(super) fn read(dir: &Path, goal: SearchGoal) -> Option<String> {
+        let refusal: Self = serde_json::from_slice(&RunFile::bytes(&dir.join(Self::FILE)).ok()?).ok()?;
+        (refusal.goal == goal).then_some(refusal.why)
+    }
 }
 
 /// A run that failed, with all that a search of it is given.

@@ -8,6 +8,7 @@ use super::{
     catches::{CatchFunnel, CatchRun},
     file::CallPosition,
     funnel::Aim,
+    impossible::ImpossibleRow,
     natural::{NaturalFunnel, NaturalRun},
     report_rows::ReportRows,
     rewriting::Rewriting,
@@ -70,6 +71,9 @@ pub struct CampaignReport {
     pub culprits: Vec<YieldRow>,
     /// Yield per position; empty where nothing was drawn.
     pub positions: Vec<YieldRow>,
+    /// What cannot be planted in reference runs, and why; neither executed nor counted as planted. Left out where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub impossible: Vec<ImpossibleRow>,
     /// How often each combination was planted.
     pub design: Vec<PlantedCount>,
     /// Why edits could not be made, the most frequent reason first.

@@ -13,6 +13,7 @@ use super::{
     ended::{Class, EndedCell},
     error::CampaignError,
     funnel::{ConcludedChain, InjectedRun, TaskState},
+    impossible::ImpossibleSums,
     natural::NaturalRun,
     report::{CampaignReport, CellRow, Clean, Costs, Expense, Funnel, TaskRow},
     report_rows::RowsWriter,
@@ -42,6 +43,7 @@ pub(super) struct ReportSums {
     classes: BTreeMap<&'static str, usize>,
     yields: YieldSums,
     skipped_edits: SkippedEditCounts,
+    impossible: ImpossibleSums,
     cells: RowsWriter<CellRow>,
     decoys: RowsWriter<CellRow>,
     naturals: RowsWriter<NaturalRun>,
@@ -59,6 +61,7 @@ impl ReportSums {
             classes: BTreeMap::new(),
             yields: YieldSums::default(),
             skipped_edits: SkippedEditCounts::default(),
+            impossible: ImpossibleSums::default(),
             cells: RowsWriter::begin(dir).map_err(cannot)?,
             decoys: RowsWriter::begin(dir).map_err(cannot)?,
             naturals: RowsWriter::begin(dir).map_err(cannot)?,
@@ -70,6 +73,8 @@ impl ReportSums {
     /// Adds a chain. `expected` is its task's answer, and so many claims were begun in those before it.
     pub(super) fn add(&mut self, chain: &ConcludedChain, expected: &str, claims: usize) -> Result<(), CampaignError> {
         self.skipped_edits.add(chain);
+        let system = chain.tasks.first().map(|task| task.system.as_str()).unwrap_or_default();
+        self.impossible.add(system, &chain.impossible);
         self.rows(chain, expected, claims)
             .map_err(|source| CampaignError::Directory { path: self.dir.clone(), source })?;
         for attempt in &chain.attempts {
@@ -127,6 +132,7 @@ impl ReportSums {
             agents: self.yields.agents(),
             culprits: self.yields.culprits(),
             positions: self.yields.positions(),
+            impossible: self.impossible.rows(),
             design: self.yields.design(),
             strata: self.yields.strata(),
             rewriting: self.skipped_edits.rewriting,

@@ -14,11 +14,12 @@ use rand::{
 use super::{
     definition::{Planting, SampleSpace},
     file::CallPosition,
+    impossible::ImpossiblePlan,
     treatment::Aimed,
 };
 use crate::{
     mode::{self, CallFacts},
-    plan::{self, RecordedCall, Unresolvable},
+    plan::{self, DryRun, Plan, RecordedCall, Unresolvable},
     trajectory::{Call, PEERS, Step, StepIndex, TOOLS},
 };
 
@@ -47,42 +48,108 @@ struct CandidateCall {
     step: StepIndex,
 }
 
-/// The reference run of a task, as the sampler sees it.
-struct SampledRun {
-    candidates: Vec<Candidate>,
-    called: Vec<RecordedCall>,
-    facts: CallFacts,
+/// A template in an agent of the reference run.
+struct Placement<'a> {
+    planting: &'a Planting,
+    agent: &'a Candidate,
+    /// The calls at which the edit can be made and be of the template's mode; or why the first call is none of them.
+    calls: Result<Vec<CandidateCall>, String>,
 }
 
-impl SampledRun {
-    fn new(sample: &SampleSpace, reference: &[Step]) -> Self {
-        Self {
-            candidates: candidates(sample, reference),
-            called: called(reference),
-            facts: mode::of_run(reference, &[]),
-        }
+/// The reference run of a task, as the sampler sees it.
+struct SampledRun<'a> {
+    called: Vec<RecordedCall>,
+    /// Each template in each agent that it may hit, by template.
+    placements: Vec<Vec<Placement<'a>>>,
+    /// The agents in which something can be planted.
+    agents: Vec<&'a Candidate>,
+}
+
+impl<'a> SampledRun<'a> {
+    fn new(sample: &'a SampleSpace, candidates: &'a [Candidate], reference: &[Step]) -> Self {
+        let (facts, dry_run, called) = (mode::of_run(reference, &[]), DryRun::new(reference), called(reference));
+        let of_template = |planting: &'a Planting| {
+            let placement = |agent: &'a Candidate| {
+                let calls = possible(planting, agent, &called, (&facts, &dry_run));
+                Placement { planting, agent, calls }
+            };
+            candidates.iter().filter(|agent| sample.hits(planting, &agent.name)).map(placement).collect::<Vec<_>>()
+        };
+        let placements: Vec<Vec<Placement<'a>>> = sample.templates.iter().map(of_template).collect();
+        let is_hit = |agent: &&Candidate| placements.iter().flatten().any(|one| one.is_of(agent) && one.calls.is_ok());
+        let agents = candidates.iter().filter(is_hit).collect();
+        Self { called, placements, agents }
     }
 
-    /// The calls of an agent at which an error can be of the template's mode, if it has one.
-    fn possible(&self, planting: &Planting, agent: &Candidate) -> Vec<CandidateCall> {
-        let can_be = |call: &&CandidateCall| {
-            planting.mode.is_none_or(|mode| self.facts.unmet(call.step, mode, planting.side).is_none())
+    /// What cannot be planted.
+    fn impossible(&self) -> Vec<ImpossiblePlan> {
+        let impossible = |one: &Placement<'_>| {
+            let (agent, why) = (one.agent.name.clone(), one.calls.as_ref().err()?.clone());
+            Some(ImpossiblePlan { plan: one.planting.name.clone(), agent, mode: one.planting.mode, why })
         };
-        agent.calls.iter().filter(can_be).copied().collect()
+        self.placements.iter().flatten().filter_map(impossible).collect()
     }
+}
+
+impl Placement<'_> {
+    fn is_of(&self, agent: &Candidate) -> bool {
+        self.agent.name == agent.name
+    }
+}
+
+/// The calls of an agent at which an edit can be made and an error be of the template's mode; or why its first call is none of them.
+fn possible(
+    planting: &Planting,
+    agent: &Candidate,
+    called: &[RecordedCall],
+    (facts, dry_run): (&CallFacts, &DryRun<'_>),
+) -> Result<Vec<CandidateCall>, String> {
+    let (mut calls, mut why) = (Vec::new(), None);
+    // Most calls of an agent get the same edit.
+    let mut read: Option<(toml::Table, Plan)> = None;
+    for call in &agent.calls {
+        let unmet = planting.mode.and_then(|mode| facts.unmet(call.step, mode, planting.side));
+        let table = aimed_injection(planting, agent, toml::Table::from_iter([always()]), Some(call), called);
+        let plan = match read.take().filter(|(known, _)| *known == table) {
+            Some((_, plan)) => plan,
+            None => written(&planting.name, vec![table.clone()], 0)?,
+        };
+        let edit = plan.injections.first();
+        let obstacle = unmet.map(|unmet| unmet.missing().to_owned());
+        match obstacle.or_else(|| dry_run.obstacle(edit?, call.step, 0)) {
+            Some(obstacle) => drop(why.get_or_insert(obstacle)),
+            None => calls.push(*call),
+        }
+        read = Some((table, plan));
+    }
+    if calls.is_empty() { Err(why.unwrap_or_default()) } else { Ok(calls) }
+}
+
+/// The plans of a task, and what cannot be planted in its reference run.
+#[derive(Debug, Default)]
+pub(super) struct DrawnPlans {
+    pub(super) plans: Vec<Aimed>,
+    pub(super) impossible: Vec<ImpossiblePlan>,
 }
 
 /// The plans of a task: `nth` is the task's place among those of its system, 0-based.
-pub(super) fn draw(sample: &SampleSpace, seed: u64, nth: usize, reference: &[Step]) -> Vec<Result<Aimed, String>> {
-    let run = SampledRun::new(sample, reference);
-    let per_task = usize::try_from(sample.per_task).unwrap_or(usize::MAX);
-    let mut drawn: Vec<Result<Aimed, String>> = Vec::new();
+pub(super) fn draw(sample: &SampleSpace, seed: u64, nth: usize, reference: &[Step]) -> DrawnPlans {
+    let candidates = candidates(sample, reference);
+    let run = SampledRun::new(sample, &candidates, reference);
+    let mut drawn = DrawnPlans { plans: Vec::new(), impossible: run.impossible() };
+    if candidates.is_empty() {
+        drawn.impossible.push(ImpossiblePlan::of_sample("no agent of the reference run may be hit".to_owned()));
+    }
+    let of_templates: Vec<_> = run.placements.iter().map(|of_template| leads(sample, of_template, &run)).collect();
+    let of_templates: Vec<_> = of_templates.into_iter().filter(|leads| !leads.is_empty()).collect();
+    let per_task = if of_templates.is_empty() { 0 } else { usize::try_from(sample.per_task).unwrap_or(usize::MAX) };
     for number in 0..per_task {
         let place = nth.saturating_mul(per_task).saturating_add(number);
-        match aim(sample, seed, place, &run) {
+        match aim(&of_templates, seed, place, &run) {
             // Small spaces are exhausted before `per_task` is: the same plan twice would be no second draw.
-            Ok(aimed) if drawn.iter().flatten().any(|known| known.plan.digest == aimed.plan.digest) => {}
-            outcome => drawn.push(outcome),
+            Ok(aimed) if drawn.plans.iter().any(|known| known.plan.digest == aimed.plan.digest) => {}
+            Ok(aimed) => drawn.plans.push(aimed),
+            Err(why) => drawn.impossible.push(ImpossiblePlan::of_sample(why)),
         }
     }
     drawn
@@ -136,67 +203,52 @@ fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
 }
 
 /// The lead of a drawn plan: which template is planted in whom at which call, and in how many agents something is planted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct DrawnLead<'a> {
-    planting: &'a Planting,
-    agent: &'a Candidate,
+    placement: &'a Placement<'a>,
     position: CallPosition,
     targets: usize,
 }
 
-/// The leads of a template, all of them: the full cross of counts of targets, positions, and agents at whose calls an error can be
-/// of the template's mode.
-fn leads<'a>(sample: &'a SampleSpace, planting: &'a Planting, run: &'a SampledRun) -> Vec<DrawnLead<'a>> {
-    let most = run.candidates.len();
+/// The leads of a template, all of them: the full cross of counts of targets, positions, and agents in which it can be planted.
+fn leads<'a>(sample: &'a SampleSpace, placements: &'a [Placement<'a>], run: &SampledRun<'_>) -> Vec<DrawnLead<'a>> {
+    let most = run.agents.len();
     let counts: BTreeSet<usize> = sample.targets.iter().map(|count| (*count as usize).min(most)).collect();
-    let agents = run.candidates.iter().filter(|agent| sample.hits(planting, &agent.name));
-    let agents = agents.filter(|agent| !run.possible(planting, agent).is_empty());
-    let of_agent = |agent: &'a Candidate| {
+    let of_agent = |placement: &'a Placement<'a>| {
         let counts = counts.clone();
         let of_position = move |position: &CallPosition| {
             let position = *position;
-            counts.clone().into_iter().map(move |targets| DrawnLead { planting, agent, position, targets })
+            counts.clone().into_iter().map(move |targets| DrawnLead { placement, position, targets })
         };
         sample.positions.iter().flat_map(of_position)
     };
-    agents.flat_map(of_agent).collect()
+    placements.iter().filter(|placement| placement.calls.is_ok()).flat_map(of_agent).collect()
 }
 
 /// The plan at a place of the sequence. Each round of templates is an order of its own; each template goes through its leads
 /// in orders of their own, so no axis keeps step with another. Who else is hit and with what is drawn freely.
-fn aim(sample: &SampleSpace, seed: u64, place: usize, run: &SampledRun) -> Result<Aimed, String> {
-    let of_templates = sample.templates.iter().map(|planting| leads(sample, planting, run));
-    let of_templates: Vec<_> = of_templates.filter(|leads| !leads.is_empty()).collect();
-    if of_templates.is_empty() {
-        let why = match run.candidates.as_slice() {
-            [] => "no agent of the reference run may be hit",
-            _ => "no call of the reference run can be of a mode that the templates plant",
-        };
-        return Err(why.to_owned());
-    }
-    let round = place / of_templates.len();
-    let template = nth_of_order(seed, "templates", round, of_templates.len(), place % of_templates.len());
+fn aim(of_templates: &[Vec<DrawnLead<'_>>], seed: u64, place: usize, run: &SampledRun<'_>) -> Result<Aimed, String> {
+    let round = place / of_templates.len().max(1);
+    let template = nth_of_order(seed, "templates", round, of_templates.len(), place % of_templates.len().max(1));
     let leads = of_templates.get(template).map(Vec::as_slice).unwrap_or_default();
     let order = format!("leads of {template}");
     let nth_lead = nth_of_order(seed, &order, round / leads.len().max(1), leads.len(), round % leads.len().max(1));
     let Some(lead) = leads.get(nth_lead) else { return Err("nothing is left to draw".to_owned()) };
     let mut draws = draws(seed, &format!("plan {place}"));
-    let mut aims = vec![(lead.planting, lead.agent)];
-    let mut others: Vec<&Candidate> = run.candidates.iter().filter(|agent| agent.name != lead.agent.name).collect();
+    let mut aims = vec![lead.placement];
+    let mut others: Vec<&Candidate> = run.agents.iter().copied().filter(|agent| !lead.placement.is_of(agent)).collect();
     others.shuffle(&mut draws);
     for agent in others {
-        let fits =
-            |planting: &&Planting| sample.hits(planting, &agent.name) && !run.possible(planting, agent).is_empty();
-        let fitting: Vec<&Planting> = sample.templates.iter().filter(fits).collect();
+        let fits = |one: &&Placement<'_>| one.is_of(agent) && one.calls.is_ok();
+        let fitting: Vec<&Placement<'_>> = run.placements.iter().flatten().filter(fits).collect();
         if aims.len() < lead.targets
-            && let Some(planting) = fitting.choose(&mut draws)
+            && let Some(placement) = fitting.choose(&mut draws)
         {
-            aims.push((planting, agent));
+            aims.push(placement);
         }
     }
-    let name = aims.iter().map(|(planting, _)| planting.name.as_str()).collect::<Vec<_>>().join("+");
-    let planted =
-        |(planting, agent): (&Planting, &Candidate)| injection(planting, agent, lead.position, &mut draws, run);
+    let name = aims.iter().map(|placement| placement.planting.name.as_str()).collect::<Vec<_>>().join("+");
+    let planted = |placement: &Placement<'_>| injection(placement, lead.position, &mut draws, &run.called);
     let injections = aims.into_iter().map(planted).collect();
     // TOML has no integer above `i64::MAX`.
     let plan = written(&name, injections, draws.random::<u64>() >> 1)?;
@@ -211,35 +263,49 @@ fn aimed_at(name: &str) -> (&'static str, &str) {
     aimed.unwrap_or(("agent", name))
 }
 
-/// An injection of a template, aimed at a call at which its mode can be.
+/// An injection of a template, aimed at a call at which it can be made.
 fn injection(
-    planting: &Planting,
-    agent: &Candidate,
+    placement: &Placement<'_>,
     position: CallPosition,
     draws: &mut ChaCha8Rng,
-    run: &SampledRun,
+    called: &[RecordedCall],
 ) -> toml::Table {
-    let mut when = toml::Table::new();
-    let possible = run.possible(planting, agent);
+    let Placement { planting, agent, calls } = placement;
+    let possible = calls.as_deref().unwrap_or_default();
     let chosen = match position {
         CallPosition::Every => None,
         CallPosition::First => possible.first(),
         CallPosition::Uniform => possible.choose(draws),
     };
-    match chosen {
-        None => when.insert("always".to_owned(), true.into()),
+    let when = match chosen {
+        None => always(),
         // An agent's own count says more than the run's, but only the latter tells equal agents apart.
-        Some(chosen) if agent.single => when.insert("call".to_owned(), i64::from(chosen.call).into()),
-        Some(chosen) => when.insert("step".to_owned(), i64::from(chosen.step).into()),
+        Some(chosen) if agent.single => ("call".to_owned(), i64::from(chosen.call).into()),
+        Some(chosen) => ("step".to_owned(), i64::from(chosen.step).into()),
     };
-    let mut injection = toml::Table::new();
-    let (key, name) = aimed_at(&agent.name);
-    injection.insert(key.to_owned(), name.into());
-    injection.insert("when".to_owned(), when.into());
-    injection.extend(planting.injection.clone());
     // An edit of every call must find its source at the first.
-    if let Some(hit) = chosen.or(possible.first()) {
-        aim_source(&mut injection, &agent.name, hit.step, &run.called);
+    aimed_injection(planting, agent, toml::Table::from_iter([when]), chosen.or(possible.first()), called)
+}
+
+/// The condition that holds at every call.
+fn always() -> (String, toml::Value) {
+    ("always".to_owned(), true.into())
+}
+
+/// An injection of a template in an agent, with what it takes its words from at a call.
+fn aimed_injection(
+    planting: &Planting,
+    agent: &Candidate,
+    when: toml::Table,
+    call: Option<&CandidateCall>,
+    called: &[RecordedCall],
+) -> toml::Table {
+    let (key, name) = aimed_at(&agent.name);
+    let aim = [(key.to_owned(), toml::Value::from(name)), ("when".to_owned(), when.into())];
+    let mut injection = toml::Table::from_iter(aim);
+    injection.extend(planting.injection.clone());
+    if let Some(call) = call {
+        aim_source(&mut injection, &agent.name, call.step, called);
     }
     injection
 }
@@ -259,7 +325,7 @@ fn aim_source(injection: &mut toml::Table, agent: &str, step: u32, called: &[Rec
 }
 
 /// A plan as its own text, so that what is recorded can be read and applied again.
-fn written(name: &str, injections: Vec<toml::Table>, seed: u64) -> Result<plan::Plan, String> {
+fn written(name: &str, injections: Vec<toml::Table>, seed: u64) -> Result<Plan, String> {
     let mut table = toml::Table::new();
     table.insert("format".to_owned(), 1.into());
     table.insert("seed".to_owned(), i64::try_from(seed).unwrap_or_default().into());

@@ -5,10 +5,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::{
     campaign::{definition::Files, read},
-    trajectory::{AgentName, Attribution, FailureMode, Source},
+    trajectory::{AgentName, Attempt, Attribution, CallEnding, CloseCause, FailureMode, ReplyOrigin, Source},
 };
 
+/// A call in which each of the templates here can be planted.
 fn step(number: u32, agent: &str, instance: u32, call: u32) -> Step {
+    let asked = "You solve, check and rule on it until it is done. Say whether the result is correct.";
+    let answer = format!("So 12 + {number} is checked, and therefore the result is correct. ANSWER: 4{number}");
+    answered(number, (agent, instance, call), asked, &answer)
+}
+
+fn answered(number: u32, (agent, instance, call): (&str, u32, u32), asked: &str, answer: &str) -> Step {
+    let request = serde_json::json!({"model": "m", "messages": [
+        {"role": "system", "content": asked}, {"role": "user", "content": "What is 12 + 30?"}]});
+    let reply = serde_json::json!({"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}]});
+    let attempt = Attempt {
+        attempt: 0,
+        at: String::new(),
+        status: Some(200),
+        cause: Some(CloseCause::Complete),
+        ending: Some(CallEnding::Answered),
+        reply: reply.to_string().into(),
+        reply_delivered: None,
+        reply_with_logprobs: None,
+        streamed: false,
+        first_byte_us: None,
+        last_byte_us: None,
+        usage: None,
+        uninspected: None,
+        exact: true,
+        origin: ReplyOrigin::Live,
+    };
     Step {
         step: number,
         call,
@@ -21,12 +49,12 @@ fn step(number: u32, agent: &str, instance: u32, call: u32) -> Step {
             confidence: 1.0,
             ambiguous: false,
         },
-        surface: "opaque".to_owned(),
+        surface: "openai-chat".to_owned(),
         method: "POST".to_owned(),
-        path: "/v1/other".to_owned(),
-        request: bytes::Bytes::new(),
+        path: "/v1/chat/completions".to_owned(),
+        request: request.to_string().into(),
         request_sent: None,
-        attempts: Vec::new(),
+        attempts: vec![attempt],
         injected: Vec::new(),
         overlapping: false,
         unplaced: crate::trajectory::StepUnplaced::default(),
@@ -75,7 +103,7 @@ fn sample(keys: &str) -> SampleSpace {
 }
 
 fn drawn(sample: &SampleSpace, seed: u64, tasks: usize) -> Vec<Aimed> {
-    (0..tasks).flat_map(|nth| draw(sample, seed, nth, &reference())).map(|drawn| drawn.expect("drawn")).collect()
+    (0..tasks).flat_map(|nth| draw(sample, seed, nth, &reference()).plans).collect()
 }
 
 fn counts<K: Ord>(plans: &[Aimed], key: impl Fn(&Aimed) -> K) -> Vec<usize> {
@@ -181,7 +209,7 @@ fn positions_are_calls_of_the_reference() {
     assert!(calls.len() == 2 && calls.iter().all(|count| (60..140).contains(count)), "{calls:?}");
     let mut twins = reference();
     twins.push(step(6, "solver", 1, 0));
-    let plan = draw(&sample, 1, 0, &twins).remove(0).expect("drawn").plan;
+    let plan = draw(&sample, 1, 0, &twins).plans.remove(0).plan;
     let targets = plan.injections[0].when.targets.clone().expect("counted in the reference");
     assert_eq!(targets.len(), 1, "equal agents are told apart by the step");
 }
@@ -200,8 +228,8 @@ fn several_targets_are_different_agents() {
 #[test]
 fn nobody_to_hit_is_said() {
     let sample = sample("agents = [\"writer\"]\n");
-    let said = draw(&sample, 3, 0, &reference());
-    assert!(said[0].as_ref().is_err_and(|why| why.contains("no agent")));
+    let drawn = draw(&sample, 3, 0, &reference());
+    assert!(drawn.plans.is_empty() && drawn.impossible[0].why.contains("no agent"), "{drawn:?}");
 }
 
 #[test]
@@ -228,9 +256,11 @@ fn words_are_taken_from_who_spoke_last_before_the_hit() {
         let mut planting = sample[0].clone();
         planting.injection = table["injection"][0].as_table().expect("a table").clone();
         planting.injection.retain(|key, _| key == "manipulator");
-        let run = SampledRun::new(&self::sample("per_task = 1"), &reference());
-        let hit = run.candidates.iter().find(|one| one.name == agent).expect("speaks");
-        let aimed = injection(&planting, hit, position, &mut draws(1, ""), &run);
+        let (reference, space) = (reference(), self::sample("per_task = 1"));
+        let candidates = candidates(&space, &reference);
+        let agent = candidates.iter().find(|one| one.name == agent).expect("speaks");
+        let placement = Placement { planting: &planting, agent, calls: Ok(agent.calls.clone()) };
+        let aimed = injection(&placement, position, &mut draws(1, ""), &called(&reference));
         let edit = aimed["manipulator"].as_table().expect("a table").values().next().expect("an edit").clone();
         edit["from"].as_str().expect("a name").to_owned()
     };
@@ -242,5 +272,46 @@ fn words_are_taken_from_who_spoke_last_before_the_hit() {
         ("swap", "critic", CallPosition::First, "user"),
     ] {
         assert_eq!(from(plan, agent, position), expected, "{plan} at {agent}");
+    }
+}
+
+#[test]
+fn what_cannot_be_made_is_not_drawn_and_the_draw_among_the_rest_is_even() {
+    let mut reference = reference();
+    // The planner answers without a number, the critic in JSON, and each writes what its mode needs.
+    let json = serde_json::json!({"so": "All is checked. Therefore it is 42.", "verdict": "correct"});
+    let asked = "You solve, check and rule on it until it is done.";
+    reference[0] = answered(0, ("planner", 0, 0), asked, "It is checked. Therefore the result is correct.");
+    for (number, call) in [(2, 0), (4, 1)] {
+        reference[number] = answered(number as u32, ("critic", 0, call), asked, &json.to_string());
+        let request = String::from_utf8(reference[number].request.to_vec()).expect("text");
+        let format = "\"response_format\":{\"type\":\"json_object\"},\"model\"";
+        reference[number].request = request.replacen("\"model\"", format, 1).into();
+    }
+    for per_task in [1, 2, 3, 5, 8] {
+        let mut sample = sample("positions = [\"first\", \"uniform\"]\n");
+        sample.per_task = per_task;
+        let drawn = |nth: usize| draw(&sample, 11, nth, &reference);
+        let impossible: BTreeSet<_> =
+            drawn(0).impossible.into_iter().map(|one| (one.plan, one.agent, one.why)).collect();
+        let expected = [
+            ("end", "critic", "the answer must be JSON, and the edited text would not be"),
+            ("num", "planner", "the answer has 0 numbers, and not the one that is asked for"),
+        ];
+        let expected = expected.map(|(plan, agent, why)| (plan.to_owned(), agent.to_owned(), why.to_owned()));
+        assert_eq!(impossible, BTreeSet::from(expected), "{per_task} a task");
+        let plans: Vec<Aimed> = (0..900 / per_task as usize).flat_map(|nth| drawn(nth).plans).collect();
+        let place = |plan: &Aimed| (plan.plan.injections[0].failure_mode, plan.plan.injections[0].agents.to_string());
+        let of_mode = |mode: &str| {
+            let code = |plan: &&Aimed| plan.plan.injections[0].failure_mode.map(FailureMode::code) == Some(mode);
+            let plans: Vec<_> = plans.iter().filter(code).cloned().collect();
+            counts(&plans, |plan| (place(plan), plan.position))
+        };
+        let modes = counts(&plans, |plan| plan.plan.injections[0].failure_mode);
+        assert!(modes.len() == 4 && are_even(&modes), "{per_task} a task: {modes:?}");
+        for (mode, cells) in [("FM-3.1", 4), ("FM-2.6", 4), ("FM-1.2", 6), ("FM-3.3", 6)] {
+            let drawn = of_mode(mode);
+            assert!(drawn.len() == cells && are_even(&drawn), "{mode}, {per_task} a task: {drawn:?}");
+        }
     }
 }

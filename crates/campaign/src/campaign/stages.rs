@@ -10,6 +10,7 @@ use super::{
     error::CampaignError,
     file::Repeatable,
     funnel::{Aim, ConcludedChain, InjectedRun, LeftOut, TaskState},
+    impossible::PlannedTask,
     sample,
     treatment::Aimed,
 };
@@ -17,23 +18,9 @@ use crate::{
     equality::{Parting, Rules, parting},
     plan::{self, Operator, Plan},
     recording::{self, Recording},
-    replay::{ForkPoint, compared_run},
-    trajectory::{Step, Unserved, Verdict, unserved},
+    replay::compared_run,
+    trajectory::{Unserved, Verdict, unserved},
 };
-
-/// Why a plan that no call of the reference meets is not run: the run would be the reference.
-const NO_CALL: &str = "it meets no call of the reference run";
-
-/// A plan for a task, or why it cannot be one, and how often it is run.
-type PlannedTask = (Result<Aimed, (Aimed, String)>, u32);
-
-/// The reference run of a task.
-pub(super) struct Reference {
-    /// Its cell.
-    pub(super) cell: Cell,
-    /// The task's place among all tasks of the file: what the sampler draws by.
-    nth: usize,
-}
 
 impl CellBench {
     /// Makes the clean runs of a task, and says whether it is to be gone on with.
@@ -41,7 +28,7 @@ impl CellBench {
         self: &Arc<Self>,
         chain: Chain,
         concluded: &mut ConcludedChain,
-    ) -> Result<(Option<Reference>, Option<Silence>), CampaignError> {
+    ) -> Result<(Option<Cell>, Option<Silence>), CampaignError> {
         let campaign = &self.context.campaign;
         let repeats = 0..campaign.clean;
         let cells: Vec<Cell> = repeats.map(|repeat| Cell::clean(campaign, chain.system, chain.task, repeat)).collect();
@@ -51,7 +38,7 @@ impl CellBench {
             count(concluded, ended);
         }
         let state = self.task_state(first, &ended)?;
-        let reference = state.reference.is_some().then(|| Reference { cell: first.clone(), nth: first.task });
+        let reference = state.reference.is_some().then(|| first.clone());
         concluded.tasks.push(state);
         concluded.unfinished += ended.iter().filter(|ended| ended.is_none()).count();
         Ok((reference, self.silence(first, &ended)))
@@ -134,14 +121,12 @@ impl CellBench {
     pub(super) async fn inject(
         self: &Arc<Self>,
         chain: Chain,
-        reference: &Reference,
+        reference: &Cell,
         concluded: &mut ConcludedChain,
-    ) -> Result<Vec<Option<Cell>>, CampaignError> {
+    ) -> Result<Vec<Cell>, CampaignError> {
         let cells = self.planned_runs(chain, reference, concluded)?;
-        let runs: Vec<Cell> = cells.iter().flatten().cloned().collect();
-        let mut ended = self.stage(&runs).await?.into_iter();
-        for (attempt, cell) in concluded.attempts.iter_mut().zip(&cells) {
-            let Some(ended) = cell.as_ref().and_then(|_| ended.next()) else { continue };
+        let ended = self.stage(&cells).await?;
+        for (attempt, ended) in concluded.attempts.iter_mut().zip(ended) {
             match ended {
                 None => concluded.unfinished += 1,
                 Some(ended) => attempt.take(ended),
@@ -154,65 +139,31 @@ impl CellBench {
         Ok(cells)
     }
 
-    /// The injected runs that are to be made, each with its attempt; `None` where nothing is run.
+    /// The injected runs that are to be made, each with its attempt.
     fn planned_runs(
         &self,
         chain: Chain,
-        reference: &Reference,
+        reference: &Cell,
         concluded: &mut ConcludedChain,
-    ) -> Result<Vec<Option<Cell>>, CampaignError> {
-        let mut cells: Vec<Option<Cell>> = Vec::new();
-        let (system, task) = self.names(&reference.cell)?;
+    ) -> Result<Vec<Cell>, CampaignError> {
+        let (system, task) = self.names(reference)?;
         let campaign = &self.context.campaign;
-        let cassette = self.references.open(&self.state, &reference.cell.run)?;
-        for (planned, repeats) in self.plans(reference, &cassette.recording().trajectory.steps) {
-            let (aimed, why) = match planned {
-                Ok(aimed) => (aimed, None),
-                Err((aimed, why)) => (aimed, Some(why)),
-            };
-            let aimed = Arc::new(aimed);
-            for repeat in 0..repeats {
-                let cell = Cell::injected(campaign, &reference.cell, &aimed, repeat);
-                let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
-                let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
-                let cell = why.is_none().then_some(cell);
-                concluded.attempts.push(InjectedRun::planned((&system, &task), &aimed, cell.as_ref(), why));
-                cells.push(cell);
-            }
-        }
-        let called = sample::called(&cassette.recording().trajectory.steps);
-        let can: Vec<bool> = cells.iter().map(Option::is_some).collect();
-        for number in campaign.decoys_of(chain, &can) {
-            let aimed = cells.get(number).and_then(|cell| cell.as_ref()?.plan()?.as_decoy(&called)).map(Arc::new);
+        let cassette = self.references.open(&self.state, &reference.run)?;
+        let steps = &cassette.recording().trajectory.steps;
+        let PlannedTask { mut cells, impossible } = campaign.planned_on(reference, steps);
+        concluded.impossible = impossible;
+        let attempt = |cell: &Cell| Some(InjectedRun::planned((&system, &task), cell.plan()?, cell));
+        concluded.attempts.extend(cells.iter().filter_map(attempt));
+        let called = sample::called(steps);
+        for number in campaign.decoys_of(chain, cells.len()) {
+            let aimed = cells.get(number).and_then(|cell| cell.plan()?.as_decoy(&called)).map(Arc::new);
             let Some(aimed) = aimed else { continue };
-            let cell = Cell::injected(campaign, &reference.cell, &aimed, u32::try_from(number).unwrap_or(u32::MAX));
-            let decoy = InjectedRun::planned((&system, &task), &aimed, Some(&cell), None);
+            let cell = Cell::injected(campaign, reference, &aimed, u32::try_from(number).unwrap_or(u32::MAX));
+            let decoy = InjectedRun::planned((&system, &task), &aimed, &cell);
             concluded.attempts.push(InjectedRun { decoy: true, ..decoy });
-            cells.push(Some(cell));
+            cells.push(cell);
         }
         Ok(cells)
-    }
-
-    /// The plans that a task is tried with, and how often; with why one cannot be.
-    fn plans(&self, reference: &Reference, steps: &[Step]) -> Vec<PlannedTask> {
-        let campaign = &self.context.campaign;
-        let called = sample::called(steps);
-        let mut plans = Vec::new();
-        for fixed in campaign.plans.iter().filter(|fixed| fixed.systems.contains(&reference.cell.system)) {
-            let aimed = |plan| Aimed { name: fixed.name.clone(), plan, position: None };
-            let resolved = plan::resolve(&fixed.plan, &called);
-            let planned = match resolved {
-                Ok(plan) => Ok(aimed(plan)),
-                Err(error) => Err((aimed(fixed.plan.clone()), error.to_string())),
-            };
-            plans.push((planned, fixed.repeats));
-        }
-        if let Some(drawn) = campaign.sample.as_ref().filter(|drawn| drawn.systems.contains(&reference.cell.system)) {
-            for planned in sample::draw(drawn, campaign.seed, reference.nth, steps) {
-                plans.push((planned.map_err(|why| (nothing(), why)), 1));
-            }
-        }
-        plans
     }
 }
 
@@ -226,8 +177,8 @@ pub(super) fn count(concluded: &mut ConcludedChain, ended: &EndedCell) {
 }
 
 impl InjectedRun {
-    /// A run of a plan on a task of a system, before anything is known of it. Where no cell is run, `why` says why.
-    fn planned((system, task): (&str, &str), aimed: &Aimed, cell: Option<&Cell>, why: Option<String>) -> Self {
+    /// A run of a plan on a task of a system, before anything is known of it.
+    fn planned((system, task): (&str, &str), aimed: &Aimed, cell: &Cell) -> Self {
         Self {
             system: system.to_owned(),
             task: task.to_owned(),
@@ -235,17 +186,17 @@ impl InjectedRun {
             decoy: false,
             position: aimed.position,
             aims: aims(&aimed.plan),
-            class: why.is_some().then_some(Class::NotInjected),
+            class: None,
             delivered: false,
             flipped: false,
-            run: cell.map(|cell| cell.run.clone()),
+            run: Some(cell.run.clone()),
             ended: None,
             claim: None,
             fork_step: None,
             standing: None,
             executed: None,
             necessity: Vec::new(),
-            why,
+            why: None,
         }
     }
 
@@ -260,23 +211,8 @@ impl InjectedRun {
     }
 }
 
-/// What stands for a plan that could not be drawn.
-fn nothing() -> Aimed {
-    let (injections, checks) = (Vec::new(), Vec::new());
-    let plan = Plan {
-        seed: 0,
-        draws_of: None,
-        settled: None,
-        left_out: None,
-        injections,
-        checks,
-        text: String::new(),
-        digest: String::new(),
-    };
-    Aimed { name: "sample".to_owned(), plan, position: None }
-}
-
-fn aims(plan: &Plan) -> Vec<Aim> {
+/// What the injections of a plan aim at.
+pub(super) fn aims(plan: &Plan) -> Vec<Aim> {
     let aim = |injection: &plan::Injection| Aim {
         agent: injection.agents.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | "),
         mode: injection.failure_mode,

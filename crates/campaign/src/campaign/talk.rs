@@ -13,7 +13,8 @@ impl Concluded {
         let decoys = self.decoys_if_any().map(|decoys| format!("decoys    {}", decoys.in_words()));
         let lines = [self.clean_line(), self.injected_line(), self.verify_line()];
         let natural = self.natural.map(|natural| format!("natural   {}", natural.in_words()));
-        let catches = self.missed_catch.map(|catches| format!("catches   {}", catches.in_words()));
+        let catches = self.missed_catch.filter(|catches| catches.failures > 0);
+        let catches = catches.map(|catches| format!("catches   {}", catches.in_words()));
         lines.into_iter().chain(narrowed).chain(decoys).chain(natural).chain(catches).collect()
     }
 
@@ -59,6 +60,12 @@ impl Concluded {
             if count > 0 {
                 line.extend(["   ", class.name(), " ", &count.to_string()]);
             }
+        }
+        if self.impossible > 0 {
+            let times = self.impossible;
+            line.extend([format!(
+                "\n          {times} not possible in the reference runs, and not planted: report.md says what and why"
+            )]);
         }
         if self.silent > 0 {
             line.extend(["\n          ", &silence_in_words(self.silent)]);

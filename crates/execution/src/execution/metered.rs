@@ -15,7 +15,7 @@ use hyper::{Request, Response, StatusCode, header};
 use super::meter::{ExecutionMeter, Halt};
 use crate::{
     budget::{Budget, Cost, Ledger, Price, Reservation},
-    proxy::upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{BackendAnswering, BeyondBudget, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
     surface::{self, ErrorBody, OpenaiChat, Surface, door},
     trajectory::Usage,
 };
@@ -230,6 +230,7 @@ impl MeteredUpstream {
         let body = surface.unwrap_or(&OpenaiChat).error_body(&error);
         let mut response = Response::new(ReceivedBody::Made(VecDeque::from([body])));
         *response.status_mut() = StatusCode::PAYMENT_REQUIRED;
+        response.extensions_mut().insert(BeyondBudget);
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         response
     }

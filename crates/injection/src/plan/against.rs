@@ -106,7 +106,7 @@ fn called(run: &Trajectory) -> Vec<RecordedCall> {
 }
 
 /// The requests of a run as its plan saw them.
-fn requests(steps: &[Step]) -> Vec<Option<Conversation>> {
+pub(super) fn requests(steps: &[Step]) -> Vec<Option<Conversation>> {
     let mut served = Served::default();
     let mut read = |step: &Step| {
         let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default())?;

@@ -183,6 +183,7 @@ impl Asking {
                     let usage = OpenaiChat.usage(&answer.body, false);
                     reserved.settle(&usage.map_or(most, |usage| self.cost(usage)));
                 }
+                Err(Unanswered::BeyondBudget) => reserved.settle(&Cost::default()),
                 Err(_) => reserved.settle(&Cost::UNANSWERED),
             }
             match sent {
@@ -217,4 +218,44 @@ fn late(waited: Duration, before: Duration) -> String {
         "the manipulator's model did not answer within {whole:.1?} in all ({limit}): earlier questions took {before:.1?}, \
          the last one was given {waited:.1?}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::{Request, Response, StatusCode};
+
+    use super::*;
+    use crate::proxy::upstream::{BackendAnswering, BeyondBudget, ReceivedBody, SentBody};
+
+    /// An upstream that says that a call cannot be paid for: itself, or as somebody who was asked.
+    #[derive(Debug)]
+    struct Refusing {
+        is_asked: bool,
+    }
+
+    impl Upstream for Refusing {
+        fn name(&self) -> &'static str {
+            "refusing"
+        }
+
+        fn send(&self, _: Request<SentBody>) -> BackendAnswering<'_> {
+            let mut response = Response::new(ReceivedBody::Made([Bytes::new()].into()));
+            *response.status_mut() = StatusCode::PAYMENT_REQUIRED;
+            if !self.is_asked {
+                response.extensions_mut().insert(BeyondBudget);
+            }
+            Box::pin(async { Ok(response) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_that_a_budget_refuses_is_no_call() {
+        for (is_asked, calls) in [(true, 1), (false, 0)] {
+            let asking = Asking::new(Arc::new(Refusing { is_asked }), AskingSettings::default());
+            let asked =
+                asking.paid(&Bytes::from_static(b"{}"), Cost::of_call(Usage::default(), Price::default())).await;
+            let beyond = matches!(asked, Err(AskError::Unanswered(Unanswered::BeyondBudget)));
+            assert_eq!((beyond, asking.spent().calls), (!is_asked, calls));
+        }
+    }
 }

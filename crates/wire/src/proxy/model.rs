@@ -10,7 +10,7 @@ use hyper::{Request, StatusCode, header};
 use super::{
     headers::seconds,
     negotiating::{ANSWER_MAX, NegotiatingUpstream},
-    upstream::{SentBody, Upstream},
+    upstream::{BeyondBudget, SentBody, Upstream},
 };
 
 /// Where questions go: the path that clients of the API use.
@@ -26,6 +26,9 @@ pub enum Unanswered {
     /// Nobody was there, or the answer broke off.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
+    /// It was not asked: what may be spent is spent.
+    #[error("is not asked: what may be spent is spent")]
+    BeyondBudget,
     /// It answered with a status that is no answer.
     #[error("answered {status}: {said}")]
     Status {
@@ -44,7 +47,7 @@ impl Unanswered {
         let wanted = match self {
             Self::Status { status, wait, .. } if is_busy(*status) => wait.unwrap_or_default(),
             Self::Unreachable(_) => Duration::ZERO,
-            Self::Status { .. } => return None,
+            Self::BeyondBudget | Self::Status { .. } => return None,
         };
         (resends < RESENDS).then(|| wanted.max(RESEND_WAIT * 2_u32.pow(resends)))
     }
@@ -79,6 +82,9 @@ async fn post_once(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes
     let request = request.header(header::CONTENT_LENGTH, body.len()).body(sent);
     let response = upstream.send(request.map_err(|error| unreachable(&error))?).await;
     let (head, body) = response.map_err(|error| unreachable(&error))?.into_parts();
+    if head.extensions.get::<BeyondBudget>().is_some() {
+        return Err(Unanswered::BeyondBudget);
+    }
     let read = Limited::new(body, ANSWER_MAX).collect().await;
     let answer = read.map_err(|error| unreachable(error.as_ref()))?.to_bytes();
     if head.status.is_success() {

@@ -1,15 +1,15 @@
 //! Strict replay: the record is the whole upstream. No socket exists here, so none can be used.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use hyper::Request;
 
 use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
 use crate::{
     identity::ReferenceCalls,
-    proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
     surface,
-    trajectory::Attribution,
+    trajectory::{Attribution, StepIndex},
 };
 
 /// Answers one run from a recording, and from nothing else.
@@ -54,7 +54,14 @@ impl Replayed {
 
     /// What came of it so far.
     pub fn report(&self) -> ReplayReport {
-        self.play.report()
+        let mut report = self.play.report();
+        if self.live_tools.is_some() {
+            let steps = self.play.cassette.bare_steps();
+            let of_server = steps.iter().filter(|step| surface::is_of_server(&step.surface)).map(|step| step.step);
+            let of_server: BTreeSet<StepIndex> = of_server.collect();
+            report.unused.retain(|step| !of_server.contains(step));
+        }
+        report
     }
 }
 
@@ -74,7 +81,12 @@ impl Upstream for Replayed {
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         let is_of_tools = surface::server_api(request.method().as_str(), request.uri().path()).is_some();
         if let Some(tools) = self.live_tools.as_ref().filter(|_| is_of_tools) {
-            return tools.send(request);
+            let step = request.extensions().get::<Asker>().map(|asker| asker.step);
+            return Box::pin(async move {
+                let answered = tools.send(request).await?;
+                self.play.state().report.live.extend(step);
+                Ok(answered)
+            });
         }
         Box::pin(async move {
             let Some(question) = CassetteQuestion::read(&request, &self.play.cassette) else {

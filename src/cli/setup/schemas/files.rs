@@ -3,7 +3,10 @@
 use super::{WrittenSchema, made};
 use crate::{
     attribution::{RecordedProof, RetriedRun, TraceFinding, trace_journal_schema},
-    campaign::{CampaignReport, CampaignSnapshot, EndedCell, Merged, conclusion_schema, shard_schema, spending_schema},
+    campaign::{
+        CampaignReport, CampaignSnapshot, EndedCell, Merged, SearchRefusal, conclusion_schema, shard_schema,
+        spending_schema,
+    },
     cli::{
         attribute::AttributionRow,
         certify::Certificate,
@@ -69,6 +72,12 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "logs/RUN/missed-catch.json",
         "what a search for missed catches found",
         made::<PrintedCatches<'static>>,
+    ),
+    WrittenSchema::new(
+        "files/search-refused",
+        "logs/RUN/search-refused.json",
+        "why a campaign cannot search a failed run",
+        made::<SearchRefusal>,
     ),
     WrittenSchema::new(
         "files/trace.journal",

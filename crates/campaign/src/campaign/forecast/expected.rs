@@ -3,11 +3,14 @@
 use serde::Serialize;
 
 use super::{
-    super::{definition::Campaign, label_cost::LabelCost},
+    super::{definition::Campaign, impossible::ImpossibleRow, label_cost::LabelCost},
     CostBand, FEWEST, ForetoldCost,
     draws::{FLIPS, LIVE},
     measured::{MeasuredCampaign, MeasuredRuns, SystemRuns, real},
 };
+
+/// Most lines of what cannot be planted.
+const IMPOSSIBLE_LISTED: usize = 10;
 
 /// What a campaign is expected to cost, by what was made of it.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -20,6 +23,9 @@ pub struct ExpectedCost {
     pub made: ForetoldCost,
     /// What that is told from, by system.
     pub systems: Vec<ForetoldSystem>,
+    /// What cannot be planted in the reference runs that were made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub impossible: Vec<ImpossibleRow>,
     /// What clean runs cost in the mean.
     pub measured: MeasuredRuns,
     /// Calls of all clean and injected runs, each as much as a clean one, whatever records answer.
@@ -141,6 +147,7 @@ impl Campaign {
             high,
             made,
             systems: systems.map(|(system, runs)| ForetoldSystem::from_runs(&system.name, runs, judged)).collect(),
+            impossible: measured.impossible.rows(),
             measured: clean,
             calls: runs * clean.calls,
             input_tokens,
@@ -188,9 +195,24 @@ impl ExpectedCost {
         };
         format!(
             "expected       {calls} model calls, {input} tokens in, {output} out{money}\n   {:<12} {what}\n\
-             {systems}{labels}{judged}{chaotic}",
-            "band"
+             {systems}{labels}{judged}{chaotic}{}",
+            "band",
+            self.impossible_text()
         )
+    }
+
+    fn impossible_text(&self) -> String {
+        let mut lines: Vec<String> =
+            self.impossible.iter().take(IMPOSSIBLE_LISTED).map(ImpossibleRow::in_words).collect();
+        let more = self.impossible.len().saturating_sub(IMPOSSIBLE_LISTED);
+        if more > 0 {
+            lines.push(format!("and {more} more: `--format json` has all of them"));
+        }
+        let mut text = String::new();
+        for line in lines {
+            text.extend(["   not possible ", &line, "\n"]);
+        }
+        text
     }
 
     fn label_text(&self) -> String {

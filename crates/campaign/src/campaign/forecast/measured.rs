@@ -5,15 +5,17 @@ use std::{collections::BTreeMap, path::Path};
 use serde::Serialize;
 
 use super::super::{
+    cell::Cell,
     conclusion,
     decoy::is_decoy,
     definition::Campaign,
     ended::{EndedCell, Ran},
+    impossible::ImpossibleSums,
 };
 use crate::{
     budget::Cost,
     proof::{ProofSample, is_chaotic},
-    recording::RunFile,
+    recording::{self, RunFile},
 };
 
 /// What clean runs cost in the mean.
@@ -67,6 +69,8 @@ pub(super) struct ChainRuns {
     pub(super) proof: RunSum,
     /// Runs of the proof without any error, that passed and that failed.
     pub(super) controls: (usize, usize),
+    /// Injected runs that can be planted in its reference run; `None` where that is not known.
+    pub(super) possible: Option<u64>,
     /// Whether nothing of it is left to be made.
     pub(super) whole: bool,
 }
@@ -128,6 +132,8 @@ pub(super) struct SystemRuns {
 pub struct MeasuredCampaign {
     /// The clean runs of all systems.
     pub(super) clean: MeasuredRuns,
+    /// What cannot be planted.
+    pub(super) impossible: ImpossibleSums,
     /// By system, in the order of the file.
     pub(super) systems: Vec<SystemRuns>,
 }
@@ -141,6 +147,7 @@ pub fn measured(campaign: &Campaign, root: &Path, only: &[regex::Regex]) -> Opti
         let Some(ended) = read else { continue };
         chains.entry((ended.system.clone(), ended.task.clone())).or_default().add(&ended);
     }
+    let mut impossible = ImpossibleSums::default();
     let mut systems: Vec<SystemRuns> = vec![SystemRuns::default(); campaign.systems.len()];
     for chain in campaign.chains(only) {
         let Some(system) = systems.get_mut(chain.system) else { continue };
@@ -148,10 +155,18 @@ pub fn measured(campaign: &Campaign, root: &Path, only: &[regex::Regex]) -> Opti
         let (name, task) = campaign.names_of(chain);
         let Some(runs) = chains.remove(&(name.to_owned(), task.to_owned())) else { continue };
         let whole = conclusion::is_whole(root, campaign, chain);
-        system.chains.push(ChainRuns { whole, ..runs });
+        let reference = Cell::clean(campaign, chain.system, chain.task, 0);
+        let recorded = (runs.goes_on(campaign.clean) == Some(true))
+            .then(|| recording::read(&root.join("logs").join(reference.run.as_str())).ok());
+        let planned = recorded.flatten().map(|read| campaign.planned_on(&reference, &read.trajectory.steps));
+        let possible = planned.map(|planned| {
+            impossible.add(name, &planned.impossible);
+            planned.cells.len() as u64
+        });
+        system.chains.push(ChainRuns { possible, whole, ..runs });
     }
     let clean = clean_of(campaign, &systems)?;
-    Some(MeasuredCampaign { clean, systems })
+    Some(MeasuredCampaign { clean, impossible, systems })
 }
 
 fn clean_of(campaign: &Campaign, systems: &[SystemRuns]) -> Option<MeasuredRuns> {

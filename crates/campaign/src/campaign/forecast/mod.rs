@@ -174,7 +174,10 @@ impl SystemForecast<'_> {
         let flipped = self.runs.chains.iter().map(|chain| chain.flipped).sum::<u64>();
         let flips = if made >= FEWEST { draws.share(real(flipped), real(made), further) } else { draws.flips };
         let proof = self.proof(draws) * draws.live_in_proof;
-        draws.made * (live + flips * proof) + self.decoys * (live + DECOY_FLIPS * proof)
+        let possible = self.runs.chains.iter().filter_map(|chain| chain.possible);
+        let (possible, seen) = possible.fold((0.0, 0.0), |(sum, seen), one| (sum + real(one), seen + self.planned));
+        let made = if seen > 0.0 { draws.share(possible, seen, further) } else { draws.made };
+        made * (live + flips * proof) + self.decoys * (live + DECOY_FLIPS * proof)
     }
 
     /// Runs that are executed for one flip.

@@ -5,7 +5,7 @@ use std::io;
 use rand::RngExt;
 
 use super::*;
-use crate::campaign::{Files, parse};
+use crate::campaign::{Files, impossible::ImpossibleSums, parse};
 
 struct TwoFiles;
 
@@ -81,7 +81,7 @@ fn measured(chains: Vec<ChainRuns>, tasks: u64) -> MeasuredCampaign {
         output_tokens: 10.0,
         chaotic_tasks: 0,
     };
-    MeasuredCampaign { clean, systems: vec![SystemRuns { chains, tasks }] }
+    MeasuredCampaign { clean, impossible: ImpossibleSums::default(), systems: vec![SystemRuns { chains, tasks }] }
 }
 
 /// How many of a hundred campaigns cost what their band says, and how wide the bands are: high of low, in the mean.
@@ -140,4 +140,16 @@ fn what_is_made_is_known() {
     poor.budget.calls = Some(150);
     let band = poor.band(&measured(all[..1].to_vec(), 20), &label);
     assert!(band.high.calls <= 150.0 && band.low.money.is_none(), "{band:?}");
+}
+
+#[test]
+fn what_cannot_be_planted_is_not_foretold() {
+    let campaign = campaign("proof.repeatable = true\n");
+    let label = campaign.extent(&[]).label;
+    let high = |possible: Option<u64>| {
+        let chain = ChainRuns { clean: sum(2, 16), passed: 2, possible, ..ChainRuns::default() };
+        campaign.band(&measured(vec![chain; 4], 20), &label).high.calls
+    };
+    let [unknown, all, half, none] = [None, Some(4), Some(2), Some(0)].map(high);
+    assert!(none < half && half < all && none < 0.5 * all && unknown <= all, "{unknown} {all} {half} {none}");
 }

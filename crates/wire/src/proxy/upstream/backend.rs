@@ -35,6 +35,11 @@ pub struct Asker {
     pub planted: bool,
 }
 
+/// Marks a reply of an upstream that refused a call because it is beyond what may be spent: nobody was asked. It travels in the reply's
+/// extensions, never on the wire.
+#[derive(Debug, Clone, Copy)]
+pub struct BeyondBudget;
+
 /// A future that an upstream returns.
 pub type BackendAnswering<'a> =
     Pin<Box<dyn Future<Output = Result<Response<ReceivedBody>, UpstreamError>> + Send + 'a>>;

@@ -14,7 +14,7 @@ mod replaceable;
 mod tls;
 mod upload;
 
-pub use backend::{Asker, BackendAnswering, Route, Upstream};
+pub use backend::{Asker, BackendAnswering, BeyondBudget, Route, Upstream};
 pub use body::{Listener, ReceivedBody};
 pub use error::{BodyError, UpstreamError};
 pub use http::HttpUpstream;
