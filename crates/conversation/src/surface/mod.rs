@@ -43,6 +43,7 @@ mod shape;
 pub mod splice;
 pub mod sse;
 mod stored_items;
+mod typed_events;
 mod unread;
 mod utterance;
 pub mod written;

@@ -200,7 +200,7 @@ pub(super) fn usage_of(body: &[u8], is_stream: bool) -> Option<Usage> {
     if !is_stream {
         return listed(&Node::parse(body).ok()?).iter().rev().find_map(counted);
     }
-    sse::events(body).iter().rev().find_map(|event| counted(&Node::parse(body.get(event.data.first()?.clone())?).ok()?))
+    fields::last_counted(body, is_stream, counted)
 }
 
 /// The role that a content names.

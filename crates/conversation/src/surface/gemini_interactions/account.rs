@@ -3,7 +3,6 @@
 use super::{
     request::InteractionInput,
     step::{self, StepKind},
-    stream::kind_of,
 };
 use crate::surface::{
     UnplacedKind,
@@ -114,7 +113,7 @@ fn call(path: &str, of: &str, node: &Node<'_>, account: &mut ReadAccount) {
 pub(super) fn event(root: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
     let members = root.members();
     let index = member(&members, "index").and_then(|index| index.value::<u64>());
-    let kind = kind_of(&members);
+    let kind = text(&members, "event_type");
     let known: &[&str] = match kind.as_str() {
         "interaction.created" | "interaction.completed" => {
             if let Some((path, interaction)) = inner("", root, "interaction") {

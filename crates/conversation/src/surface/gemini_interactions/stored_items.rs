@@ -19,10 +19,10 @@ use crate::surface::{
 pub(super) fn stored_items(asked: &[u8], replied: &[u8], streamed: bool) -> Result<StoredItems, SurfaceError> {
     let root = Node::parse(asked).map_err(|detail| unreadable(request::EXPECTED, detail))?;
     let request = root.get("input").map(|input| steps(&input)).unwrap_or_default();
-    let source = fields::source(replied, stream::EXPECTED)?;
+    let source = fields::source(replied, stream::EVENTS.expected)?;
     if streamed {
         let source = sse::single_lines(source);
-        let reply = stream::take_apart(&source)?.whole_steps();
+        let reply = stream::whole_steps(&stream::EVENTS.take_apart(&source)?);
         return Ok(StoredItems { request, reply });
     }
     let root = Node::parse(replied).map_err(|detail| unreadable(reply::EXPECTED, detail))?;
