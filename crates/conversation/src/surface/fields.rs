@@ -52,6 +52,13 @@ pub(super) fn last_counted(body: &[u8], streamed: bool, counted: impl Fn(&Node<'
     sse::events(body).iter().rev().find_map(of_event)
 }
 
+/// What a tool is called with, where the API takes an object only.
+pub(super) fn object(arguments: &str) -> Result<&str, SurfaceError> {
+    let object = Node::parse(arguments.as_bytes()).ok().filter(Node::is_object);
+    let missing = || SurfaceError::NoPlace("the tool's arguments are no JSON object".to_owned());
+    object.map(|object| object.raw()).ok_or_else(missing)
+}
+
 /// A number member, if there is one.
 pub(super) fn number(members: &[Member<'_>], key: &str) -> Option<u64> {
     member(members, key).and_then(|value| value.value())

@@ -33,6 +33,7 @@ mod path_parameters;
 mod pieces;
 mod pointed;
 mod reading;
+mod request_edit;
 mod rpc;
 mod message;
 mod provider_error;

@@ -150,10 +150,7 @@ pub(super) fn edit_call(step: &Node<'_>, new: &ToolCall, splices: &mut Splices) 
     edit_words(step, "name", &new.name, splices);
     if call(step).arguments != new.arguments {
         let members = step.members();
-        let object = Node::parse(new.arguments.as_bytes()).ok().filter(Node::is_object);
-        let object =
-            object.ok_or_else(|| SurfaceError::NoPlace("the tool's arguments are no JSON object".to_owned()))?;
-        fields::set(step, &members, "arguments", object.raw(), splices);
+        fields::set(step, &members, "arguments", fields::object(&new.arguments)?, splices);
     }
     Ok(())
 }
