@@ -28,6 +28,10 @@ pub(super) struct PieceForm {
     pub(super) kind: &'static str,
     /// The member that holds its words.
     pub(super) key: &'static str,
+    /// The type of block that it is a piece of.
+    pub(super) block: &'static str,
+    /// All its members that are read or say nothing of an answer.
+    pub(super) members: &'static [&'static str],
 }
 
 /// What an API calls its events, and what its blocks are.
@@ -172,15 +176,12 @@ impl EventForm {
     /// The events of a new block.
     pub(super) fn block_events(&self, index: u64, block: &Block) -> Vec<Value> {
         let mut made = (self.made)(block);
-        let (words, form) = match block {
-            Block::Text(text) => {
-                made = serde_json::from_str(self.empty_text).unwrap_or_default();
-                (text.clone(), &self.text)
-            }
-            _ => {
-                let input = made.get_mut(self.input).map(|input| std::mem::replace(input, json!({})));
-                (input.unwrap_or_default().to_string(), &self.arguments)
-            }
+        let (words, form) = if let Block::Text(text) = block {
+            made = serde_json::from_str(self.empty_text).unwrap_or_default();
+            (text.clone(), &self.text)
+        } else {
+            let input = made.get_mut(self.input).map(|input| std::mem::replace(input, json!({})));
+            (input.unwrap_or_default().to_string(), &self.arguments)
         };
         let mut events = vec![json!({self.kind: self.start, "index": index, self.block: made})];
         events.extend(fields::words(&words).map(|word| self.delta_event(index, form, word)));

@@ -21,8 +21,13 @@ pub(super) const EVENTS: &EventForm = &EventForm {
     stop: "content_block_stop",
     others: &["message_start", "message_delta", "message_stop", "ping", "error"],
     ends: &["message_delta", "message_stop"],
-    text: PieceForm { kind: "text_delta", key: "text" },
-    arguments: PieceForm { kind: "input_json_delta", key: "partial_json" },
+    text: PieceForm { kind: "text_delta", key: "text", block: "text", members: &["text", "type"] },
+    arguments: PieceForm {
+        kind: "input_json_delta",
+        key: "partial_json",
+        block: "tool_use",
+        members: &["partial_json", "type"],
+    },
     input: "input",
     note: "citations_delta",
     empty_text: r#"{"type":"text","text":""}"#,
@@ -60,8 +65,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let changes = blocks::compare(&events.blocks(), old, new);
     let mut splices = Splices::default();
     edit::write(&events, &changes, &mut splices);
-    let ends = events.frames.iter().filter(|frame| frame.kind == "message_delta").filter_map(|frame| frame.delta);
-    let last = ends.filter(|delta: &Node<'_>| delta.get("stop_reason").is_some()).last();
+    let mut ends = events.frames.iter().filter(|frame| frame.kind == "message_delta").filter_map(|frame| frame.delta);
+    let last = ends.rfind(|delta: &Node<'_>| delta.get("stop_reason").is_some());
     if let (Some(reason), Some(delta)) = (&changes.finish, last) {
         changes::edit_stop(&delta, reason, &mut splices);
     }

@@ -25,6 +25,7 @@ const PART: &[&str] = &[
 const CALL: &[&str] = &["args", "id", "name", "partialArgs", "willContinue"];
 /// A request has its calls whole.
 const REQUEST_CALL: &[&str] = &["args", "id", "name", "willContinue"];
+const PIECE: &[&str] = &["boolValue", "jsonPath", "nullValue", "numberValue", "stringValue", "willContinue"];
 const RESULT: &[&str] = &["id", "name", "parts", "response", "scheduling", "willContinue"];
 /// Members of a candidate beside its content that hold words, none of them its answer.
 const CANDIDATE: &[&str] = &["content", "finishMessage"];
@@ -104,6 +105,7 @@ fn candidate_part(path: &str, (answer, of): (u32, String), part: &Node<'_>, acco
 
 /// A piece of what a tool is called with: the arguments hold it as JSON writes it.
 fn partial_piece(path: &str, answer: u32, piece: &Node<'_>, account: &mut ReadAccount) {
+    strict(path, piece, &[PIECE], account);
     match partial::value(piece).filter(|_| partial::steps(piece).is_some()) {
         Some(value) => {
             let json = value.to_string();
@@ -117,11 +119,7 @@ fn partial_piece(path: &str, answer: u32, piece: &Node<'_>, account: &mut ReadAc
 /// A request.
 pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     let members = root.members();
-    for key in ELSEWHERE {
-        if let Some(value) = member(&members, key) {
-            account.unless_silent(key, UnplacedKind::Member, &value);
-        }
-    }
+    account.elsewhere(root, ELSEWHERE);
     if let Some(system) = present(&members, "systemInstruction") {
         account.within(&system, |account| content("systemInstruction", &system, account));
     }
