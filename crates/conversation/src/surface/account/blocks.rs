@@ -4,6 +4,7 @@
 use super::{PieceOf, ReadAccount, ReadKind, StreamState, elements, inner, joined};
 use crate::surface::{
     UnplacedKind,
+    blocks::Block,
     fields::{number, text},
     splice::Node,
     typed_events::EventForm,
@@ -67,10 +68,13 @@ impl BlockRules {
                 }
                 // An empty object may stand for what pieces say after it.
                 let input = inner(path, node, self.events.input);
-                if let Some((path, input)) =
-                    input.filter(|(_, input)| !input.is_object() || !input.members().is_empty())
-                {
-                    account.reads(&path, PieceOf::new(0, ReadKind::Arguments, format!("the start of {of}")), &input);
+                let is_empty = |input: &Node<'_>| input.is_object() && input.members().is_empty();
+                let Some((path, input)) = input.filter(|(_, input)| !is_empty(input)) else { return };
+                let of = PieceOf::new(0, ReadKind::Arguments, format!("the start of {of}"));
+                match (self.events.read)(node, true) {
+                    // Some APIs are read as the JSON is written, whatever it is.
+                    Block::Call(call) if call.arguments == input.raw() => account.reads_text(&path, of, input.raw()),
+                    _ => account.reads(&path, of, &input),
                 }
             }
             BlockRule::List(members) => {
