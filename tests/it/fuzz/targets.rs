@@ -9,7 +9,7 @@ use aegis::{
     surface::{
         self, A2a, Mcp, Message, Reply, Role, Surface,
         splice::{Node, Splices, encode_string},
-        sse,
+        sse, written,
     },
 };
 
@@ -263,7 +263,8 @@ fn surface(index: usize, input: &[u8]) -> u64 {
     read_and_edit(surface::ALL[index], input)
 }
 
-/// Whatever can be read is written back unchanged, and an edited text reads back where it has a place.
+/// Whatever can be read is written back unchanged, and an edited request reads back where the edit has a place. An edited reply says what
+/// was meant, or is refused.
 fn read_and_edit(surface: &dyn Surface, input: &[u8]) -> u64 {
     let mut said = Vec::new();
     let outlined = surface.outline(input).is_ok();
@@ -304,9 +305,9 @@ fn read_and_edit(surface: &dyn Surface, input: &[u8]) -> u64 {
                 if let Some(answer) = after.answers.first_mut() {
                     answer.message.set_text("Seven.");
                 }
-                let edited = write(&view, &after).map(|written| {
-                    read(&written).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&written)))
-                });
+                // Whatever is written is read again before it leaves; broken JSON may part in other places then, which refuses it.
+                let edited = write(&view, &after).map_err(|error| error.to_string());
+                let edited = edited.and_then(|body| written::reply(surface, &body, streamed, &view, &after));
                 let shape: Vec<_> = words_of(&view)
                     .iter()
                     .map(|(text, calls, end)| (text.is_empty(), (*calls).min(3), end.is_some()))

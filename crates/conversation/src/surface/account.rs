@@ -4,6 +4,7 @@
 //! and may carry a text or a call is [`Unplaced`]. What the tables call read is held against the view: a piece of a reply that
 //! stands in no view is unplaced too.
 
+pub(super) mod blocks;
 mod held;
 mod step;
 
@@ -233,6 +234,15 @@ impl ReadAccount {
             let key = member.key.as_ref();
             if ANSWERING.contains(&key) && !known.contains(&key) {
                 self.unless_silent(&joined(path, key), UnplacedKind::Member, &member.value);
+            }
+        }
+    }
+
+    /// Notes members of a request that put words or tools where its surface reads none.
+    pub(super) fn elsewhere(&mut self, root: &Node<'_>, keys: &[&str]) {
+        for key in keys {
+            if let Some(value) = root.get(key) {
+                self.unless_silent(key, UnplacedKind::Member, &value);
             }
         }
     }

@@ -47,6 +47,12 @@ pub(super) fn message<'b>(role: Role, blocks: impl Iterator<Item = &'b Block>, o
     message
 }
 
+/// The blocks that say an answer of ours: its text, then its calls.
+pub(super) fn of_answer(answer: &Answer) -> Vec<Block> {
+    let text = Some(answer.message.text()).filter(|text| !text.is_empty()).map(Block::Text);
+    text.into_iter().chain(answer.message.tool_calls.iter().cloned().map(Block::Call)).collect()
+}
+
 /// Runs of blocks that are one message: a tool result by itself, the blocks between results together.
 pub(super) fn groups(blocks: &[Block]) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();

@@ -5,10 +5,17 @@ use std::{borrow::Cow, collections::HashMap};
 use bytes::Bytes;
 
 use super::{
-    Part, Role, SurfaceError, ToolCall, scan,
+    Answer, Part, Reply, Role, SurfaceError, ToolCall, scan,
     splice::{Member, Node, Splices, encode_string, member},
     sse,
 };
+use crate::trajectory::Usage;
+
+/// The answers of two views, where an API has one only.
+pub(super) fn only_answers<'v>(before: &'v Reply, after: &'v Reply) -> Result<(&'v Answer, &'v Answer), SurfaceError> {
+    let pair = before.answers.first().zip(after.answers.first());
+    pair.ok_or_else(|| SurfaceError::NoPlace("the reply has no answer".to_owned()))
+}
 
 /// The error for a body that is no `expected`.
 pub(super) fn unreadable(expected: &'static str, detail: impl Into<String>) -> SurfaceError {
@@ -34,6 +41,22 @@ pub(super) fn string(members: &[Member<'_>], key: &str) -> Option<String> {
 /// What a tool is called with: a string that holds JSON, or, as some servers write it, the JSON itself.
 pub(super) fn arguments(node: &Node<'_>) -> Option<String> {
     node.string().map(Cow::into_owned).or_else(|| node.is_object().then(|| node.raw().to_owned()))
+}
+
+/// Token counts of a body: of the whole, or the last that events of a stream say.
+pub(super) fn last_counted(body: &[u8], streamed: bool, counted: impl Fn(&Node<'_>) -> Option<Usage>) -> Option<Usage> {
+    if !streamed {
+        return counted(&Node::parse(body).ok()?);
+    }
+    let of_event = |event: &sse::Event| counted(&Node::parse(body.get(event.data.first()?.clone())?).ok()?);
+    sse::events(body).iter().rev().find_map(of_event)
+}
+
+/// What a tool is called with, where the API takes an object only.
+pub(super) fn object(arguments: &str) -> Result<&str, SurfaceError> {
+    let object = Node::parse(arguments.as_bytes()).ok().filter(Node::is_object);
+    let missing = || SurfaceError::NoPlace("the tool's arguments are no JSON object".to_owned());
+    object.map(|object| object.raw()).ok_or_else(missing)
 }
 
 /// A number member, if there is one.

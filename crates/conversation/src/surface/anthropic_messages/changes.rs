@@ -9,6 +9,7 @@ use crate::surface::{
     elements::{self, Element},
     fields::{self, unreadable},
     splice::{Node, Splices, encode_string, member},
+    typed_events::edit_words,
 };
 
 /// Splices the edited view into a whole message.
@@ -17,9 +18,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let root = Node::parse(body).map_err(|detail| unreadable(reply::EXPECTED, detail))?;
     let members = root.members();
     let content = member(&members, "content").ok_or_else(|| no_place("`content` is missing"))?;
-    let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
-        return Err(no_place("the message has no answer"));
-    };
+    let (old, new) = fields::only_answers(before, after)?;
     let changes = blocks::compare(&block::blocks(&content), old, new);
     let (mut splices, mut elements) = (Splices::default(), Vec::new());
     if content.string().is_some() {
@@ -73,23 +72,14 @@ pub(super) fn edit_text(node: &Node<'_>, text: &str, splices: &mut Splices) {
 
 /// Edits a tool use block.
 pub(super) fn edit_call(node: &Node<'_>, call: &ToolCall, splices: &mut Splices) -> Result<(), SurfaceError> {
-    edit_called(node, call, splices);
+    edit_words(node, "id", &call.id, splices);
+    edit_words(node, "name", &call.name, splices);
     let members = node.members();
     let Some(input) = member(&members, "input").filter(|input| input.raw() != call.arguments) else { return Ok(()) };
     // The API holds them as JSON: what is none has no place in a whole message.
     Node::parse(call.arguments.as_bytes()).map_err(|_| no_place("the tool's arguments are no JSON"))?;
     splices.replace(input.span(), call.arguments.clone());
     Ok(())
-}
-
-/// Edits what a tool use block says besides its input.
-pub(super) fn edit_called(node: &Node<'_>, call: &ToolCall, splices: &mut Splices) {
-    let members = node.members();
-    for (key, new) in [("id", &call.id), ("name", &call.name)] {
-        if let Some(place) = member(&members, key).filter(|place| place.string().as_deref() != Some(new)) {
-            splices.replace(place.span(), encode_string(new));
-        }
-    }
 }
 
 fn no_place(why: &str) -> SurfaceError {

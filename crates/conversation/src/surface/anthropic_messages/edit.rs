@@ -8,40 +8,42 @@ use super::{
     request::{EXPECTED, PARAMETERS},
 };
 use crate::surface::{
-    Conversation, Message, Role, SurfaceError, Tool, ToolCall, ToolChoice,
+    Conversation, Message, Role, SurfaceError, ToolCall, ToolChoice,
     blocks::{
         Block,
         edit::{BlockForm, MessageList},
     },
-    elements, fields,
+    fields,
+    request_edit::{RequestEdit, prompt_text},
     splice::{Member, Node, Splices, encode_string, member},
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, EXPECTED)?;
-    let root = Node::parsed_before(source);
-    let members = root.members();
-    let mut splices = Splices::default();
+    let mut edit = RequestEdit::open(body, EXPECTED, before, after)?;
     if before.messages != after.messages {
-        let (prompts, rest) = parted(&members, &after.messages);
-        write_system(&root, &members, before, &prompts, &mut splices);
-        let list = member(&members, "messages");
+        let has_prompt = system(&edit.members).is_some();
+        let (prompts, rest) = edit.parted(has_prompt);
+        write_system(&mut edit, &prompts);
+        let list = member(&edit.members, "messages");
         let list = list.ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
-        let offset = usize::from(system(&members).is_some());
-        MessageList { source, list, offset, form: &MessageBlocks }.write(before, &rest, &mut splices)?;
+        let list = MessageList { source: edit.source, list, offset: usize::from(has_prompt), form: &MessageBlocks };
+        list.write(before, &rest, &mut edit.splices)?;
     }
     if after.tools.is_empty() && !before.tools.is_empty() {
-        fields::remove_members(source, &root, &members, &["tools", "tool_choice"], &mut splices);
+        edit.remove(&["tools", "tool_choice"]);
     } else {
         if before.tools != after.tools {
-            write_tools(source, &root, &members, before, after, &mut splices);
+            edit.write_tools(
+                |tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters}),
+            );
         }
         if before.tool_choice != after.tool_choice {
-            fields::set(&root, &members, "tool_choice", &choice_text(&members, &after.tool_choice), &mut splices);
+            let choice = choice_text(&edit.members, &after.tool_choice);
+            edit.set("tool_choice", &choice);
         }
     }
-    PARAMETERS.write(&root, &members, (before, after), &mut splices)?;
-    Ok(splices.apply(body))
+    PARAMETERS.write(&edit.root, &edit.members, (before, after), &mut edit.splices)?;
+    Ok(edit.apply())
 }
 
 /// A tool choice that goes on to say whether calls may be made side by side.
@@ -65,35 +67,18 @@ fn system<'a>(members: &[Member<'a>]) -> Option<Node<'a>> {
     member(members, "system").filter(|system| !system.is_null())
 }
 
-/// What belongs to the one prompt, and what to the messages. Prompts that an edit made have no other place.
-fn parted<'m>(members: &[Member<'_>], messages: &'m [Message]) -> (Vec<&'m Message>, Vec<&'m Message>) {
-    let prompt = system(members).map(|_| 0);
-    messages.iter().partition(|message| {
-        let new = message.origin.is_none() && matches!(message.role, Role::System | Role::Developer);
-        new || (prompt.is_some() && message.origin == prompt)
-    })
-}
-
-fn write_system(
-    root: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    prompts: &[&Message],
-    splices: &mut Splices,
-) {
-    match (system(members), prompts) {
+fn write_system(edit: &mut RequestEdit<'_, '_>, prompts: &[&Message]) {
+    match (system(&edit.members), prompts) {
         (None, []) => {}
-        (Some(place), []) => splices.replace(place.span(), "[]"),
+        (Some(place), []) => edit.splices.replace(place.span(), "[]"),
         (Some(_), [only]) if only.origin == Some(0) => {
-            let old = before.messages.first().map(|message| message.parts.as_slice()).unwrap_or_default();
+            let old = edit.before.messages.first().map(|message| message.parts.as_slice()).unwrap_or_default();
             if old != only.parts.as_slice() {
-                fields::edit_parts(root, members, "system", (old, &only.parts), "\"\"", splices);
+                let parts = (old, only.parts.as_slice());
+                fields::edit_parts(&edit.root, &edit.members, "system", parts, "\"\"", &mut edit.splices);
             }
         }
-        (_, several) => {
-            let texts: Vec<_> = several.iter().map(|message| message.text()).collect();
-            fields::set(root, members, "system", &encode_string(&texts.join("\n\n")), splices);
-        }
+        (_, several) => edit.set("system", &encode_string(&prompt_text(several))),
     }
 }
 
@@ -159,23 +144,4 @@ impl BlockForm for MessageBlocks {
     fn result(&self, call_id: &str, text: &str) -> Value {
         json!({"type": "tool_result", "tool_use_id": call_id, "content": text})
     }
-}
-
-fn write_tools(
-    source: &str,
-    root: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    after: &Conversation,
-    splices: &mut Splices,
-) {
-    let make =
-        |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
-    let Some(array) = member(members, "tools").filter(Node::is_array) else {
-        let tools: Value = after.tools.iter().map(make).collect();
-        return fields::set(root, members, "tools", &tools.to_string(), splices);
-    };
-    let nodes = array.elements();
-    let elements = elements::tools(&nodes, &before.tools, &after.tools, |node| Some(*node), make);
-    elements::write(source, &array, &elements, splices);
 }

@@ -1,8 +1,7 @@
 //! Messages: `POST …/v1/messages` (<https://docs.anthropic.com/en/api/messages>).
 //!
 //! A message is a list of content blocks: text, tool use, tool results, signed thinking. `block` reads one; `request`
-//! and `edit` read and edit a request, `reply` and `changes` a whole reply, `stream` and `rewrite` the same sent as
-//! events; `compose` makes replies of our own.
+//! and `edit` read and edit a request, `reply` and `changes` a whole reply, `stream` the same sent as events; `compose` makes replies of our own.
 
 mod account;
 mod block;
@@ -12,7 +11,6 @@ mod edit;
 mod refusal;
 mod reply;
 mod request;
-mod rewrite;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -74,11 +72,11 @@ impl Surface for AnthropicMessages {
     }
 
     fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
-        stream::read(body)
+        stream::EVENTS.read(body)
     }
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-        rewrite::write(body, before, after)
+        stream::write(body, before, after)
     }
 
     fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {

@@ -1,6 +1,9 @@
 //! What this surface reads of replies and requests, and what says nothing of an answer.
 
-use super::spelling::{camel, listed, present};
+use super::{
+    partial,
+    spelling::{camel, listed, present},
+};
 use crate::surface::{
     UnplacedKind,
     account::{PieceOf, ReadAccount, ReadKind, elements, joined},
@@ -19,7 +22,10 @@ const PART: &[&str] = &[
     "thoughtSignature",
     "videoMetadata",
 ];
-const CALL: &[&str] = &["args", "id", "name"];
+const CALL: &[&str] = &["args", "id", "name", "partialArgs", "willContinue"];
+/// A request has its calls whole.
+const REQUEST_CALL: &[&str] = &["args", "id", "name", "willContinue"];
+const PIECE: &[&str] = &["boolValue", "jsonPath", "nullValue", "numberValue", "stringValue", "willContinue"];
 const RESULT: &[&str] = &["id", "name", "parts", "response", "scheduling", "willContinue"];
 /// Members of a candidate beside its content that hold words, none of them its answer.
 const CANDIDATE: &[&str] = &["content", "finishMessage"];
@@ -84,21 +90,36 @@ fn candidate_part(path: &str, (answer, of): (u32, String), part: &Node<'_>, acco
             // Each call is one piece: two of one tool are two texts.
             let of = account.place(&path);
             account.reads_text(&path, PieceOf::new(answer, ReadKind::Name, of.as_str()), &call.name);
-            account.reads_text(&path, PieceOf::new(answer, ReadKind::Arguments, of), &call.arguments);
+            let node = present(&members, "functionCall");
+            if node.is_some_and(|node| node.get("args").is_some()) {
+                account.reads_text(&path, PieceOf::new(answer, ReadKind::Arguments, of), &call.arguments);
+            }
+            for (number, piece) in node.iter().flat_map(partial::pieces).enumerate() {
+                partial_piece(&format!("{path}.partialArgs[{number}]"), answer, &piece, account);
+            }
         }
         Block::Other(kind) if SILENT.contains(&kind.as_str()) => {}
         Block::Other(_) | Block::Result { .. } => account.unless_silent(path, UnplacedKind::Part, part),
     }
 }
 
+/// A piece of what a tool is called with: the arguments hold it as JSON writes it.
+fn partial_piece(path: &str, answer: u32, piece: &Node<'_>, account: &mut ReadAccount) {
+    strict(path, piece, &[PIECE], account);
+    match partial::value(piece).filter(|_| partial::steps(piece).is_some()) {
+        Some(value) => {
+            let json = value.to_string();
+            let words = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&json);
+            account.reads_text(path, PieceOf::new(answer, ReadKind::Arguments, account.place(path)), words);
+        }
+        None => account.unless_silent(path, UnplacedKind::Value, piece),
+    }
+}
+
 /// A request.
 pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     let members = root.members();
-    for key in ELSEWHERE {
-        if let Some(value) = member(&members, key) {
-            account.unless_silent(key, UnplacedKind::Member, &value);
-        }
-    }
+    account.elsewhere(root, ELSEWHERE);
     if let Some(system) = present(&members, "systemInstruction") {
         account.within(&system, |account| content("systemInstruction", &system, account));
     }
@@ -122,7 +143,7 @@ fn content(path: &str, content: &Node<'_>, account: &mut ReadAccount) {
             Block::Call(_) => {
                 strict(&path, part, &[PART, &["functionCall"]], account);
                 if let Some(call) = present(&members, "functionCall") {
-                    strict(&joined(&path, "functionCall"), &call, &[CALL], account);
+                    strict(&joined(&path, "functionCall"), &call, &[REQUEST_CALL], account);
                 }
             }
             Block::Result { .. } => {

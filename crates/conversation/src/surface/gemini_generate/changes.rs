@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     compose, part,
-    reply::{self, CandidateChunk, CandidateTrack, EXPECTED},
+    reply::{self, CandidateChunk, CandidateTrack, EXPECTED, PartTrack},
     spelling::{listed, named, present, spelled},
 };
 use crate::surface::{
@@ -89,9 +89,14 @@ impl CandidateEdit<'_, '_> {
         for (at, (node, track)) in listed(&parts).iter().zip(&chunk.tracks).enumerate() {
             let mut inside = Splices::default();
             let place = track.and_then(|track| Some((self.changes.blocks.get(track)?, self.track.parts.get(track)?)));
-            match place.map(|(change, part)| (change, &part.block)) {
-                Some((BlockChange::Drop, _)) => continue,
-                Some((BlockChange::Call(new), Block::Call(old))) => part::edit_call(node, (old, new), &mut inside)?,
+            match place.map(|(change, part)| (change, &part.block, part)) {
+                Some((BlockChange::Drop, ..)) => continue,
+                // A call that came in pieces comes whole, where it began.
+                Some((BlockChange::Call(_), _, part)) if part.at != node.span().start => continue,
+                Some((BlockChange::Call(new), _, PartTrack { partial: Some(_), .. })) => {
+                    part::write_call(node, new, &mut inside)?;
+                }
+                Some((BlockChange::Call(new), Block::Call(old), _)) => part::edit_call(node, (old, new), &mut inside)?,
                 _ => {}
             }
             elements.push(Element::retained(at, inside));

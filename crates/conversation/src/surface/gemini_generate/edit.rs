@@ -20,6 +20,7 @@ use crate::surface::{
     },
     elements, fields,
     parameters::NestedParameters,
+    request_edit::{RequestEdit, prompt_text},
     splice::{Member, Node, Splices, encode_string, member},
 };
 
@@ -33,99 +34,74 @@ pub(super) struct ContentParts {
 }
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, EXPECTED)?;
-    let root = Node::parsed_before(source);
-    let members = root.members();
-    let mut splices = Splices::default();
+    let mut edit = RequestEdit::open(body, EXPECTED, before, after)?;
     if before.model != after.model {
         return Err(no_place("the path of the request names the model, and the body does not"));
     }
     if before.messages != after.messages {
         let form = ContentParts::from_views([before, after]);
-        let prompt = present(&members, "systemInstruction");
-        // Prompts that an edit made have no other place than the one prompt.
-        let (prompts, rest): (Vec<_>, Vec<_>) = after.messages.iter().partition(|message| {
-            let is_new = message.origin.is_none() && matches!(message.role, Role::System | Role::Developer);
-            is_new || (prompt.is_some() && message.origin == Some(0))
-        });
-        if prompt.is_some() || !prompts.is_empty() {
-            write_prompt((source, &root, &members), before, &prompts, &form, &mut splices);
+        let has_prompt = present(&edit.members, "systemInstruction").is_some();
+        let (prompts, rest) = edit.parted(has_prompt);
+        if has_prompt || !prompts.is_empty() {
+            write_prompt(&mut edit, &prompts, &form);
         }
-        let list = member(&members, "contents").filter(Node::is_array);
+        let list = member(&edit.members, "contents").filter(Node::is_array);
         let list = list.ok_or_else(|| no_place("`contents` is no list"))?;
-        let offset = usize::from(prompt.is_some());
-        MessageList { source, list, offset, form: &form }.write(before, &rest, &mut splices)?;
+        let list = MessageList { source: edit.source, list, offset: usize::from(has_prompt), form: &form };
+        list.write(before, &rest, &mut edit.splices)?;
     }
     if before.tools != after.tools {
-        write_tools((source, &root, &members), before, after, &mut splices);
+        write_tools(&mut edit);
     }
     if before.tool_choice != after.tool_choice && !after.tools.is_empty() {
-        write_choice(&root, &members, &after.tool_choice, &mut splices);
+        write_choice(&edit.root, &edit.members, &after.tool_choice, &mut edit.splices);
     }
-    let spell = |inner: &[Member<'_>], key: &str| spelled(inner, key, &members).into_owned();
-    PARAMETERS.write(&root, &members, PARAMETERS.changed(before, after), spell, &mut splices);
-    Ok(splices.apply(body))
+    let spell = |inner: &[Member<'_>], key: &str| spelled(inner, key, &edit.members).into_owned();
+    PARAMETERS.write(&edit.root, &edit.members, PARAMETERS.changed(before, after), spell, &mut edit.splices);
+    Ok(edit.apply())
 }
 
-/// A body, its root, and the members of that.
-type OpenedRequest<'s, 'a> = (&'a str, &'s Node<'a>, &'s [Member<'a>]);
-
-fn write_prompt(
-    (source, root, members): OpenedRequest<'_, '_>,
-    before: &Conversation,
-    prompts: &[&Message],
-    form: &ContentParts,
-    splices: &mut Splices,
-) {
-    let place = present(members, "systemInstruction");
-    match (place, prompts, before.messages.first()) {
-        (_, [], _) => {
-            let key = spelled(members, "systemInstruction", members);
-            fields::remove_members(source, root, members, &[&key], splices);
-        }
+fn write_prompt(edit: &mut RequestEdit<'_, '_>, prompts: &[&Message], form: &ContentParts) {
+    let key = spelled(&edit.members, "systemInstruction", &edit.members);
+    match (present(&edit.members, "systemInstruction"), prompts, edit.before.messages.first()) {
+        (_, [], _) => edit.remove(&[&key]),
         (Some(_), [only], Some(old)) if only.origin == Some(0) && old.parts == only.parts => {}
         (Some(place), [only], Some(old)) if only.origin == Some(0) && old.parts.len() == only.parts.len() => {
             let nodes = place.get("parts").map(|parts| listed(&parts)).unwrap_or_default();
             for (node, text) in nodes.iter().zip(fields::new_texts(&old.parts, &only.parts)) {
                 if let Some(text) = text {
-                    form.edit_text(node, &text, splices);
+                    form.edit_text(node, &text, &mut edit.splices);
                 }
             }
         }
         (_, several, _) => {
-            let texts: Vec<_> = several.iter().map(|message| message.text()).collect();
-            let content = json!({"parts": [form.text(&texts.join("\n\n"))]});
-            let key = spelled(members, "systemInstruction", members);
-            fields::set(root, members, &key, &content.to_string(), splices);
+            let content = json!({"parts": [form.text(&prompt_text(several))]});
+            edit.set(&key, &content.to_string());
         }
     }
 }
 
 /// Writes the functions on offer. What else is on offer stays.
-fn write_tools(
-    (source, root, members): OpenedRequest<'_, '_>,
-    before: &Conversation,
-    after: &Conversation,
-    splices: &mut Splices,
-) {
+fn write_tools(edit: &mut RequestEdit<'_, '_>) {
     let make = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
-    let nodes = present(members, "tools").map(|tools| listed(&tools)).unwrap_or_default();
+    let (before, after) = (&edit.before.tools, &edit.after.tools);
+    let nodes = present(&edit.members, "tools").map(|tools| listed(&tools)).unwrap_or_default();
     let is_plain =
         |node: &Node<'_>| node.members().len() == 1 && named(&node.members(), "functionDeclarations").is_some();
-    if after.tools.is_empty() && nodes.iter().all(is_plain) {
-        let config = spelled(members, "toolConfig", members);
-        return fields::remove_members(source, root, members, &["tools", &config], splices);
+    if after.is_empty() && nodes.iter().all(is_plain) {
+        let config = spelled(&edit.members, "toolConfig", &edit.members);
+        return edit.remove(&["tools", &config]);
     }
-    let declared = request::declarations(members);
+    let declared = request::declarations(&edit.members);
     let Some(first) = declared.first().map(|declaration| declaration.tool) else {
         let mut tools: Vec<Value> = nodes.iter().filter_map(Node::value).collect();
-        let made: Vec<Value> = after.tools.iter().map(make).collect();
+        let made: Vec<Value> = after.iter().map(make).collect();
         tools.push(json!({"functionDeclarations": made}));
-        return fields::set(root, members, "tools", &Value::from(tools).to_string(), splices);
+        return edit.set("tools", &Value::from(tools).to_string());
     };
     for (number, node) in nodes.iter().enumerate() {
-        let tool_members = node.members();
-        let Some(list) = named(&tool_members, "functionDeclarations") else { continue };
+        let members = node.members();
+        let Some(list) = named(&members, "functionDeclarations") else { continue };
         let start = declared.iter().position(|declaration| declaration.tool == number).unwrap_or_default();
         let own: Vec<_> = declared.iter().filter(|declaration| declaration.tool == number).map(|it| it.node).collect();
         let local = |tool: &Tool| Tool { origin: tool.origin.and_then(|at| at.checked_sub(start)), ..tool.clone() };
@@ -133,13 +109,13 @@ fn write_tools(
             Some(origin) => (start..start + own.len()).contains(&origin),
             None => number == first,
         };
-        let [old, new] = [before, after].map(|view| view.tools.iter().filter(is_here).map(local).collect::<Vec<_>>());
+        let [old, new] = [before, after].map(|tools| tools.iter().filter(is_here).map(local).collect::<Vec<_>>());
         if new.is_empty() {
-            let key = spelled(&tool_members, "functionDeclarations", &tool_members);
-            fields::remove_members(source, node, &tool_members, &[&key], splices);
+            let key = spelled(&members, "functionDeclarations", &members);
+            fields::remove_members(edit.source, node, &members, &[&key], &mut edit.splices);
         } else {
             let elements = elements::tools(&own, &old, &new, |node| Some(*node), make);
-            elements::write(source, &list, &elements, splices);
+            elements::write(edit.source, &list, &elements, &mut edit.splices);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Gemini: `POST …/models/MODEL:generateContent`, and `:streamGenerateContent` (<https://ai.google.dev/api/generate-content>).
 //!
 //! The path names the model, and says whether the reply is a stream. A content is a list of parts: text, calls, results, signed
-//! thoughts. `part` reads one; `request` and `edit` read and edit a request, `reply` and `changes` a reply: whole it is one
+//! thoughts. `part` reads one, `partial` a call in pieces; `request` and `edit` read and edit a request, `reply` and `changes` a reply: whole it is one
 //! chunk, streamed several. `spelling` knows that each name has two; `compose` makes replies of our own.
 
 mod account;
@@ -9,6 +9,7 @@ mod changes;
 mod compose;
 mod edit;
 mod part;
+mod partial;
 mod refusal;
 mod reply;
 mod request;

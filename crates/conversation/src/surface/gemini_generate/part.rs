@@ -171,10 +171,21 @@ pub(super) fn edit_call(
         }
     }
     if old.arguments != new.arguments {
-        let object = Node::parse(new.arguments.as_bytes()).ok().filter(Node::is_object);
-        let object =
-            object.ok_or_else(|| SurfaceError::NoPlace("the tool's arguments are no JSON object".to_owned()))?;
-        fields::set(&call, &members, "args", object.raw(), splices);
+        fields::set(&call, &members, "args", fields::object(&new.arguments)?, splices);
+    }
+    Ok(())
+}
+
+/// Writes a whole call into a part that had a piece of one. Its signature stays.
+///
+/// # Errors
+/// As of [`edit_call`].
+pub(super) fn write_call(part: &Node<'_>, new: &ToolCall, splices: &mut Splices) -> Result<(), SurfaceError> {
+    fields::object(&new.arguments)?;
+    if let (Some(call), Some(made)) =
+        (named(&part.members(), "functionCall"), super::compose::call_part(new).get("functionCall"))
+    {
+        splices.replace(call.span(), made.to_string());
     }
     Ok(())
 }

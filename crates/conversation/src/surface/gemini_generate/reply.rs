@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use super::{
     part,
+    partial::PartialArguments,
     spelling::{listed, named, present},
 };
 use crate::{
     surface::{
-        Answer, Reply, Role, SurfaceError,
+        Answer, Reply, Role, SurfaceError, ToolCall,
         blocks::{self, Block},
         fields::{self, number, string, unreadable},
         pieces::{Piece, joined, piece},
@@ -32,6 +33,10 @@ pub(super) struct PartTrack {
     pub(super) block: Block,
     /// The pieces of its text.
     pub(super) pieces: Vec<Piece>,
+    /// Where its first part stands.
+    pub(super) at: usize,
+    /// What it calls, where that comes in pieces.
+    pub(super) partial: Option<PartialArguments>,
 }
 
 /// A candidate within one chunk.
@@ -145,16 +150,26 @@ impl<'a> CandidateTrack<'a> {
         let mut tracks = Vec::new();
         for (at, node) in parts.map(|parts| listed(&parts)).unwrap_or_default().into_iter().enumerate() {
             let block = part::read(&node);
-            let last = self.parts.last_mut().filter(|last| at == 0 && last.goes_on_with(&block));
+            let call = present(&node.members(), "functionCall");
+            let last = self.parts.last_mut().filter(|last| last.goes_on_with(&block, at == 0, call.as_ref()));
             let said =
                 matches!(block, Block::Text(_)).then(|| node.get("text")).flatten().and_then(|text| piece(&text));
             match last {
-                Some(last) => last.pieces.extend(said),
+                Some(last) => {
+                    last.pieces.extend(said);
+                    if let (Some(partial), Some(call)) = (&mut last.partial, &call) {
+                        partial.take(call);
+                    }
+                }
                 None if is_stream && block == Block::Text(String::new()) => {
                     tracks.push(None);
                     continue;
                 }
-                None => self.parts.push(PartTrack { block, pieces: said.into_iter().collect() }),
+                None => {
+                    let partial = call.and_then(|call| PartialArguments::begun(&call));
+                    let (pieces, at) = (said.into_iter().collect(), node.span().start);
+                    self.parts.push(PartTrack { block, pieces, at, partial });
+                }
             }
             tracks.push(Some(self.parts.len() - 1));
         }
@@ -163,20 +178,22 @@ impl<'a> CandidateTrack<'a> {
 
     /// Its parts, over all chunks.
     pub(super) fn blocks(&self) -> Vec<Block> {
-        let block = |track: &PartTrack| match &track.block {
-            Block::Text(_) => Block::Text(joined(&track.pieces)),
-            other => other.clone(),
+        let block = |track: &PartTrack| match (&track.block, &track.partial) {
+            (Block::Text(_), _) => Block::Text(joined(&track.pieces)),
+            (Block::Call(call), Some(partial)) => Block::Call(ToolCall { arguments: partial.json(), ..call.clone() }),
+            (other, _) => other.clone(),
         };
         self.parts.iter().map(block).collect()
     }
 }
 
 impl PartTrack {
-    fn goes_on_with(&self, next: &Block) -> bool {
+    /// `is_first`: whether the next part is the first of its chunk. `call`: what it calls.
+    fn goes_on_with(&self, next: &Block, is_first: bool, call: Option<&Node<'_>>) -> bool {
         match (&self.block, next) {
-            (Block::Text(_), Block::Text(_)) => true,
-            (Block::Other(kind), Block::Other(next)) => kind == "thought" && next == "thought",
-            _ => false,
+            (Block::Text(_), Block::Text(_)) => is_first,
+            (Block::Other(kind), Block::Other(next)) => is_first && kind == "thought" && next == "thought",
+            _ => self.partial.as_ref().zip(call).is_some_and(|(partial, call)| partial.goes_on_with(call)),
         }
     }
 }
@@ -200,7 +217,7 @@ pub(super) fn usage_of(body: &[u8], is_stream: bool) -> Option<Usage> {
     if !is_stream {
         return listed(&Node::parse(body).ok()?).iter().rev().find_map(counted);
     }
-    sse::events(body).iter().rev().find_map(|event| counted(&Node::parse(body.get(event.data.first()?.clone())?).ok()?))
+    fields::last_counted(body, is_stream, counted)
 }
 
 /// The role that a content names.

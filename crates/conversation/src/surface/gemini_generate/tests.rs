@@ -172,6 +172,42 @@ fn a_stream_reads_alike_as_events_and_as_a_list() {
 }
 
 #[test]
+fn a_call_in_pieces_is_read_and_edited_as_one() {
+    let parts = [
+        r#"{"functionCall":{"name":"look","willContinue":true},"thoughtSignature":"c2ln"}"#,
+        r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.what","stringValue":"a \"to","willContinue":true}],"willContinue":true}}"#,
+        r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.what","stringValue":"wer\"\u00e9"}],"willContinue":true}}"#,
+        r#"{"functionCall":{}},{"functionCall":{"name":"add","args":{"a":1}}}"#,
+    ];
+    let chunk = |parts: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}]}}}}]}}"#);
+    let body: String = parts.iter().map(|part| format!("data: {}\r\n\r\n", chunk(part))).collect();
+    let before = door::reading(&GeminiGenerate, body.as_bytes(), true).expect("a stream");
+    assert!(before.is_whole(), "{:?}", before.unplaced);
+    let before = before.view;
+    let calls = &before.answers[0].message.tool_calls;
+    let read: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(read, [("look", "{\"what\":\"a \\\"tower\\\"é\"}"), ("add", r#"{"a":1}"#)]);
+    let edited = |change: &dyn Fn(&mut Vec<ToolCall>)| {
+        let mut after = before.clone();
+        change(&mut after.answers[0].message.tool_calls);
+        let written = GeminiGenerate.write_stream(body.as_bytes(), &before, &after).expect("a place");
+        crate::surface::written::reply(&GeminiGenerate, &written, true, &before, &after).expect("as meant");
+        String::from_utf8_lossy(&written).into_owned()
+    };
+    assert_eq!(edited(&|_| {}), body);
+    let whole = edited(&|calls| calls[0].arguments = r#"{"what":"house"}"#.to_owned());
+    assert!(
+        whole.contains(r#""args":{"what":"house"}"#) && whole.contains(r#"},"thoughtSignature":"c2ln"}"#),
+        "{whole}"
+    );
+    assert!(!whole.contains("partialArgs") && !whole.contains(r#"{"functionCall":{}}"#), "{whole}");
+    let other = edited(&|calls| calls[1].arguments = r#"{"a":2}"#.to_owned());
+    assert_eq!(other, body.replace(r#"{"a":1}"#, r#"{"a":2}"#));
+    let gone = edited(&|calls| drop(calls.remove(0)));
+    assert!(!gone.contains("look") && !gone.contains("partialArgs"), "{gone}");
+}
+
+#[test]
 fn a_blocked_prompt_is_refused_and_an_error_is_one() {
     use crate::{
         surface::ending,

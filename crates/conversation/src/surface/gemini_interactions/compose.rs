@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::step;
+use super::{step, stream::EVENTS};
 use crate::{
-    surface::{Answer, ErrorBody, Reply, Role, blocks::Block, fields, splice::encode_string},
+    surface::{Answer, ErrorBody, Reply, blocks, splice::encode_string},
     trajectory::Usage,
 };
 
 pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
     let answer = reply.answers.first();
-    let steps: Vec<Value> = answer.map(blocks).unwrap_or_default().iter().map(step_of).collect();
+    let steps: Vec<Value> = answer.map(blocks::of_answer).unwrap_or_default().iter().map(step::made).collect();
     Bytes::from(interaction(reply, status(answer), Some(steps), reply.usage, created).to_string())
 }
 
@@ -24,40 +24,12 @@ pub(super) fn stream(reply: &Reply, created: u64) -> Vec<Bytes> {
     let answer = reply.answers.first();
     let begun = interaction(reply, "in_progress", None, None, created);
     let mut events = vec![json!({"event_type": "interaction.created", "interaction": begun})];
-    for (index, block) in answer.map(blocks).unwrap_or_default().iter().enumerate() {
-        events.extend(step_events(index, block));
-    }
+    let blocks = answer.map(blocks::of_answer).unwrap_or_default();
+    events.extend((0..).zip(&blocks).flat_map(|(index, block)| EVENTS.block_events(index, block)));
     let ended = interaction(reply, status(answer), None, reply.usage, created);
     events.push(json!({"event_type": "interaction.completed", "interaction": ended}));
-    let frames = events.iter().map(frame).map(Bytes::from);
+    let frames = events.iter().map(|event| EVENTS.frame(event).into());
     frames.chain([Bytes::from_static(b"event: done\ndata: [DONE]\n\n")]).collect()
-}
-
-/// An event as it is sent.
-pub(super) fn frame(event: &Value) -> String {
-    let kind = event.get("event_type").and_then(Value::as_str).unwrap_or_default();
-    format!("event: {kind}\ndata: {event}\n\n")
-}
-
-/// The events of one step.
-pub(super) fn step_events(index: usize, block: &Block) -> Vec<Value> {
-    let (start, deltas): (Value, Vec<Value>) = match block {
-        Block::Text(text) => {
-            let delta = |word: &str| json!({"type": "text", "text": word});
-            (json!({"type": "model_output"}), fields::words(text).map(delta).collect())
-        }
-        Block::Call(call) => {
-            let start = json!({"type": "function_call", "id": call.id, "name": call.name, "arguments": {}});
-            let delta = |piece: &str| json!({"type": "arguments_delta", "arguments": piece});
-            let arguments = step::function_call(call).get("arguments").map(Value::to_string).unwrap_or_default();
-            (start, fields::words(&arguments).map(delta).collect())
-        }
-        Block::Result { .. } | Block::Other(_) => return Vec::new(),
-    };
-    let started = json!({"event_type": "step.start", "index": index, "step": start});
-    let deltas = deltas.into_iter().map(|delta| json!({"event_type": "step.delta", "index": index, "delta": delta}));
-    let stopped = json!({"event_type": "step.stop", "index": index});
-    std::iter::once(started).chain(deltas).chain([stopped]).collect()
 }
 
 fn interaction(reply: &Reply, status: &str, steps: Option<Vec<Value>>, usage: Option<Usage>, created: u64) -> Value {
@@ -83,20 +55,6 @@ fn interaction(reply: &Reply, status: &str, steps: Option<Vec<Value>>, usage: Op
 
 fn status(answer: Option<&Answer>) -> &str {
     answer.and_then(|answer| answer.finish_reason.as_deref()).map_or("completed", step::status)
-}
-
-/// The blocks of an answer: its text, then its calls.
-fn blocks(answer: &Answer) -> Vec<Block> {
-    let text = Some(answer.message.text()).filter(|text| !text.is_empty()).map(Block::Text);
-    text.into_iter().chain(answer.message.tool_calls.iter().cloned().map(Block::Call)).collect()
-}
-
-fn step_of(block: &Block) -> Value {
-    match block {
-        Block::Text(text) => step::output(Role::Assistant, text),
-        Block::Call(call) => step::function_call(call),
-        Block::Result { .. } | Block::Other(_) => Value::Null,
-    }
 }
 
 /// The code of an error is the word of its status, in small letters.

@@ -8,10 +8,11 @@ use super::{
     step,
 };
 use crate::surface::{
-    Conversation, Message, Part, Role, SurfaceError, Tool, ToolChoice,
+    Conversation, Message, Part, Role, SurfaceError, ToolChoice,
     elements::{self, Element},
     fields,
     parameters::NestedParameters,
+    request_edit::{RequestEdit, prompt_text},
     splice::{Member, Node, Splices, encode_string, member},
 };
 
@@ -24,61 +25,45 @@ const PARAMETERS: NestedParameters = NestedParameters {
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, EXPECTED)?;
-    let root = Node::parsed_before(source);
-    let members = root.members();
-    let mut splices = Splices::default();
+    let mut edit = RequestEdit::open(body, EXPECTED, before, after)?;
     if before.messages != after.messages {
-        write_messages(source, &root, &members, before, after, &mut splices)?;
+        write_messages(&mut edit)?;
     }
     if before.tools != after.tools {
-        write_tools(source, &root, &members, before, after, &mut splices);
+        write_tools(&mut edit);
     }
     if before.model != after.model {
-        let key =
-            if member(&members, "model").is_none() && member(&members, "agent").is_some() { "agent" } else { "model" };
-        fields::set(&root, &members, key, &encode_string(&after.model), &mut splices);
+        let names_agent = member(&edit.members, "model").is_none() && member(&edit.members, "agent").is_some();
+        edit.set(if names_agent { "agent" } else { "model" }, &encode_string(&after.model));
     }
     let choice = (before.tool_choice != after.tool_choice && !after.tools.is_empty())
         .then(|| ("tool_choice", choice(&after.tool_choice)));
     let changed = PARAMETERS.changed(before, after).into_iter().chain(choice).collect();
     let spell = |_: &[Member<'_>], key: &str| key.to_owned();
-    PARAMETERS.write(&root, &members, changed, spell, &mut splices);
-    Ok(splices.apply(body))
+    PARAMETERS.write(&edit.root, &edit.members, changed, spell, &mut edit.splices);
+    Ok(edit.apply())
 }
 
-fn write_messages(
-    source: &str,
-    root: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    after: &Conversation,
-    splices: &mut Splices,
-) -> Result<(), SurfaceError> {
-    let prompt = member(members, "system_instruction").filter(|prompt| prompt.string().is_some());
-    // Prompts that an edit made have no other place than the one prompt.
-    let (prompts, rest): (Vec<_>, Vec<_>) = after.messages.iter().partition(|message| {
-        let is_new = message.origin.is_none() && matches!(message.role, Role::System | Role::Developer);
-        is_new || (prompt.is_some() && message.origin == Some(0))
-    });
-    let texts: Vec<_> = prompts.iter().map(|message| message.text()).collect();
-    let said = texts.join("\n\n");
+fn write_messages(edit: &mut RequestEdit<'_, '_>) -> Result<(), SurfaceError> {
+    let prompt = member(&edit.members, "system_instruction").filter(|prompt| prompt.string().is_some());
+    let (prompts, rest) = edit.parted(prompt.is_some());
+    let text = prompt_text(&prompts);
     match prompt {
-        Some(_) if prompts.is_empty() => {
-            fields::remove_members(source, root, members, &["system_instruction"], splices);
-        }
-        Some(place) if place.string().as_deref() != Some(&said) => splices.replace(place.span(), encode_string(&said)),
-        None if !prompts.is_empty() => fields::set(root, members, "system_instruction", &encode_string(&said), splices),
-        _ => {}
+        Some(_) if prompts.is_empty() => edit.remove(&["system_instruction"]),
+        Some(place) if place.string().as_deref() == Some(&text) => {}
+        None if prompts.is_empty() => {}
+        _ => edit.set("system_instruction", &encode_string(&text)),
     }
-    let place = member(members, "input");
+    let place = member(&edit.members, "input");
     let place = place.ok_or_else(|| SurfaceError::NoPlace("`input` is missing".to_owned()))?;
     let input = InteractionInput::read(&place).ok_or_else(|| SurfaceError::NoPlace("`input` is no list".to_owned()))?;
-    let edit = InputEdit { source, place, before, first: usize::from(prompt.is_some()) };
+    let first = usize::from(prompt.is_some());
+    let (input_edit, splices) =
+        (InputEdit { source: edit.source, place, before: edit.before, first }, &mut edit.splices);
     match input {
-        InteractionInput::Text(_) => edit.text(&rest, splices),
-        InteractionInput::Contents(nodes) => edit.contents(&nodes, &rest, splices),
-        InteractionInput::Steps(nodes) => return edit.steps(&nodes, &rest, splices),
+        InteractionInput::Text(_) => input_edit.text(&rest, splices),
+        InteractionInput::Contents(nodes) => input_edit.contents(&nodes, &rest, splices),
+        InteractionInput::Steps(nodes) => return input_edit.steps(&nodes, &rest, splices),
     }
     Ok(())
 }
@@ -234,30 +219,16 @@ fn made(message: &Message) -> Vec<Value> {
     said.into_iter().chain(message.tool_calls.iter().map(step::function_call)).collect()
 }
 
-fn write_tools(
-    source: &str,
-    root: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    after: &Conversation,
-    splices: &mut Splices,
-) {
-    let make = |tool: &Tool| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters});
-    let Some(array) = member(members, "tools").filter(Node::is_array) else {
-        let tools: Value = after.tools.iter().map(make).collect();
-        return fields::set(root, members, "tools", &tools.to_string(), splices);
-    };
-    if after.tools.is_empty() {
-        fields::remove_members(source, root, members, &["tools"], splices);
-        if let Some(config) = member(members, "generation_config") {
+fn write_tools(edit: &mut RequestEdit<'_, '_>) {
+    if edit.after.tools.is_empty() && member(&edit.members, "tools").is_some_and(|tools| tools.is_array()) {
+        edit.remove(&["tools"]);
+        if let Some(config) = member(&edit.members, "generation_config") {
             let inner = config.members();
-            fields::remove_members(source, &config, &inner, &["tool_choice"], splices);
+            fields::remove_members(edit.source, &config, &inner, &["tool_choice"], &mut edit.splices);
         }
         return;
     }
-    let nodes = array.elements();
-    let elements = elements::tools(&nodes, &before.tools, &after.tools, |node| Some(*node), make);
-    elements::write(source, &array, &elements, splices);
+    edit.write_tools(|tool| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}));
 }
 
 fn choice(choice: &ToolChoice) -> Value {

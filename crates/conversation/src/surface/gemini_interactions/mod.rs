@@ -1,15 +1,14 @@
 //! Gemini's Interactions: `POST …/interactions` (<https://ai.google.dev/api/interactions-api>).
 //!
 //! An interaction is a list of steps: what the user says, what the model says, calls of functions, their results, thoughts. `step`
-//! reads and edits one; `request` and `edit` read and edit a request, `reply` a whole interaction, `stream` and `rewrite` the same
-//! sent as events; `compose` makes interactions of our own.
+//! reads and edits one; `request` and `edit` read and edit a request, `reply` a whole interaction, `stream` the same sent as
+//! events; `compose` makes interactions of our own.
 
 mod account;
 mod compose;
 mod edit;
 mod reply;
 mod request;
-mod rewrite;
 mod step;
 mod stored_items;
 mod stream;
@@ -70,11 +69,11 @@ impl Surface for GeminiInteractions {
     }
 
     fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
-        stream::read(body)
+        stream::EVENTS.read(body)
     }
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-        rewrite::write(body, before, after)
+        stream::write(body, before, after)
     }
 
     fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {

@@ -97,11 +97,8 @@ pub(super) fn in_the_making(body: &[u8]) -> Option<String> {
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let source = fields::source(body, EXPECTED)?;
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
-    let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
-        return Err(SurfaceError::NoPlace("the interaction has no answer".to_owned()));
-    };
     let mut splices = Splices::default();
-    edit(source, &root, (old, new), &mut splices)?;
+    edit(source, &root, fields::only_answers(before, after)?, &mut splices)?;
     Ok(splices.apply(body))
 }
 
@@ -133,7 +130,12 @@ pub(super) fn edit(
     }
     let kept = inside.into_iter().enumerate().filter_map(|(at, inside)| Some(Element::retained(at, inside?)));
     let is_flat = member(&members, "steps").is_none();
-    let added = changes.added.iter().map(|block| Element::made(made(block, is_flat)));
+    let made = |block: &Block| match block {
+        // Among outputs a text is a content.
+        Block::Text(text) if is_flat => step::text_content(text),
+        other => step::made(other),
+    };
+    let added = changes.added.iter().map(|block| Element::made(made(block).to_string()));
     let all: Vec<Element> = kept.chain(added).collect();
     elements::write(source, &list, &all, splices);
     edit_end(&members, &changes, new, splices);
@@ -168,14 +170,4 @@ pub(super) fn edit_end(members: &[Member<'_>], changes: &BlockChanges, new: &Ans
 
 fn says_else(changes: &BlockChanges) -> bool {
     !changes.added.is_empty() || changes.blocks.iter().any(|change| *change != BlockChange::Keep)
-}
-
-/// A new step; among outputs a text is a content.
-fn made(block: &Block, is_flat: bool) -> String {
-    match block {
-        Block::Call(call) => step::function_call(call).to_string(),
-        Block::Text(text) if is_flat => step::text_content(text).to_string(),
-        Block::Text(text) => step::output(Role::Assistant, text).to_string(),
-        Block::Result { .. } | Block::Other(_) => "null".to_owned(),
-    }
 }

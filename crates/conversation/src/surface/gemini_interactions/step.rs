@@ -7,6 +7,7 @@ use crate::surface::{
     blocks::Block,
     fields::{self, text},
     splice::{Node, Splices, encode_string, member},
+    typed_events::edit_words,
 };
 
 /// Types of contents, which stand within steps; in an input they may stand alone.
@@ -140,28 +141,16 @@ pub(super) fn edit_texts(step: &Node<'_>, (old, new): (&[Part], &[Part]), splice
     fields::set(step, &members, "content", &written, splices);
 }
 
-/// Writes what a step calls, its arguments aside.
-pub(super) fn edit_called(step: &Node<'_>, call: &ToolCall, splices: &mut Splices) {
-    let members = step.members();
-    for (key, new) in [("id", &call.id), ("name", &call.name)] {
-        if let Some(place) = member(&members, key).filter(|place| place.string().as_deref() != Some(new)) {
-            splices.replace(place.span(), encode_string(new));
-        }
-    }
-}
-
 /// Writes another call into a step.
 ///
 /// # Errors
 /// [`SurfaceError::NoPlace`] for arguments that are no object: the API has no other place for them.
 pub(super) fn edit_call(step: &Node<'_>, new: &ToolCall, splices: &mut Splices) -> Result<(), SurfaceError> {
-    edit_called(step, new, splices);
+    edit_words(step, "id", &new.id, splices);
+    edit_words(step, "name", &new.name, splices);
     if call(step).arguments != new.arguments {
         let members = step.members();
-        let object = Node::parse(new.arguments.as_bytes()).ok().filter(Node::is_object);
-        let object =
-            object.ok_or_else(|| SurfaceError::NoPlace("the tool's arguments are no JSON object".to_owned()))?;
-        fields::set(step, &members, "arguments", object.raw(), splices);
+        fields::set(step, &members, "arguments", fields::object(&new.arguments)?, splices);
     }
     Ok(())
 }
@@ -194,6 +183,15 @@ pub(super) fn function_call(call: &ToolCall) -> Value {
     let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok().filter(Value::is_object);
     let arguments = arguments.unwrap_or_else(|| json!({}));
     json!({"type": "function_call", "id": call.id, "name": call.name, "arguments": arguments})
+}
+
+/// A new step of the model's.
+pub(super) fn made(block: &Block) -> Value {
+    match block {
+        Block::Text(text) => output(Role::Assistant, text),
+        Block::Call(call) => function_call(call),
+        Block::Result { .. } | Block::Other(_) => Value::Null,
+    }
 }
 
 /// Why an interaction stopped by its status, in the words of chat completions; `None` while it goes on.

@@ -9,20 +9,19 @@ use super::{
 };
 use crate::surface::{
     Role, StoredItems, SurfaceError,
-    elements::{self, Element},
     fields::{self, unreadable},
-    splice::{Node, Splices, member},
-    sse,
+    splice::Node,
+    sse, stored_items,
 };
 
 /// The steps of a request and of its reply, each as it is written.
 pub(super) fn stored_items(asked: &[u8], replied: &[u8], streamed: bool) -> Result<StoredItems, SurfaceError> {
     let root = Node::parse(asked).map_err(|detail| unreadable(request::EXPECTED, detail))?;
     let request = root.get("input").map(|input| steps(&input)).unwrap_or_default();
-    let source = fields::source(replied, stream::EXPECTED)?;
+    let source = fields::source(replied, stream::EVENTS.expected)?;
     if streamed {
         let source = sse::single_lines(source);
-        let reply = stream::take_apart(&source)?.whole_steps();
+        let reply = stream::whole_steps(&stream::EVENTS.take_apart(&source)?);
         return Ok(StoredItems { request, reply });
     }
     let root = Node::parse(replied).map_err(|detail| unreadable(reply::EXPECTED, detail))?;
@@ -47,21 +46,7 @@ fn steps(input: &Node<'_>) -> Vec<String> {
 
 /// The request with these steps before its own, in place of the interaction that it goes on from.
 pub(super) fn retell(body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, request::EXPECTED)?;
-    let root = Node::parse(body).map_err(|detail| unreadable(request::EXPECTED, detail))?;
-    let members = root.members();
-    let mut splices = Splices::default();
-    fields::remove_members(source, &root, &members, &["previous_interaction_id"], &mut splices);
-    let input = member(&members, "input").filter(|input| !input.is_null());
-    let form = input.as_ref().and_then(|input| Some((input, InteractionInput::read(input)?)));
-    if let Some((list, InteractionInput::Steps(nodes))) = form {
-        let own = (0..nodes.len()).map(|origin| Element::retained(origin, Splices::default()));
-        let all: Vec<Element> = told.iter().map(Element::made).chain(own).collect();
-        elements::write(source, list, &all, &mut splices);
-    } else {
-        let own = input.map(|input| steps(&input)).unwrap_or_default();
-        let all: Vec<&str> = told.iter().chain(&own).map(String::as_str).collect();
-        fields::set(&root, &members, "input", &format!("[{}]", all.join(",")), &mut splices);
-    }
-    Ok(splices.apply(body))
+    stored_items::with_pieces(body, request::EXPECTED, "previous_interaction_id", told, |input| {
+        (!matches!(InteractionInput::read(input), Some(InteractionInput::Steps(_)))).then(|| steps(input))
+    })
 }

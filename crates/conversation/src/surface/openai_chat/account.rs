@@ -116,11 +116,7 @@ pub(super) fn event(root: &Node<'_>, state: &mut StreamState, account: &mut Read
 
 /// A request.
 pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
-    for key in ELSEWHERE {
-        if let Some((path, said)) = inner("", root, key) {
-            account.unless_silent(&path, UnplacedKind::Member, &said);
-        }
-    }
+    account.elsewhere(root, ELSEWHERE);
     let Some((path, messages)) = inner("", root, "messages") else { return };
     for (path, said) in elements(&path, &messages) {
         account.within(&said, |account| request_message(&path, &said, account));

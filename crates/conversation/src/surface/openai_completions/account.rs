@@ -37,11 +37,7 @@ fn choices(root: &Node<'_>, mut state: Option<&mut StreamState>, account: &mut R
 
 /// A request.
 pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
-    for key in ELSEWHERE {
-        if let Some((path, said)) = inner("", root, key) {
-            account.unless_silent(&path, UnplacedKind::Member, &said);
-        }
-    }
+    account.elsewhere(root, ELSEWHERE);
     let Some((path, prompt)) = inner("", root, "prompt") else { return };
     if let Some((path, numbers)) = elements(&path, &prompt).into_iter().find(|(_, part)| part.string().is_none()) {
         account.unplaced(&path, UnplacedKind::Value, &numbers);

@@ -189,11 +189,7 @@ fn reply_part(path: &str, part: &Node<'_>, account: &mut ReadAccount) {
 
 /// A request.
 pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
-    for key in ELSEWHERE {
-        if let Some((path, said)) = inner("", root, key) {
-            account.unless_silent(&path, UnplacedKind::Member, &said);
-        }
-    }
+    account.elsewhere(root, ELSEWHERE);
     if let Some((path, said)) = inner("", root, "instructions").filter(|(_, said)| said.string().is_none()) {
         account.unless_silent(&path, UnplacedKind::Value, &said);
     }

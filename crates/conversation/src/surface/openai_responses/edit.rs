@@ -10,33 +10,30 @@ use super::{
     request::{EXPECTED, PARAMETERS, groups},
 };
 use crate::surface::{
-    Conversation, Message, Part, Role, SurfaceError, Tool, ToolCall, ToolChoice,
+    Conversation, Message, Part, Role, SurfaceError, ToolCall, ToolChoice,
     elements::{self, Element},
     fields,
-    splice::{Member, Node, Splices, encode_string, member},
+    request_edit::RequestEdit,
+    splice::{Node, Splices, encode_string, member},
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, EXPECTED)?;
-    let root = Node::parsed_before(source);
-    let members = root.members();
-    let mut splices = Splices::default();
+    let mut edit = RequestEdit::open(body, EXPECTED, before, after)?;
     if before.messages != after.messages {
-        write_messages(source, &root, &members, before, after, &mut splices);
+        write_messages(&mut edit);
     }
     if after.tools.is_empty() && !before.tools.is_empty() {
-        let gone = ["tools", "tool_choice", "parallel_tool_calls"];
-        fields::remove_members(source, &root, &members, &gone, &mut splices);
+        edit.remove(&["tools", "tool_choice", "parallel_tool_calls"]);
     } else {
         if before.tools != after.tools {
-            write_tools(source, &root, &members, before, after, &mut splices);
+            edit.write_tools(|tool| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters, "strict": false}));
         }
         if before.tool_choice != after.tool_choice {
-            fields::set(&root, &members, "tool_choice", &choice_text(&after.tool_choice), &mut splices);
+            edit.set("tool_choice", &choice_text(&after.tool_choice));
         }
     }
-    PARAMETERS.write(&root, &members, (before, after), &mut splices)?;
-    Ok(splices.apply(body))
+    PARAMETERS.write(&edit.root, &edit.members, (before, after), &mut edit.splices)?;
+    Ok(edit.apply())
 }
 
 fn choice_text(choice: &ToolChoice) -> String {
@@ -48,46 +45,39 @@ fn choice_text(choice: &ToolChoice) -> String {
     }
 }
 
-fn write_messages(
-    source: &str,
-    root: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    after: &Conversation,
-    splices: &mut Splices,
-) {
-    let mut rest = after.messages.as_slice();
-    let instructions = member(members, "instructions").filter(|node| node.string().is_some());
+fn write_messages(edit: &mut RequestEdit<'_, '_>) {
+    let (before, mut rest) = (&edit.before.messages, edit.after.messages.as_slice());
+    let instructions = member(&edit.members, "instructions").filter(|node| node.string().is_some());
     if let Some(place) = &instructions {
         match rest.split_first() {
             Some((first, others)) if first.origin == Some(0) => {
                 rest = others;
-                if before.messages.first() != Some(first) {
-                    splices.replace(place.span(), encode_string(&first.text()));
+                if before.first() != Some(first) {
+                    edit.splices.replace(place.span(), encode_string(&first.text()));
                 }
             }
-            _ => splices.replace(place.span(), "null"),
+            _ => edit.splices.replace(place.span(), "null"),
         }
     }
     let offset = usize::from(instructions.is_some());
-    let Some(input) = member(members, "input").filter(|input| !input.is_null()) else {
+    let Some(input) = member(&edit.members, "input").filter(|input| !input.is_null()) else {
         if !rest.is_empty() {
-            fields::set(root, members, "input", &list(rest), splices);
+            edit.set("input", &list(rest));
         }
         return;
     };
     if input.is_array() {
-        let elements = planned(&input, offset, &before.messages, rest);
-        return elements::write(source, &input, &elements, splices);
+        let elements = planned(&input, offset, before, rest);
+        return elements::write(edit.source, &input, &elements, &mut edit.splices);
     }
     match rest {
         [only] if only.origin == Some(offset) && only.role == Role::User => {
-            if before.messages.get(offset) != Some(only) {
-                splices.replace(input.span(), encode_string(&only.text()));
+            if before.get(offset) != Some(only) {
+                edit.splices.replace(input.span(), encode_string(&only.text()));
             }
         }
         // A text cannot hold two messages: the list can.
-        several => splices.replace(input.span(), list(several)),
+        several => edit.splices.replace(input.span(), list(several)),
     }
 }
 
@@ -196,22 +186,4 @@ fn make(message: &Message) -> impl Iterator<Item = Value> {
     let call = |call: &ToolCall| json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments});
     let calls: Vec<_> = message.tool_calls.iter().map(call).collect();
     said.into_iter().chain(calls)
-}
-
-fn write_tools(
-    source: &str,
-    root: &Node<'_>,
-    members: &[Member<'_>],
-    before: &Conversation,
-    after: &Conversation,
-    splices: &mut Splices,
-) {
-    let make = |tool: &Tool| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters, "strict": false});
-    let Some(array) = member(members, "tools").filter(Node::is_array) else {
-        let tools: Value = after.tools.iter().map(make).collect();
-        return fields::set(root, members, "tools", &tools.to_string(), splices);
-    };
-    let nodes = array.elements();
-    let elements = elements::tools(&nodes, &before.tools, &after.tools, |node| Some(*node), make);
-    elements::write(source, &array, &elements, splices);
 }

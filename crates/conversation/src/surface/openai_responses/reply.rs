@@ -8,7 +8,6 @@ use crate::{
         Reply, SurfaceError,
         fields::{self, number, text, unreadable},
         splice::{Node, Splices, member},
-        sse,
     },
     trajectory::Usage,
 };
@@ -53,9 +52,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     }
     let output = root.get("output").map(|output| output.elements()).unwrap_or_default();
     let items: Vec<_> = output.iter().map(item::read).collect();
-    let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
-        return Err(SurfaceError::NoPlace("the response has no answer".to_owned()));
-    };
+    let (old, new) = fields::only_answers(before, after)?;
     let mut splices = Splices::default();
     changes::compare(&items, old, new, before).write(source, &root, &items, &mut splices);
     Ok(splices.apply(body))
@@ -71,13 +68,9 @@ pub(super) fn usage(node: &Node<'_>) -> Option<Usage> {
 
 /// Token counts without the rest: of a whole response, or of the event that ends a streamed one.
 pub(super) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
-    let of = |json: &[u8]| {
-        let root = Node::parse(json).ok()?;
-        let response = root.get("response").unwrap_or(root);
+    let of = |root: &Node<'_>| {
+        let response = root.get("response").unwrap_or(*root);
         usage(&response.get("usage")?)
     };
-    if !streamed {
-        return of(body);
-    }
-    sse::events(body).iter().rev().find_map(|event| of(body.get(event.data.first()?.clone())?))
+    fields::last_counted(body, streamed, of)
 }

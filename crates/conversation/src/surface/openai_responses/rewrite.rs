@@ -28,9 +28,7 @@ use crate::surface::{
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let source = &*sse::single_lines(fields::source(body, EXPECTED)?);
     let events = take_apart(source)?;
-    let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
-        return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
-    };
+    let (old, new) = fields::only_answers(before, after)?;
     let items = events.items();
     let changes = changes::compare(&items, old, new, before);
     let mut rewrite =

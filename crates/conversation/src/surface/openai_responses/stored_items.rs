@@ -6,9 +6,9 @@ use serde_json::json;
 use super::{request, stream};
 use crate::surface::{
     StoredItems, SurfaceError,
-    elements::{self, Element},
     fields::{self, unreadable},
-    splice::{Node, Splices, member},
+    splice::Node,
+    stored_items,
 };
 
 /// The items of a request and of its reply, each as it is written.
@@ -38,24 +38,9 @@ fn user(text: &str) -> String {
 
 /// The request with these items before its own, in place of the response that it goes on from.
 pub(super) fn retell(body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, request::EXPECTED)?;
-    let root = Node::parse(body).map_err(|detail| unreadable(request::EXPECTED, detail))?;
-    let members = root.members();
-    let mut splices = Splices::default();
-    fields::remove_members(source, &root, &members, &["previous_response_id"], &mut splices);
-    match member(&members, "input").filter(|input| !input.is_null()) {
-        Some(list) if list.is_array() => {
-            let own = (0..list.elements().len()).map(|origin| Element::retained(origin, Splices::default()));
-            let all: Vec<Element> = told.iter().map(Element::made).chain(own).collect();
-            elements::write(source, &list, &all, &mut splices);
-        }
-        own => {
-            let own = own.and_then(|own| own.string()).map(|text| user(&text));
-            let all: Vec<String> = told.iter().cloned().chain(own).collect();
-            fields::set(&root, &members, "input", &format!("[{}]", all.join(",")), &mut splices);
-        }
-    }
-    Ok(splices.apply(body))
+    stored_items::with_pieces(body, request::EXPECTED, "previous_response_id", told, |input| {
+        (!input.is_array()).then(|| input.string().map(|text| user(&text)).into_iter().collect())
+    })
 }
 
 #[cfg(test)]
