@@ -120,9 +120,7 @@ impl Viewer {
         }
         let answer = match ViewRoute::matched(VIEW_ROUTES, request.method(), &path) {
             Some((ViewAction::Page, _)) => embedded(&PAGE),
-            Some((ViewAction::PageFile, names)) => names
-                .first()
-                .and_then(|name| page::file(name))
+            Some((ViewAction::PageFile, _)) => page::file(path.trim_start_matches("/page/"))
                 .map_or_else(|| plain_response(StatusCode::NOT_FOUND, "no such file"), embedded),
             Some((ViewAction::Session, _)) => self.open_session(request).await,
             Some((ViewAction::Annotate, names)) if self.library.annotator().is_some() => {

@@ -77,6 +77,12 @@ const ATTRIBUTION: RouteAnswer = RouteAnswer::Json(body_schema::<SuspectedRows<'
 pub const VIEW_ROUTES: &[ViewRoute] = &[
     ViewRoute::get("/", "The page", ViewAction::Page, RouteAnswer::Other("text/html")),
     ViewRoute::get("/page/{file}", "A file of the page", ViewAction::PageFile, RouteAnswer::Other("text/javascript")),
+    ViewRoute::get(
+        "/page/vendor/{file}",
+        "A file of the page that others wrote",
+        ViewAction::PageFile,
+        RouteAnswer::Other("text/javascript"),
+    ),
     ViewRoute::post(
         "/session",
         "Takes the token as the body, and gives a cookie for `/api/`",
