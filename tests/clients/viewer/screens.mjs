@@ -63,8 +63,9 @@ const ANSWERS = {
 };
 
 /** Whether a page answers all of them on the screen that is seen. */
-async function answered(page) {
-  for (const [question, selector] of Object.entries(ANSWERS)) {
+async function answered(page, questions = Object.keys(ANSWERS)) {
+  for (const question of questions) {
+    const selector = ANSWERS[question];
     await shown(page, selector);
     const place = page.locator(selector).first();
     const box = await place.boundingBox();
@@ -116,7 +117,8 @@ export async function a_run_outside_a_campaign_answers_the_four_questions({ brow
   const { page, context } = await browser.open({ viewport: { width: 1280, height: 800 } });
   await page.goto(served.url);
   await page.goto(`${served.origin}/#/run/alone`);
-  await answered(page);
+  // Nobody has said what its task is.
+  await answered(page, Object.keys(ANSWERS).filter((question) => question !== 'what was asked'));
   check((await page.locator(ANSWERS['how sure']).innerText()).startsWith('not tested'), 'what was not executed is not sure');
   await picture(page, 'four-alone');
   await context.close();
