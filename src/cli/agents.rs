@@ -27,6 +27,7 @@ use crate::{
     recording::{self, Recording},
     ruling::Ruling,
     trajectory::{AgentName, Attribution},
+    viewer::as_written,
 };
 
 /// Options of `agents`.
@@ -130,7 +131,7 @@ fn write_json<'a>(runs: &'a [LateRun<'a>], names: &'a Names, out: &mut dyn Write
         calls: audit.calls,
         source,
         evidence: &audit.first.evidence,
-        confidence: decimal(audit.first.confidence),
+        confidence: as_written(audit.first.confidence),
         ambiguous: audit.ambiguous,
         display: display(agent, names),
     };
@@ -169,7 +170,7 @@ fn identified<'a>(runs: &'a [LateRun<'a>], names: &'a Names) -> Vec<IdentifiedSt
                 instance: told.instance,
                 kind: kind(agent),
                 source: told.source,
-                confidence: decimal(told.confidence),
+                confidence: as_written(told.confidence),
                 ambiguous: told.ambiguous,
                 evidence: &told.evidence,
                 attempts: step.attempts.len(),
@@ -185,11 +186,6 @@ fn identified<'a>(runs: &'a [LateRun<'a>], names: &'a Names) -> Vec<IdentifiedSt
         }
     }
     steps
-}
-
-/// A confidence as it is meant: two decimals.
-fn decimal(confidence: f32) -> f64 {
-    (f64::from(confidence) * 100.0).round() / 100.0
 }
 
 /// The name to show: proposed for learned looks where it is more than a guess, its own for what has a name.

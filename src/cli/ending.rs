@@ -5,7 +5,7 @@ use std::{error::Error, fmt, io::Write, path::Path};
 
 use super::{
     Global, OutputFormat, escape,
-    screen::{self, Colour, Screen},
+    screen::{Colour, Screen},
 };
 use crate::{proxy::ProxyError, recording::RecordingError};
 
@@ -160,7 +160,7 @@ impl Failure {
 
     /// What is said of it.
     pub(super) fn say(&self, colour: clap::ColorChoice) {
-        screen::say(colour, &self.to_string());
+        super::logging::failed(&self.to_string(), colour);
     }
 }
 

@@ -52,7 +52,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("campaign schema", &["aegis campaign schema"]),
     ("runs", &["aegis runs", "aegis runs demo-run/logs --format json", "aegis runs logs --text \"apple trees\""]),
     ("runs prune", &["aegis runs prune logs --keep 30d,50GB", "aegis runs prune logs --keep 30d --yes"]),
-    ("runs keep", &["aegis runs keep logs/first"]),
+    ("runs keep", &["aegis runs keep logs/first --by ada"]),
     ("runs release", &["aegis runs release logs/first"]),
     ("runs end", &["aegis runs end logs/first", "aegis runs end logs/first logs/second"]),
     (

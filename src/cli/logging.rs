@@ -29,8 +29,8 @@ pub(super) fn start(global: &Global) {
 }
 
 /// Says that the process is a server: its lines have the form of its log, so that one reader takes both.
-pub(super) fn serves(global: &Global) {
-    IS_JSON.store(global.format == OutputFormat::Json, Ordering::Relaxed);
+pub(super) fn serves(is_json: bool) {
+    IS_JSON.store(is_json, Ordering::Relaxed);
 }
 
 /// Whether lines are JSON.
@@ -40,11 +40,24 @@ static IS_JSON: AtomicBool = AtomicBool::new(false);
 /// goes on.
 pub(super) fn line(words: std::fmt::Arguments<'_>) {
     let _ = if IS_JSON.load(Ordering::Relaxed) {
-        let (timestamp, message) = (jiff::Timestamp::now().to_string(), words.to_string());
-        writeln!(io::stderr(), "{}", json!({"timestamp": timestamp, "level": "INFO", "message": message}))
+        write_json("INFO", &words.to_string())
     } else {
         writeln!(io::stderr(), "{words}")
     };
+}
+
+/// The same of what ends the process.
+pub(super) fn failed(words: &str, colour: clap::ColorChoice) {
+    if IS_JSON.load(Ordering::Relaxed) {
+        let _ = write_json("ERROR", words.trim_start_matches("error: "));
+    } else {
+        super::screen::say(colour, words);
+    }
+}
+
+fn write_json(level: &str, message: &str) -> io::Result<()> {
+    let timestamp = jiff::Timestamp::now().to_string();
+    writeln!(io::stderr(), "{}", json!({"timestamp": timestamp, "level": level, "message": message}))
 }
 
 /// Standard error without secrets: each line comes in one write.

@@ -223,12 +223,18 @@ pub fn main() -> u8 {
 fn misread(error: &clap::Error) -> u8 {
     let exit = u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
     let format = said_option("--format").or_else(|| std::env::var("AEGIS_FORMAT").ok());
+    let arguments = std::env::args().skip(1).take_while(|argument| argument != "--").collect::<Vec<_>>();
     if error.use_stderr() && format.as_deref() == Some("json") {
         let text = error.render().to_string();
-        Failure::new(Exit::Usage, text.trim().trim_start_matches("error: ")).say_as_json();
+        let failure = Failure::new(Exit::Usage, text.trim().trim_start_matches("error: "));
+        failure.say_as_json();
+        if arguments.iter().any(|argument| argument == "serve") {
+            logging::serves(true);
+            failure.say(clap::ColorChoice::Never);
+            return exit;
+        }
     }
     let _ = error.print();
-    let arguments = std::env::args().skip(1).take_while(|argument| argument != "--").collect::<Vec<_>>();
     if let (true, Some(line)) = (error.use_stderr(), examples::instead(&arguments)) {
         screen::say(colour_choice(), &format!("hint: for example: {line}"));
     }

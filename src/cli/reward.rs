@@ -3,20 +3,24 @@
 //! `POST /rewards` with `{"reward": "aegis", "rows": [{"completion": "…", "ground_truth": "…"}, …]}` is answered
 //! `{"rewards": [1.0, …]}`, in the order of the rows. A truth is an answer in JSON, as a text or as an object.
 
-use crate::cli::printed::{ListeningAt, NoData, printed};
+use crate::cli::printed::{ListeningAt, NoData, PrintedError, printed};
 use std::{convert::Infallible, io::Write, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::{Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
+use hyper::{Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::{Exit, Failure, Finished, Global, score::Reward, serve::bind, settings};
-use crate::{proxy::Gate, score::reward_of};
+use crate::{
+    proxy::{Gate, HttpRoute, RouteAnswer, body_schema},
+    score::reward_of,
+};
 
 /// Largest body of a batch, in bytes.
 const BODY_MAX: usize = 64 << 20;
@@ -31,8 +35,25 @@ pub(super) struct RewardArgs {
     listen: String,
 }
 
+/// All that is answered.
+pub(super) const REWARD_ROUTES: &[HttpRoute<()>] = &[HttpRoute::post(
+    "/rewards",
+    "Rewards completions, in the order of the rows",
+    (),
+    Some(body_schema::<Batch>),
+    RouteAnswer::Json(body_schema::<BatchRewards>),
+)];
+
+/// Codes of errors, with the status of each.
+pub(super) const REWARD_CODES: &[(&str, u16)] = &[("no_such_path", 404), ("invalid_body", 400), ("body_timeout", 408)];
+
+/// The schema of an error.
+pub(super) fn reward_error_schema(generator: &mut SchemaGenerator) -> Schema {
+    body_schema::<RewardError<'static>>(generator)
+}
+
 /// A batch.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Batch {
     #[serde(default = "usual")]
@@ -40,11 +61,25 @@ struct Batch {
     rows: Vec<RewardRow>,
 }
 
+/// What a batch earns.
+#[derive(Debug, Serialize, JsonSchema)]
+struct BatchRewards {
+    /// One a row.
+    rewards: Vec<f64>,
+}
+
+/// Why there is none.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RewardError<'a> {
+    error: PrintedError<'a>,
+}
+
 /// One completion with its truth.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RewardRow {
     completion: String,
+    /// An answer in JSON, as a text or as an object.
     ground_truth: Value,
 }
 
@@ -107,16 +142,16 @@ async fn accept(listener: TcpListener) {
 /// What a request has to be.
 const HINT: &str = "POST /rewards {\"rows\": [{\"completion\": \"…\", \"ground_truth\": \"…\"}]}";
 
-/// Rewards, or a status with what is wrong.
-type RewardResult = Result<Vec<f64>, (StatusCode, String)>;
+/// Rewards, or a code with what is wrong.
+type RewardResult = Result<Vec<f64>, (&'static str, String)>;
 
 async fn answer(request: Request<Incoming>) -> RewardResult {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, why);
-    if (request.method(), request.uri().path()) != (&Method::POST, "/rewards") {
-        return Err((StatusCode::NOT_FOUND, "expected POST /rewards".to_owned()));
+    let bad = |why: String| ("invalid_body", why);
+    if HttpRoute::matched(REWARD_ROUTES, request.method(), request.uri().path()).is_none() {
+        return Err(("no_such_path", "expected POST /rewards".to_owned()));
     }
     let body = tokio::time::timeout(TIMEOUT, Limited::new(request.into_body(), BODY_MAX).collect()).await;
-    let body = body.map_err(|_| (StatusCode::REQUEST_TIMEOUT, format!("no whole body within {TIMEOUT:?}")))?;
+    let body = body.map_err(|_| ("body_timeout", format!("no whole body within {TIMEOUT:?}")))?;
     let body = body.map_err(|error| bad(format!("no body of at most {BODY_MAX} bytes: {error}")))?.to_bytes();
     let batch: Batch = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
     let kind = batch.reward.kind();
@@ -131,14 +166,14 @@ async fn answer(request: Request<Incoming>) -> RewardResult {
 
 fn respond(answered: RewardResult) -> Response<Full<Bytes>> {
     let (status, body) = match answered {
-        Ok(rewards) => (StatusCode::OK, json!({"rewards": rewards})),
-        Err((status, message)) => {
-            let code = if status == StatusCode::NOT_FOUND { "no_such_path" } else { "invalid_body" };
-            (status, json!({"error": {"code": code, "message": message, "hint": HINT}}))
+        Ok(rewards) => (200, printed(&BatchRewards { rewards })),
+        Err((code, message)) => {
+            let status = REWARD_CODES.iter().find(|(known, _)| *known == code).map_or(500, |(_, status)| *status);
+            (status, printed(&RewardError { error: PrintedError { code, message: &message, hint: Some(HINT) } }))
         }
     };
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
-    *response.status_mut() = status;
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response
 }

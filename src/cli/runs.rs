@@ -9,6 +9,7 @@ mod texts;
 
 use crate::cli::printed::ListedRuns;
 use std::{
+    borrow::Cow,
     io::{self, Write},
     path::PathBuf,
     sync::Arc,
@@ -70,7 +71,7 @@ enum RunsWhat {
     /// Keep runs, whatever is pruned: `runs prune` and `serve --keep` never remove them.
     Keep(keep::KeepRunArgs),
     /// Take back that runs are kept.
-    Release(keep::KeepRunArgs),
+    Release(keep::NamedRuns),
     /// Remove ended runs that no label, data set, annotation or amendment needs. Without --yes: only say which.
     Prune(prune::PruneArgs),
 }
@@ -78,8 +79,8 @@ enum RunsWhat {
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
     match &arguments.what {
         Some(RunsWhat::End(arguments)) => return end::run(arguments, global),
-        Some(RunsWhat::Keep(arguments)) => return keep::run(arguments, true, global),
-        Some(RunsWhat::Release(arguments)) => return keep::run(arguments, false, global),
+        Some(RunsWhat::Keep(arguments)) => return keep::keep(arguments, global),
+        Some(RunsWhat::Release(named)) => return keep::release(named, global),
         Some(RunsWhat::Prune(arguments)) => return prune::run(arguments, global),
         None => {}
     }
@@ -112,6 +113,8 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
         }
     };
     written.and_then(|()| out.flush()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    // The process ends here: nobody waits until a hundred thousand rows were freed one by one.
+    std::mem::forget(runs);
     Ok(Finished { exit: Exit::Ok, summary, data: serde_json::Value::Null })
 }
 
@@ -132,25 +135,27 @@ fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Resul
         return Ok(());
     }
     let mut widths: Vec<usize> = TITLES.iter().take(MOST.len()).map(|title| title.len()).collect();
-    for lengths in each_in_threads(runs, |row| cells(row).map(|cell| cell.chars().count())) {
+    for lengths in each_in_threads(runs, |row| columns(row).map(|cell| cell.chars().count())) {
         for ((width, most), length) in widths.iter_mut().zip(MOST).zip(lengths) {
             *width = (*width).max(length.min(most));
         }
     }
     shrink(&mut widths, screen.width.saturating_sub(LAST.min(screen.width / 4)));
     let rest = screen.width.saturating_sub(taken(&widths));
-    let line = |cells: &[String; 7]| {
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut text = String::new();
-        for (cell, width) in cells.iter().zip(&widths).filter(|(_, width)| **width > 0) {
+        for (cell, width) in cells.take(widths.len()).zip(&widths).filter(|(_, width)| **width > 0) {
             let fitted = fitted(cell, *width);
             text.push_str(&fitted);
             text.extend(std::iter::repeat_n(' ', width + 2 - fitted.chars().count()));
         }
-        text + &cells.last().map(|last| fitted(last, rest)).unwrap_or_default()
+        text + &cells.next().map(|last| fitted(last, rest)).unwrap_or_default()
     };
-    writeln!(out, "{}", screen.paint(Colour::Faint, line(&TITLES.map(str::to_owned)).trim_end()))?;
+    writeln!(out, "{}", screen.paint(Colour::Faint, line(&mut TITLES.into_iter()).trim_end()))?;
     let painted = |row: &Arc<RunRow>| {
-        let text = line(&cells(row).map(|cell| escape(&cell).replace(['\n', '\t'], " ")));
+        // Of a hundred thousand runs it is felt how often secrets are looked for: once a row.
+        let cells = escape(&in_lines(&columns(row), &beside(row)));
+        let text = line(&mut cells.split('\n'));
         let text = text.trim_end();
         match row.outcome {
             Verdict::Failure => screen.paint(Colour::Bad, text),
@@ -198,7 +203,27 @@ fn shrink(widths: &mut [usize], room: usize) {
     }
 }
 
-fn cells(row: &RunRow) -> [String; 7] {
+/// The columns of a run but the last.
+fn columns(row: &RunRow) -> [Cow<'_, str>; 6] {
+    let state = if row.sealed { "" } else { " *" };
+    let program = row.program.as_deref().map(unplaced).or(row.task.as_deref()).unwrap_or_default();
+    [
+        Cow::Borrowed(&row.key),
+        row.started.get(..16).unwrap_or(&row.started).replace('T', " ").into(),
+        program.into(),
+        row.agents.join(",").into(),
+        (row.calls.map_or_else(|| "?".to_owned(), |calls| calls.to_string()) + state).into(),
+        match row.outcome {
+            Verdict::Failure => "failure",
+            Verdict::Success => "success",
+            Verdict::Unknown => "unknown",
+        }
+        .into(),
+    ]
+}
+
+/// The last column: what else is known of it.
+fn beside(row: &RunRow) -> String {
     let label = row.label.as_ref().map(|label| label.words()).unwrap_or_default();
     let imported = row.imported.as_ref().map(|format| format!("imported from {format}"));
     let suspected = row.suspected.as_ref().map(|line| format!("suspected: {line}"));
@@ -214,23 +239,25 @@ fn cells(row: &RunRow) -> [String; 7] {
         row.class.as_deref().map(str::to_owned),
     ];
     let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
-    let state = if row.sealed { "" } else { " *" };
-    [
-        row.key.clone(),
-        row.started.get(..16).unwrap_or(&row.started).replace('T', " "),
-        row.program.as_deref().map(unplaced).or_else(|| row.task.as_deref().map(str::to_owned)).unwrap_or_default(),
-        row.agents.join(","),
-        row.calls.map_or_else(|| "?".to_owned(), |calls| calls.to_string()) + state,
-        crate::viewer::word(&row.outcome),
-        beside.join(" · "),
-    ]
+    beside.join(" · ")
+}
+
+/// Cells in a line each.
+fn in_lines(columns: &[Cow<'_, str>], last: &str) -> String {
+    let mut lines = String::new();
+    for cell in columns.iter().map(AsRef::as_ref).chain([last]) {
+        lines.extend(cell.split(['\n', '\t']).flat_map(|part| [part, " "]));
+        lines.pop();
+        lines.push('\n');
+    }
+    lines
 }
 
 /// A command without the place of its program: there is room for little, and that is the same in all lines.
-fn unplaced(command: &str) -> String {
-    let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
-    let name = program.rsplit('/').next().unwrap_or(program);
-    format!("{name} {rest}").trim_end().to_owned()
+fn unplaced(command: &str) -> &str {
+    let program = command.split(' ').next().unwrap_or_default();
+    let name = program.rfind('/').map_or(0, |at| at + 1);
+    command.get(name..).unwrap_or(command).trim_end()
 }
 
 #[cfg(test)]

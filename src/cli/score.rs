@@ -47,7 +47,7 @@ pub(super) struct ScoreArgs {
 }
 
 /// The rewards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reward {
     /// Agent, step and mode; a near step counts for less than the step.

@@ -158,6 +158,7 @@ impl ServeArgs {
 }
 
 pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
+    logging::serves(global.format == super::OutputFormat::Json);
     settings::raise_file_limit();
     let named =
         arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -186,7 +187,6 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         Some(_) => proxy.gate.users = Some(Arc::default()),
         None => arguments.token.guard(&mut proxy.gate, &listen, config.token_env.as_deref())?,
     }
-    logging::serves(global);
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }

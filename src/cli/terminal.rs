@@ -7,6 +7,9 @@ use crate::recording::Redactor;
 pub fn escape(text: &str) -> String {
     let redactor = Redactor::of_process();
     let text = redactor.text(text);
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return text.into_owned();
+    }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         let turns =

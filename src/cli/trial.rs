@@ -178,7 +178,7 @@ pub(super) fn failed(error: ExecutionError) -> Failure {
 pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
     let recorded = HowStarted::read(dir)?;
     let config = proxy.config.clone().or_else(|| recorded.config().filter(|_| again.again));
-    let later_roster = cassette.recording().later_roster().to_vec();
+    let later_roster = cassette.recording().own_roster().to_vec();
     let proxy = &ProxyArgs { config, later_roster, ..proxy.clone() };
     let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
     if let Some(upstream) = &proxy.upstream {

@@ -39,7 +39,7 @@ async fn annotators_see_what_happened_and_nothing_else() {
     std::fs::write(dir.path().join("logs/second/attribution.jsonl"), rows.to_string()).expect("written");
     let open = View::of(dir.path(), &["logs"]).await;
     let blind = View::of(dir.path(), &["logs", "--annotate", "ada"]).await;
-    let paths = ["tree", "run/second", "run/second/told/1", "run/second/step/1", "run/second/told/2"];
+    let paths = ["tree", "run/second", "run/second/texts/1", "run/second/step/1", "run/second/texts/2"];
     for path in paths {
         let told = blind.get(&format!("/api/{path}")).await.to_string();
         for known in [
@@ -58,12 +58,12 @@ async fn annotators_see_what_happened_and_nothing_else() {
     }
     // The test can fail: all of it is told to others.
     let all =
-        [open.get("/api/tree").await, open.get("/api/run/second").await, open.get("/api/run/second/told/1").await];
+        [open.get("/api/tree").await, open.get("/api/run/second").await, open.get("/api/run/second/texts/1").await];
     let all: String = all.iter().map(Value::to_string).collect();
     for known in ["corrupt", "FM-2.6", "earliest", "labelled\"", "\"injected\":[{", "(rules)", "like\":\""] {
         assert!(all.contains(known), "{known}");
     }
-    let told = blind.get("/api/run/second/told/1").await;
+    let told = blind.get("/api/run/second/texts/1").await;
     let (reply, changes) = (told["attempts"][0]["reply"].to_string(), &told["changes"]);
     assert!(reply.contains("94") && changes == &json!([]), "the words that the agent got: {told}");
     let raw = blind.get("/api/run/second/raw/1/reply/0").await;
@@ -101,7 +101,7 @@ async fn only_who_may_annotate_does_and_nothing_else_is_written() {
         ("POST", path, &says(Some(1), " "), token.clone(), 400),
         ("POST", path, &long, token.clone(), 413),
         ("POST", "/api/annotation/third", &good, token.clone(), 404),
-        ("POST", "/api/annotation/../second", &good, token.clone(), 404),
+        ("POST", "/api/annotation/../second", &good, token.clone(), 405),
         ("POST", "/api/run/second", &good, token.clone(), 405),
         ("PUT", path, &good, token.clone(), 405),
         ("DELETE", path, &good, token.clone(), 405),

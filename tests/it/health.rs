@@ -113,3 +113,23 @@ async fn a_server_says_without_a_token_whether_it_lives_and_can_record() {
     let left: Vec<_> = std::fs::read_dir(dir.path().join("logs")).expect("runs").flatten().collect();
     assert_eq!(left.len(), 1, "nothing but the run is left: {left:?}");
 }
+
+#[tokio::test]
+async fn a_server_that_cannot_start_says_so_in_the_form_of_its_log() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (arguments, words) in [
+        (&["--upstream", "simulator", "--listen", "nowhere"][..], "no address to listen on"),
+        (&["--upstream", "simulator", "--config", "none.toml"], "none.toml"),
+        (&["--bogus"], "--bogus"),
+    ] {
+        let (code, out, talk) =
+            crate::program::verb(dir.path(), &[&["serve", "--format", "json"], arguments].concat()).await;
+        assert_eq!(code, Some(2), "{talk}");
+        assert!(out.contains("\"error\""), "{out}");
+        let read = |line| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        let lines: Vec<serde_json::Value> = talk.lines().map(read).collect();
+        let last = lines.last().unwrap_or_else(|| panic!("nothing is said of {arguments:?}"));
+        assert!(last["level"] == "ERROR" && last["timestamp"].is_string(), "{talk}");
+        assert!(last["message"].as_str().is_some_and(|message| message.contains(words)), "{talk}");
+    }
+}

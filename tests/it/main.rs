@@ -133,6 +133,7 @@ mod upstream_failures;
 mod upstream_h2;
 mod user_limits;
 mod users;
+mod view_contract;
 mod viewer;
 mod watch;
 mod websocket;

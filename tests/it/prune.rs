@@ -138,8 +138,9 @@ async fn what_is_kept_stays() {
     for run in ["told", "asked", "plain"] {
         assert_eq!(post(run, "end").await.0, 200);
     }
-    let (code, out, talk) = verb(dir, &["runs", "keep", "logs/told"]).await;
+    let (code, out, talk) = verb(dir, &["runs", "keep", "logs/told", "--by", "ada"]).await;
     assert!(code == Some(0) && out == "kept logs/told\n" && talk.contains("1 run kept"), "{out}{talk}");
+    assert!(fs::read_to_string(dir.join("logs/told/kept.json")).expect("a file").contains("\"by\": \"ada\""));
     assert_eq!(verb(dir, &["runs", "keep", "logs/none"]).await.0, Some(2));
     let kept = ("kept".to_owned(), "`runs keep` keeps it".to_owned());
     let said = prune(dir, &["--keep", "0d"]).await;

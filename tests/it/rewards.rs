@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
+    contract::check_answer,
     lab::{Client, request},
     program::{Served, aegis},
     score::{failure, write_lines},
@@ -29,6 +30,7 @@ async fn a_batch_is_rewarded_in_its_order() {
         client.send(&request("POST", path, body.to_string().as_bytes(), "Connection: close\r\n")).await;
         let reply = client.reply().await;
         assert_eq!((reply.status, reply.json()), (status, expected), "{body}");
+        check_answer("POST", path, reply.status, &reply.json());
     }
     let unread = "{\"rows\": [{\"completion\": \"\", \"ground_truth\": \"none\"}]}";
     for (path, body, status, code, words) in [
@@ -40,6 +42,7 @@ async fn a_batch_is_rewarded_in_its_order() {
         let mut client = Client::connect(served.address).await;
         client.send(&request("POST", path, body.as_bytes(), "Connection: close\r\n")).await;
         let reply = client.reply().await;
+        check_answer("POST", path, reply.status, &reply.json());
         let error = &reply.json()["error"];
         assert_eq!((reply.status, error["code"].as_str()), (status, Some(code)), "{body}: {error}");
         assert!(error["message"].as_str().is_some_and(|message| message.contains(words)), "{body}: {error}");

@@ -235,9 +235,11 @@ async fn files_of_one_are_no_files_of_another() {
         ] {
             ask(served, &bob, method, path, &body).await.assert_own_error(404, "no_such_object");
         }
+        // What the upstream answers there is no list.
         for path in ["/v1/files", "/v1/batches?limit=2", "/r/one/v1/vector_stores/"] {
             ask(served, &bob, "GET", path, &Value::Null).await.assert_own_error(403, "shared_list");
         }
+        ask(served, &bob, "DELETE", "/v1/files", &Value::Null).await.assert_own_error(403, "shared_list");
         assert_eq!(ask(served, &bob, "GET", "/v1/files/file-of-nobody-here", &Value::Null).await.status, 200);
         assert_eq!(ask(served, &bob, "POST", "/r/one/v1/batches", &batch("file-of-nobody-here")).await.status, 200);
         for path in ["/v1/files/file-0123456789/content", "/v1/files/file-output-of-it"] {
@@ -251,6 +253,51 @@ async fn files_of_one_are_no_files_of_another() {
     assert!(text.starts_with("alice ") && !text.contains("file-"), "{text}");
     let (_upstream, served) = before_a_store(dir.path(), &json!({"id": "other"})).await;
     refused(&served).await;
+    assert_eq!(served.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_holds_what_is_the_users() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [alice, bob] = [token(dir.path(), "alice").await, token(dir.path(), "bob").await];
+    let page = |ids: &[&str], has_more: bool| {
+        let data: Vec<Value> = ids.iter().map(|id| json!({"id": id, "bytes": 12_345_678_901_u64})).collect();
+        json!({"object": "list", "data": data, "has_more": has_more, "last_id": ids.last(), "of_all": 7})
+    };
+    let pages = [
+        json!({"id": "file-of-alice-1"}),
+        page(&["file-of-carl-1", "file-of-carl-2"], true),
+        page(&["file-of-carl-3", "file-of-alice-1"], true),
+        page(&["file-of-alice-1"], false),
+    ];
+    let endless = std::iter::repeat_n(page(&["file-of-alice-1"], true), 20);
+    let script = pages.into_iter().chain(endless).chain([json!({"id": "run_1", "thread_id": "thread_1"})]);
+    let script = script.map(|body| vec![http("200 OK", "application/json", &body.to_string())]).collect();
+    let upstream = Scripted::start(script).await;
+    let url = format!("http://{}", upstream.address);
+    let arguments = ["--log-dir", "logs", "--tokens", "tokens.toml", "--upstream", &url];
+    let served = Served::start(dir.path(), &arguments).await;
+    let get = async |token: &str, path: &str| send(&served, "GET", &format!("/t/{token}{path}"), "", b"").await;
+    assert_eq!(send(&served, "POST", &format!("/t/{alice}/v1/files"), "", b"{}").await.status, 200);
+    // Of the first page nothing is Alice's: the next is fetched behind the upstream's own cursor.
+    let list = get(&alice, "/v1/files?limit=2").await;
+    assert_eq!(list.status, 200, "{}", list.text());
+    let expected = json!({"object": "list", "data": [{"id": "file-of-alice-1", "bytes": 12_345_678_901_u64}],
+        "has_more": true, "last_id": "file-of-alice-1"});
+    assert_eq!(list.json(), expected);
+    let asked = upstream.heads().pop().unwrap_or_default();
+    assert!(asked.starts_with("GET /v1/files?limit=2&after=file-of-carl-2 "), "{asked}");
+    // Bob has none, and is told so where the upstream's list ends; one without an end is refused.
+    let none = json!({"object": "list", "data": [], "has_more": false, "last_id": null});
+    assert_eq!(get(&bob, "/r/one/v1/files").await.json(), none);
+    get(&bob, "/v1/files").await.assert_own_error(403, "shared_list");
+    // A run that is made together with its thread: both are the user's.
+    let made =
+        send(&served, "POST", &format!("/t/{alice}/r/mine/v1/threads/runs"), "", b"{\"assistant_id\":\"a\"}").await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    let messages = get(&alice, "/r/mine/v1/threads/thread_1/messages").await;
+    assert_eq!(messages.status, 200, "{}", messages.text());
+    get(&bob, "/r/mine/v1/threads/thread_1/messages").await.assert_own_error(404, "no_such_reply");
     assert_eq!(served.stop().await, Some(0));
 }
 

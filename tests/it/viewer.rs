@@ -78,7 +78,7 @@ async fn nobody_reads_without_the_token() {
         "tree",
         "run/second",
         "run/second/step/1",
-        "run/second/told/1",
+        "run/second/texts/1",
         "run/second/raw/1/request",
         "run/second/file/1/reply/0",
         "diff/first/second",
@@ -174,7 +174,7 @@ async fn the_page_is_told_what_the_verbs_tell() {
         assert_eq!((&row[0], &row[7]), (&step["step"], &step["status"]));
         assert_eq!(run["agents"][usize::try_from(row[1].as_u64().expect("a number")).expect("small")], step["agent"]);
     }
-    let told = view.get("/api/run/second/told/1").await;
+    let told = view.get("/api/run/second/texts/1").await;
     assert_eq!(told["changes"][0]["side"], "response");
     assert_eq!(told["quoted"]["steps"][0]["step"], 2, "{}", told["quoted"]);
     let (_, compared, _) = verb(dir.path(), &["diff", "logs/first", "logs/second", "--format", "json"]).await;

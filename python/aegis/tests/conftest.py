@@ -38,6 +38,18 @@ def told(program, *arguments):
     return json.loads(done.stdout)
 
 
+@pytest.fixture
+def served(program, tmp_path):
+    """A server with a control listener: its address, the listener's, and the token."""
+    command = [program, "serve", "--upstream", "simulator", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+    command += ["--log-dir", str(tmp_path / "served")]
+    environment = {**os.environ, "AEGIS_CONTROL_TOKEN": "control-token"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        told = json.loads(server.stdout.readline())
+        yield f"http://{told['listen']}", f"http://{told['control']}", "control-token"
+        server.terminate()
+
+
 class Upstream(BaseHTTPRequestHandler):
     """Answers with what the test wants: `answers`, in order; a list of pieces is an event stream."""
 

@@ -48,13 +48,16 @@ def place(demo, monkeypatch, tmp_path):
     (tmp_path / "demo-run").symlink_to(demo)
 
 
-def test_the_page_runs(place):
-    scope = {}
-    read, rows, proxy, injected = blocks("docs/python.md")
+def test_the_page_runs(place, served):
+    proxy_url, control, token = served
+    scope = {"control_token": token}
+    read, rows, proxy, injected, server = blocks("docs/python.md")
     assert "→" in executed(read, scope)
     assert re.fullmatch(r"\d+ \w+ c-\w+\n", executed(rows, scope))
     assert "[429, 200]" in executed(proxy, scope)
     assert executed(injected, scope) == ""
+    server = server.replace("http://127.0.0.1:8486", control).replace("http://127.0.0.1:8484", proxy_url)
+    assert "ended success {'counter': 1} 1" in executed(server, scope)
     assert scope["injected"].run.name == scope["proxy"].name + "-1" and len(scope["injected"].run.steps) == 1
 
 

@@ -57,6 +57,22 @@ export async function every_screen_in_light_dark_and_narrow({ browser }) {
   return `${screens} screens, 0 findings, 0 errors, 0 requests elsewhere`;
 }
 
+const ANSWERS = {
+  'what was asked': '.task', 'what was injected': 'p.planted', 'what changed': '.step ins, .step del', 'who is to blame': '.facts dd:has(.tag)',
+  'how sure': '.facts div:has(dt:text-is("how sure")) dd', 'what came out': '.facts div:has(dt:text-is("last reply")) dd',
+};
+
+/** Whether a page answers all of them on the screen that is seen. */
+async function answered(page, questions = Object.keys(ANSWERS)) {
+  for (const question of questions) {
+    const selector = ANSWERS[question];
+    await shown(page, selector);
+    const place = page.locator(selector).first();
+    const box = await place.boundingBox();
+    check(box && box.y + box.height <= 800 && (await place.innerText()).trim(), `${question}: ${JSON.stringify(box)}`);
+  }
+}
+
 /** What was injected, what changed, who is to blame, how sure: read without a click and without scrolling. */
 export async function four_questions_are_answered_on_one_screen({ browser }) {
   const served = await view([recorded()]);
@@ -72,25 +88,39 @@ export async function four_questions_are_answered_on_one_screen({ browser }) {
   await arrived(page, run);
   await shown(page, 'p.planted');
   await picture(page, 'four');
-  const answers = {
-    'what was asked': '.task', 'what was injected': 'p.planted', 'what changed': '.step ins, .step del', 'who is to blame': '.facts dd:has(.tag)',
-    'how sure': '.facts div:has(dt:text-is("how sure")) dd', 'what came out': '.facts div:has(dt:text-is("last reply")) dd',
-  };
-  for (const [question, selector] of Object.entries(answers)) {
-    await shown(page, selector);
-    const place = page.locator(selector).first();
-    const box = await place.boundingBox();
-    check(box && box.y + box.height <= 800 && (await place.innerText()).trim(), `${question}: ${JSON.stringify(box)}`);
-  }
-  const sure = await page.locator(answers['how sure']).innerText();
+  await answered(page);
+  const sure = await page.locator(ANSWERS['how sure']).innerText();
   check(/2 and 2 equal \(without it 2\/2 passed, with it 0\/2 passed\)/.test(sure), sure);
   await page.goto(`${served.origin}/#/campaign/demo`);
   await shown(page, '.matrix');
   const matrix = await page.locator('.matrix').first().boundingBox();
   check(matrix.y < 800, `a campaign opens on its matrix: ${matrix.y}`);
+  // A row of a data set says it, too.
+  const data = await fetch(`${served.origin}/api/dataset/demo`, { headers: { 'x-aegis-token': served.token } }).then((reply) => reply.json());
+  await page.goto(`${served.origin}/#/sample/demo/${data.samples.findIndex((sample) => sample.status === 'verified')}`);
+  await answered(page);
+  await picture(page, 'four-sample');
   await page.goto(`${served.origin}/#/no-such-screen/first`);
   await shown(page, '.failed');
   check((await page.locator('.failed').innerText()).includes('nothing at this address'), 'an address that names nothing says so');
+  await context.close();
+  served.end();
+}
+
+/** The same of a run that nobody has executed again: that it was not tested is an answer. */
+export async function a_run_outside_a_campaign_answers_the_four_questions({ browser }) {
+  const logs = path.join(work, 'alone');
+  aegis(['run', '--upstream', 'simulator', '--config', path.join(root, 'examples/pipeline/aegis.toml'), '--plan', path.join(root, 'plans/corrupt-number.toml'),
+    '--run', 'alone', '--log-dir', logs, '--overwrite', '--', process.env.AEGIS_BIN, 'example', 'pipeline', '--task',
+    'Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?']);
+  const served = await view([logs]);
+  const { page, context } = await browser.open({ viewport: { width: 1280, height: 800 } });
+  await page.goto(served.url);
+  await page.goto(`${served.origin}/#/run/alone`);
+  // Nobody has said what its task is.
+  await answered(page, Object.keys(ANSWERS).filter((question) => question !== 'what was asked'));
+  check((await page.locator(ANSWERS['how sure']).innerText()).startsWith('not tested'), 'what was not executed is not sure');
+  await picture(page, 'four-alone');
   await context.close();
   served.end();
 }

@@ -223,6 +223,7 @@ impl Executor {
         let reference = arm.reference().cloned();
         let answering = arm.replies.answering(live, &self.listening.proxy.upstream, &meter)?;
         let setup = RunSetup {
+            roster: Vec::new(),
             plan: arm.plan,
             task: None,
             upstream: answering.upstream(),

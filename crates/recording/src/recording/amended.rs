@@ -156,9 +156,9 @@ impl FactsFile {
 }
 
 impl Recording {
-    /// The rules of the roster that was given after the run was recorded; none where none was.
-    pub fn later_roster(&self) -> &[RosterRule] {
-        roster_of(&self.facts).map(|(_, roster)| roster.agent.as_slice()).unwrap_or_default()
+    /// The rules of the run's own roster: of that which was given after it was recorded, else of that which it was opened with.
+    pub fn own_roster(&self) -> &[RosterRule] {
+        roster_of(&self.facts).map_or(&self.manifest.roster, |(_, roster)| &roster.agent)
     }
 
     /// The facts that hold, the newest of each kind.

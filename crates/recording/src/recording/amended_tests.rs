@@ -106,7 +106,7 @@ fn names_that_are_given_later_move_calls_and_overlaps_with_them() {
     );
     assert!(after.sealed && after.trajectory.steps[0].attribution.is_certain());
     assert_eq!(after.later_names(0).expect("given later").by.as_deref(), Some("ada"));
-    assert_eq!((after.later_names(2), after.later_roster().len()), (None, 2));
+    assert_eq!((after.later_names(2), after.own_roster().len()), (None, 2));
     assert_eq!(read_manifest(&dir).expect("reads").agents, after.manifest.agents);
     // A later roster takes the place of the earlier one, whole.
     let other = rules(r#"agent = [{ name = "worker", looks = ["agent-0000000b"] }]"#);

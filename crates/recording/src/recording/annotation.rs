@@ -115,6 +115,10 @@ pub struct GivenAnnotation {
     pub sure: bool,
     /// Who says it, where another one sends it.
     pub by: Option<String>,
+    /// Whether whoever says it was shown only what happened: no label, trace, injection, nor the words of others. Only who sends it
+    /// over HTTP knows.
+    #[serde(default)]
+    pub blind: bool,
 }
 
 fn is_sure() -> bool {

@@ -22,7 +22,7 @@ pub struct KeepMark {
     pub format: u64,
     /// Since when, RFC 3339 UTC.
     pub at: String,
-    /// The user of a server who asked for it over HTTP.
+    /// Who keeps it: the user of a server who asked for it over HTTP, or whom `runs keep` named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{ImportedFrom, Launched, json_file::FORMAT, redact::Redactor};
-use crate::trajectory::{Outcome, ProgramEnd, RunId, TAXONOMY};
+use crate::{
+    identity::RosterRule,
+    trajectory::{Outcome, ProgramEnd, RunId, TAXONOMY},
+};
 
 /// This program's version, with the commit that it was built from where the build knew it.
 pub const VERSION: &str = env!("BUILD_VERSION");
@@ -63,6 +66,9 @@ pub struct Manifest {
     /// What the run was made for, where it is nobody's own run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<RunOrigin>,
+    /// Who its agents are, where whoever opened it said so: rules of this run alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roster: Vec<RosterRule>,
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
@@ -135,6 +141,7 @@ impl Manifest {
             repeat_of: None,
             imported: None,
             origin: None,
+            roster: Vec::new(),
             agents: BTreeMap::new(),
             calls_us: None,
             other: serde_json::Map::new(),

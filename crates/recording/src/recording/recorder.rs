@@ -22,7 +22,10 @@ use super::{
     recover::{REOPENED, Recovered, recover},
     roll, seal, write,
 };
-use crate::trajectory::{Outcome, ProgramEnd, WatchSign};
+use crate::{
+    identity::RosterRule,
+    trajectory::{Outcome, ProgramEnd, WatchSign},
+};
 
 /// How records write the wall clock: to the microsecond.
 const STAMP: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
@@ -100,6 +103,11 @@ impl Recorder {
     /// The run's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Who its agents are, where whoever opened it said so.
+    pub fn roster(&self) -> Vec<RosterRule> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).roster.clone()
     }
 
     /// What masks secrets in it.

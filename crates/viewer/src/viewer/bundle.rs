@@ -221,7 +221,10 @@ pub(super) fn run(library: &ViewerLibrary, key: &str, raw: bool, blocks: &mut Bl
         // Where the run lies and how it was started is nobody's business but this machine's.
         run.insert("dir".to_owned(), Value::Null);
         run.insert("program".to_owned(), Value::Null);
-        run.get_mut("head").and_then(Value::as_object_mut).and_then(|head| head.remove("can"));
+        if let Some(head) = run.get_mut("head").and_then(Value::as_object_mut) {
+            head.remove("can");
+            head.get_mut("kept").and_then(Value::as_object_mut).and_then(|kept| kept.remove("by"));
+        }
         // Nor who said what of it, unless that is wanted: the file may be passed to people who are yet to say, blind, what
         // they think.
         if !library.passes_annotations {

@@ -37,16 +37,16 @@ pub fn shown(recording: &Recording, run_dir: &Path, steps: &[&Step], with_change
 }
 
 /// A value of a type that is always written.
-fn as_value(value: &impl Serialize) -> Value {
+pub(super) fn as_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
 /// The run without its steps. `no_label` says why it has no label, or why the one that it has does not hold.
-pub(super) fn head(recording: &Recording, account: &RunAccount, no_label: Option<&str>) -> Value {
-    as_value(&run_head(recording, account, no_label))
-}
-
-fn run_head<'a>(recording: &'a Recording, account: &'a RunAccount, no_label: Option<&'a str>) -> RunHead<'a> {
+pub(super) fn run_head<'a>(
+    recording: &'a Recording,
+    account: &'a RunAccount,
+    no_label: Option<&'a str>,
+) -> RunHead<'a> {
     let manifest = &recording.manifest;
     let failures = recording.manipulator_failures.iter().map(|failure| ShownFailure {
         step: failure.step,
@@ -122,11 +122,7 @@ fn shown_step<'a>(step: &'a Step, origins: &ReplyOrigins, with_changes: bool) ->
 }
 
 /// What is said of a step wherever it is shown.
-pub(super) fn step_facts(step: &Step) -> Value {
-    as_value(&facts_of_step(step))
-}
-
-fn facts_of_step(step: &Step) -> StepFacts<'_> {
+pub(super) fn facts_of_step(step: &Step) -> StepFacts<'_> {
     let attribution = &step.attribution;
     StepFacts {
         step: step.step,
@@ -151,11 +147,7 @@ pub fn as_written(number: f32) -> f64 {
 }
 
 /// What is said of an attempt wherever it is shown.
-pub(super) fn attempt_facts(attempt: &Attempt, origin: ReplyOrigin) -> Value {
-    as_value(&facts_of_attempt(attempt, origin))
-}
-
-fn facts_of_attempt(attempt: &Attempt, origin: ReplyOrigin) -> AttemptFacts<'_> {
+pub(super) fn facts_of_attempt(attempt: &Attempt, origin: ReplyOrigin) -> AttemptFacts<'_> {
     AttemptFacts {
         attempt: attempt.attempt,
         at: &attempt.at,
@@ -169,14 +161,6 @@ fn facts_of_attempt(attempt: &Attempt, origin: ReplyOrigin) -> AttemptFacts<'_> 
         exact: attempt.exact,
         origin,
     }
-}
-
-/// Facts, and what one place says besides.
-pub(super) fn with(mut facts: Value, more: Value) -> Value {
-    if let (Some(object), Value::Object(more)) = (facts.as_object_mut(), more) {
-        object.extend(more);
-    }
-    facts
 }
 
 fn shown_attempt(attempt: &Attempt, origin: ReplyOrigin) -> ShownAttempt<'_> {

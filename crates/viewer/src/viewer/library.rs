@@ -9,21 +9,25 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use hyper::Method;
+use serde_json::Value;
 
 use super::{
-    blind_listing, compare, data,
+    blind_listing, compare,
+    data::{self, as_value},
     listing::{Listing, ListingCache, RunQuery, RunRow, report_of},
     looked::Looked,
     mode_form,
     no_answer::NoAnswer,
     opened::{OpenedRun, Shelf},
+    page_data::{FoundRuns, FoundWords, PageAnnotations, RunTree, SuspectedRows, WrittenAnnotation},
     sample,
     search::{self, FoundTexts, SearchLimit, decoded},
     skeleton,
     step::{self, StepBody},
     suspected::Suspected,
     traced::TRACE_FILE,
+    view_routes::{VIEW_ROUTES, ViewAction, ViewRoute},
 };
 use crate::{
     recording::{self, Annotation, AnnotationError, GivenAnnotation, RunFile, annotator_named},
@@ -78,7 +82,7 @@ fn unknown(what: &str) -> NoAnswer {
 /// Rows of methods of attribution.
 fn suspicions(said: Option<&Suspected>) -> LibraryAnswered {
     let said = said.ok_or_else(|| unknown("attribution of it"))?;
-    Ok(LibraryAnswer::Json(json!({"rows": said.rows()})))
+    Ok(LibraryAnswer::Json(as_value(&SuspectedRows { rows: said.rows() })))
 }
 
 fn unreadable(error: impl std::fmt::Display) -> NoAnswer {
@@ -184,51 +188,59 @@ impl ViewerLibrary {
     /// # Errors
     /// Nothing has this name, or it cannot be read.
     pub fn answer(&self, path: &str) -> LibraryAnswered {
-        let parts: Vec<&str> = path.split('/').collect();
-        if self.annotator.is_some() && !matches!(parts.as_slice(), ["tree"] | ["runs", _] | ["run", ..]) {
+        let asked = format!("/api/{path}");
+        let (action, names) =
+            ViewRoute::matched(VIEW_ROUTES, &Method::GET, &asked).ok_or_else(|| unknown("such page"))?;
+        self.answer_to(action, &names)
+    }
+
+    /// Answers what a path asks for, with what stands where the table has names.
+    pub(super) fn answer_to(&self, action: ViewAction, names: &[&str]) -> LibraryAnswered {
+        if self.annotator.is_some() && !action.is_blind() {
             return Err(unknown("such page for those who annotate: they see what happened, and nothing else"));
         }
-        match parts.as_slice() {
-            ["tree"] => Ok(LibraryAnswer::Json(self.tree())),
-            ["runs", asked] => self.chosen(asked),
-            ["run", run] => {
+        match (action, names) {
+            (ViewAction::Tree, _) => Ok(LibraryAnswer::Json(self.tree())),
+            (ViewAction::Runs, [asked]) => self.chosen(asked),
+            (ViewAction::Run, [run]) => {
                 let opened = self.open(run)?;
-                let said = self.annotations_json(&opened);
-                skeleton::run(&opened, &self.listing(), said).map(LibraryAnswer::Text).map_err(unreadable)
+                let annotations = self.page_annotations(&opened);
+                skeleton::run(&opened, &self.listing(), annotations).map(LibraryAnswer::Text).map_err(unreadable)
             }
-            ["run", run, "step", number] => {
+            (ViewAction::Step, [run, number]) => {
                 let opened = self.open(run)?;
                 let found = opened.step(position(number)?).ok_or_else(|| unknown("such step"))?;
                 Ok(LibraryAnswer::Json(data::step_of(&found, opened.origins(), true)))
             }
-            // `told` is its name in addresses of earlier versions.
-            ["run", run, "texts" | "told", number] => {
+            (ViewAction::Texts, [run, number]) => {
                 let opened = self.open(run)?;
                 step::step(&opened, position(number)?).map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }
-            ["run", run, "search", words] => {
+            (ViewAction::Search, [run, words]) => {
                 let words = decoded(words).filter(|words| !words.trim().is_empty());
                 let words = words.ok_or_else(|| NoAnswer::Wrong("expected words to look for".to_owned()))?;
-                Ok(LibraryAnswer::Json(json!({"words": words, "steps": search::search(&*self.open(run)?, &words)})))
+                let steps = search::search(&*self.open(run)?, &words);
+                Ok(LibraryAnswer::Json(as_value(&FoundWords { words, steps })))
             }
-            ["run", run, "trace"] if self.annotator.is_none() => self.trace(run),
-            ["run", run, "attribution"] if self.annotator.is_none() => {
-                let said = self.open(run)?.suspected(&self.listing().predictions);
-                suspicions(said.as_ref())
+            (ViewAction::Trace, [run]) => self.trace(run),
+            (ViewAction::Attribution, [run]) => {
+                suspicions(self.open(run)?.suspected(&self.listing().predictions).as_ref())
             }
-            ["run", run, what @ ("raw" | "file"), number, rest @ ..] => self.body(run, what, number, rest),
-            ["diff", a, b] => self.diff(a, b),
-            ["campaign", campaign] => {
+            (ViewAction::RawBody | ViewAction::BodyFile, [run, number, rest @ ..]) => {
+                self.body(action, run, number, rest)
+            }
+            (ViewAction::Diff, [a, b]) => self.diff(a, b),
+            (ViewAction::Campaign, [campaign]) => {
                 let listing = self.listing();
                 let place = listing.campaign(campaign).ok_or_else(|| unknown("such campaign"))?;
                 report_of(&place.dir).map(LibraryAnswer::Json).ok_or_else(|| unknown("report of it"))
             }
-            ["dataset", dataset] => {
+            (ViewAction::Dataset, [dataset]) => {
                 let listing = self.listing();
                 let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
                 sample::dataset(place, &listing).map(LibraryAnswer::Json).map_err(unreadable)
             }
-            ["sample", dataset, rest @ ..] => self.sample(dataset, rest),
+            (_, [dataset, sample, rest @ ..]) => self.sample(action, (dataset, sample), rest),
             _ => Err(unknown("such page")),
         }
     }
@@ -241,60 +253,56 @@ impl ViewerLibrary {
         let listing = self.recent();
         if query.text.trim().is_empty() {
             let chosen = listing.chosen(&query, LISTED);
-            return Ok(LibraryAnswer::Json(json!({"rows": chosen.rows, "total": chosen.total})));
+            let found = FoundRuns { rows: chosen.rows, total: chosen.total, texts: None };
+            return Ok(LibraryAnswer::Json(as_value(&found)));
         }
         let chosen = listing.chosen(&query, usize::MAX);
         let texts = FoundTexts::search(&chosen.rows, query.text.trim(), SEARCHED, self.annotator.is_some());
         let keys: HashSet<&str> = texts.found.iter().map(|run| run.key.as_str()).collect();
         let rows: Vec<_> = chosen.rows.into_iter().filter(|row| keys.contains(row.key.as_str())).collect();
-        Ok(LibraryAnswer::Json(json!({"rows": rows, "total": rows.len(), "texts": texts})))
+        Ok(LibraryAnswer::Json(as_value(&FoundRuns { total: rows.len(), rows, texts: Some(texts) })))
     }
 
     /// The list, of a long one its beginning; for an annotator with those of the runs that they have annotated.
     fn tree(&self) -> Value {
         let listing = self.recent();
         let shown = listing.runs.get(..LISTED).unwrap_or(&listing.runs);
-        let mut tree = json!({
-            "runs": shown,
-            "campaigns": listing.campaigns,
-            "datasets": listing.datasets,
-            "total": listing.runs.len(),
-            "trials": listing.runs.iter().filter(|row| row.trial_of.is_some()).count(),
-        });
-        if let (Some(name), Some(fields)) = (&self.annotator, tree.as_object_mut()) {
+        let annotated = self.annotator.as_ref().map(|name| {
             let own = |row: &&Arc<RunRow>| match &self.modes {
                 Some(_) => mode_form::is_answered(&row.dir, name),
                 None => recording::annotation_of(&row.dir, &row.run, name).is_ok_and(|own| own.is_some()),
             };
-            let annotated: Vec<&str> = shown.iter().filter(own).map(|row| row.key.as_str()).collect();
-            fields.insert("annotator".to_owned(), json!(name));
-            fields.insert("annotated".to_owned(), json!(annotated));
-        }
-        tree
+            shown.iter().filter(own).map(|row| row.key.as_str()).collect()
+        });
+        as_value(&RunTree {
+            runs: shown,
+            campaigns: &listing.campaigns,
+            datasets: &listing.datasets,
+            total: listing.runs.len(),
+            trials: listing.runs.iter().filter(|row| row.trial_of.is_some()).count(),
+            annotator: self.annotator.as_deref(),
+            annotated,
+        })
     }
 
     /// What people say of a run: all of it, or to an annotator their own words alone.
-    fn annotations_json(&self, opened: &OpenedRun) -> Value {
-        if let (Some(name), Some(_)) = (&self.annotator, &self.modes) {
-            return match recording::read(&opened.dir) {
-                Ok(recording) => {
-                    json!({"annotator": name, "mode_questions": mode_form::questions(&recording, name)})
-                }
-                Err(error) => json!({"annotator": name, "annotations_unreadable": error.to_string()}),
-            };
-        }
+    fn page_annotations(&self, opened: &OpenedRun) -> PageAnnotations {
+        let annotator = self.annotator.clone();
         let run = &opened.recording.manifest.run;
-        let (said, own) = match &self.annotator {
-            None => (recording::annotations(&opened.dir, run), false),
-            Some(name) => {
-                (recording::annotation_of(&opened.dir, run.as_str(), name).map(|own| own.into_iter().collect()), true)
-            }
+        let read = match (&annotator, &self.modes) {
+            (Some(name), Some(_)) => recording::read(&opened.dir).map_err(|error| error.to_string()).map(|recording| {
+                let mode_questions = Some(mode_form::questions(&recording, name));
+                PageAnnotations { mode_questions, ..PageAnnotations::default() }
+            }),
+            (Some(name), None) => recording::annotation_of(&opened.dir, run.as_str(), name)
+                .map_err(|error| error.to_string())
+                .map(|annotation| PageAnnotations { annotation, ..PageAnnotations::default() }),
+            (None, _) => recording::annotations(&opened.dir, run)
+                .map_err(|error| error.to_string())
+                .map(|all| PageAnnotations { annotations: Some(all), ..PageAnnotations::default() }),
         };
-        match said {
-            Ok(said) if own => json!({"annotator": self.annotator, "annotation": said.first()}),
-            Ok(said) => json!({"annotations": said}),
-            Err(error) => json!({"annotator": self.annotator, "annotations_unreadable": error.to_string()}),
-        }
+        let unreadable = |why| PageAnnotations { annotations_unreadable: Some(why), ..PageAnnotations::default() };
+        PageAnnotations { annotator, ..read.unwrap_or_else(unreadable) }
     }
 
     /// Writes what the annotator says of a run: the step of the error that decided it, or none, and the reason; or which mode one of
@@ -305,8 +313,10 @@ impl ViewerLibrary {
     pub fn annotate(&self, run: &str, said: &[u8]) -> Result<Value, NoAnswer> {
         let name = self.annotator.as_deref().ok_or_else(|| unknown("annotator: start `aegis view --annotate NAME`"))?;
         match &self.modes {
-            Some(settings) => mode_form::answer(&self.run(run)?.dir, name, settings, said),
-            None => self.annotate_step(run, name, said).map(|annotation| json!(annotation)),
+            Some(settings) => {
+                mode_form::answer(&self.run(run)?.dir, name, settings, said).map(|given| as_value(&given))
+            }
+            None => self.annotate_step(run, name, said).map(|given| as_value(&WrittenAnnotation::Step(given))),
         }
     }
 
@@ -325,7 +335,7 @@ impl ViewerLibrary {
         serde_json::from_slice(&text).map(LibraryAnswer::Json).map_err(unreadable)
     }
 
-    fn body(&self, run: &str, what: &str, number: &str, rest: &[&str]) -> LibraryAnswered {
+    fn body(&self, action: ViewAction, run: &str, number: &str, rest: &[&str]) -> LibraryAnswered {
         let body = match *rest {
             [which] => StepBody::parse(which, None),
             [which, attempt] => StepBody::parse(which, Some(attempt)),
@@ -333,7 +343,7 @@ impl ViewerLibrary {
         };
         let found = self.open(run)?.step(position(number)?).ok_or_else(|| unknown("such step"))?;
         let bytes = body.and_then(|body| body.bytes(&found)).ok_or_else(|| unknown("such body"))?;
-        if what == "raw" {
+        if action == ViewAction::RawBody {
             return Ok(LibraryAnswer::Json(step::raw(&bytes)));
         }
         Ok(LibraryAnswer::File(format!("{run}-{number}-{}.txt", rest.join("-")), bytes))
@@ -346,24 +356,17 @@ impl ViewerLibrary {
         Ok(LibraryAnswer::Json(compare::compared(&comparison, &a, &b)))
     }
 
-    fn sample(&self, dataset: &str, rest: &[&str]) -> LibraryAnswered {
+    fn sample(&self, action: ViewAction, (dataset, number): (&str, &str), rest: &[&str]) -> LibraryAnswered {
         let listing = self.listing();
         let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
-        let found = |number: &str| {
-            let at = position(number)? as usize;
-            sample::at(place, at).map_err(unreadable)?.ok_or_else(|| unknown("such sample"))
-        };
-        let suspected = |id: &str| Suspected::by_run(&listing.predictions).remove(id);
-        match *rest {
-            [number] => {
-                let sample = found(number)?;
-                let said = suspected(&sample.id);
-                Ok(LibraryAnswer::Json(sample::run(&sample, said.as_ref())))
-            }
-            [number, "attribution"] => suspicions(suspected(&found(number)?.id).as_ref()),
-            [number, "texts" | "told", step] => {
-                let told = sample::step(&found(number)?, position(step)?);
-                told.map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
+        let at = position(number)? as usize;
+        let found = sample::at(place, at).map_err(unreadable)?.ok_or_else(|| unknown("such sample"))?;
+        let suspected = || Suspected::by_run(&listing.predictions).remove(&found.id);
+        match (action, rest) {
+            (ViewAction::Sample, []) => Ok(LibraryAnswer::Json(sample::run(&found, suspected().as_ref()))),
+            (ViewAction::SampleAttribution, []) => suspicions(suspected().as_ref()),
+            (ViewAction::SampleTexts, [step]) => {
+                sample::step(&found, position(step)?).map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }
             _ => Err(unknown("such page")),
         }

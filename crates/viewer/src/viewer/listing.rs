@@ -344,9 +344,9 @@ fn cells_of(report: &Value) -> Cells {
 
 /// How many runs there are of each outcome, for the last line of a list.
 pub fn outcomes(runs: &[Arc<RunRow>]) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    for row in runs {
-        *counts.entry(super::data::word(&row.outcome)).or_default() += 1;
-    }
-    counts
+    let counted = [Verdict::Success, Verdict::Failure, Verdict::Unknown].map(|outcome| {
+        let count = runs.iter().filter(|row| row.outcome == outcome).count();
+        (super::data::word(&outcome), count)
+    });
+    counted.into_iter().filter(|(_, count)| *count > 0).collect()
 }

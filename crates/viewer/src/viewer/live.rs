@@ -99,7 +99,8 @@ impl LiveSnapshot {
     /// What is new, as an event; `None` where nothing is.
     fn next(&mut self, opened: &OpenedRun) -> Option<Bytes> {
         let position = skeleton::position(opened);
-        let head = data::head(&opened.recording, &opened.accounts().account, opened.no_label());
+        let head = data::run_head(&opened.recording, &opened.accounts().account, opened.no_label());
+        let head = data::as_value(&head);
         if position == self.position && head == self.head {
             return None;
         }

@@ -21,6 +21,7 @@ mod no_answer;
 mod opened;
 mod origin;
 pub mod page;
+mod page_data;
 mod planted;
 mod report;
 mod sample;
@@ -33,6 +34,7 @@ mod step;
 mod suspected;
 mod step_view;
 mod traced;
+mod view_routes;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod recorded;
@@ -60,3 +62,4 @@ pub use shown::{ShownRun, ShownStep};
 pub use step_view::{StepView, TextBlock, first_words};
 pub use suspected::{ATTRIBUTION_FILE, Suspected, same_question};
 pub use traced::Traced;
+pub use view_routes::{VIEW_ERRORS, VIEW_ROUTES, view_error_schema};

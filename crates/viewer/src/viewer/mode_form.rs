@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     no_answer::NoAnswer,
+    page_data::{GivenMode, ModeQuestion, OfferedMode, WrittenAnnotation},
     planted::{PlantedAt, planted},
     step,
 };
@@ -21,9 +21,9 @@ use crate::{
 const WHY_MAX: usize = 8000;
 
 /// What the page sends.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ModeAnswer {
+pub(super) struct ModeAnswer {
     step: StepIndex,
     injection: u32,
     /// A code, or none of those that were offered.
@@ -38,19 +38,26 @@ fn modes(run: &str, one: &PlantedAt<'_>) -> Vec<FailureMode> {
 }
 
 /// The questions of a run, each with what this annotator said before.
-pub(super) fn questions(recording: &Recording, annotator: &str) -> Value {
+pub(super) fn questions(recording: &Recording, annotator: &str) -> Vec<ModeQuestion> {
     let (run, given) = (recording.manifest.run.as_str(), recording.mode_verdicts());
     let question = |one: PlantedAt<'_>| {
         let error = &one.entry.error;
         let own = given.iter().find(|given| given.by == annotator && given.verdict.is_about(error));
-        let offered = modes(run, &one);
-        let offered =
-            offered.iter().map(|mode| json!({"code": mode.code(), "name": mode.name(), "meaning": mode.meaning()}));
-        json!({
-            "step": error.step, "injection": error.injection, "agent": error.agent, "side": one.change.side,
-            "pairs": step::pairs(&one.change), "offered": offered.collect::<Vec<_>>(),
-            "said": own.map(|own| json!({"shown": own.verdict.shown.map(FailureMode::code), "why": own.verdict.why})),
-        })
+        let offered = modes(run, &one).into_iter().map(|mode| OfferedMode {
+            code: mode.code(),
+            name: mode.name(),
+            meaning: mode.meaning(),
+        });
+        ModeQuestion {
+            step: error.step,
+            injection: error.injection,
+            agent: error.agent.to_string(),
+            side: one.change.side,
+            pairs: step::pairs(&one.change.before, &one.change.after),
+            offered: offered.collect(),
+            said: own
+                .map(|own| GivenMode { shown: own.verdict.shown.map(FailureMode::code), why: own.verdict.why.clone() }),
+        }
     };
     planted(recording).into_iter().map(question).collect()
 }
@@ -70,7 +77,12 @@ pub(super) fn is_answered(run_dir: &Path, annotator: &str) -> bool {
 ///
 /// # Errors
 /// Nothing was planted there, the mode was not offered, the reason is too long, or it cannot be written.
-pub(super) fn answer(run_dir: &Path, annotator: &str, settings: &Settings, said: &[u8]) -> Result<Value, NoAnswer> {
+pub(super) fn answer(
+    run_dir: &Path,
+    annotator: &str,
+    settings: &Settings,
+    said: &[u8],
+) -> Result<WrittenAnnotation, NoAnswer> {
     let wrong = |why: String| NoAnswer::Wrong(why);
     let unreadable = |error: recording::RecordingError| NoAnswer::Unreadable(error.to_string());
     let said: ModeAnswer = serde_json::from_slice(said).map_err(|error| wrong(error.to_string()))?;
@@ -97,5 +109,6 @@ pub(super) fn answer(run_dir: &Path, annotator: &str, settings: &Settings, said:
     let amendment = Amendment { modes: vec![verdict], ..Amendment::default() };
     let giver = Giver { source: FactSource::Page, by: Some(annotator.to_owned()) };
     recording::amend(run_dir, &amendment, &giver, settings).map_err(unreadable)?;
-    Ok(json!({"step": said.step, "injection": said.injection, "shown": said.shown.map(FailureMode::code)}))
+    let ModeAnswer { step, injection, shown, .. } = said;
+    Ok(WrittenAnnotation::Mode { step, injection, shown: shown.map(FailureMode::code) })
 }

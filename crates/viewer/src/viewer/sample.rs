@@ -6,14 +6,19 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::{
-    change::{self, ChangePair},
+    data::{as_value, word},
     listing::{Listing, ListingPlace},
-    skeleton::COLUMNS,
+    page_data::{
+        DatasetPage, PageBlock, PageChange, PlantedError, QuotedSteps, SampleAttempt, SampleError, SampleFinding,
+        SamplePage, SampleRow, SampleStepPage,
+    },
+    skeleton::{COLUMNS, sure},
+    step::pairs,
     step_view::{TextBlock, first_words},
     suspected::Suspected,
 };
 use crate::{
-    dataset::{Called, Dataset, DatasetError, PlacedSample, Sample, SampleMessage, lint, statistics},
+    dataset::{Called, Dataset, DatasetError, LabelledError, PlacedSample, Sample, SampleMessage, lint, statistics},
     trajectory::{ReplyOrigin, Source},
 };
 
@@ -27,20 +32,23 @@ pub(super) fn dataset(place: &ListingPlace, listing: &Listing) -> Result<Value, 
     // A line that is no sample is a finding; what can be counted is counted without it.
     let statistics = statistics::statistics(&dataset).ok();
     let suspected = Suspected::by_run(&listing.predictions);
-    let samples = dataset.samples().filter_map(Result::ok).map(|placed| row(&placed, place, listing, &suspected));
-    let findings = linted.findings.iter().map(|finding| {
-        json!({"rule": finding.rule, "line": finding.line, "sample": finding.sample, "what": finding.what,
-            "step": step_named(&finding.what)})
+    let samples = dataset.samples().filter_map(Result::ok).map(|placed| row(placed, place, listing, &suspected));
+    let findings = linted.findings.iter().map(|finding| SampleFinding {
+        rule: finding.rule,
+        line: finding.line,
+        sample: &finding.sample,
+        what: &finding.what,
+        step: step_named(&finding.what),
     });
     let rules: HashMap<&str, &str> =
         linted.findings.iter().map(|finding| (finding.rule.name(), finding.rule.meaning())).collect();
-    Ok(json!({
-        "dir": place.dir.display().to_string(),
-        "statistics": statistics,
-        "samples": samples.collect::<Vec<_>>(),
-        "findings": findings.collect::<Vec<_>>(),
-        "rules": rules,
-        "sure": linted.sure,
+    Ok(as_value(&DatasetPage {
+        dir: place.dir.display().to_string(),
+        statistics,
+        samples: samples.collect(),
+        findings: findings.collect(),
+        rules,
+        sure: &linted.sure,
     }))
 }
 
@@ -50,34 +58,35 @@ fn step_named(what: &str) -> Option<u32> {
     STEP.as_ref()?.captures(what)?.get(1)?.as_str().parse().ok()
 }
 
-fn row(
-    placed: &PlacedSample,
+fn row<'a>(
+    placed: PlacedSample,
     place: &ListingPlace,
-    listing: &Listing,
+    listing: &'a Listing,
     suspected: &HashMap<String, Suspected>,
-) -> Value {
-    let sample = &placed.sample;
-    let errors = sample.label.iter().flat_map(|label| &label.errors).map(|error| {
-        json!({"agent": error.agent, "step": error.step,
-            "mode": error.failure_mode.as_ref().map(|mode| &mode.code)})
+) -> SampleRow<'a> {
+    let sample = placed.sample;
+    let errors = sample.label.iter().flat_map(|label| &label.errors).map(|error| SampleError {
+        agent: error.agent.to_string(),
+        step: error.step,
+        mode: error.failure_mode.as_ref().map(|mode| mode.code.to_string()),
     });
-    json!({
-        "id": sample.id,
-        "kind": sample.kind,
-        "system": sample.system,
-        "task": sample.task.id,
-        "split": sample.split,
-        "outcome": sample.outcome,
-        "answer": sample.final_answer,
-        "expected": sample.task.answer,
-        "steps": sample.steps.len(),
-        "line": placed.line,
-        "status": sample.label.as_ref().map(|label| label.status),
-        "errors": errors.collect::<Vec<_>>(),
-        "suspected": suspected.get(&sample.id).map(Suspected::line),
-        "twin": sample.clean_twin,
-        "run": listing.run_named(&sample.id, &place.dir).map(|row| &row.key),
-    })
+    SampleRow {
+        errors: errors.collect(),
+        status: sample.label.as_ref().map(|label| label.status),
+        suspected: suspected.get(&sample.id).map(Suspected::line),
+        run: listing.run_named(&sample.id, &place.dir).map(|row| row.key.as_str()),
+        id: sample.id,
+        kind: sample.kind,
+        system: sample.system,
+        task: sample.task.id,
+        split: sample.split,
+        outcome: sample.outcome,
+        answer: sample.final_answer,
+        expected: sample.task.answer,
+        steps: sample.steps.len(),
+        line: placed.line,
+        twin: sample.clean_twin,
+    }
 }
 
 /// The sample at a position.
@@ -117,17 +126,16 @@ pub(super) fn run(sample: &Sample, suspected: Option<&Suspected>) -> Value {
             first_words(&said, 110)
         ])
     });
-    json!({
-        "head": {"run": sample.id, "task": sample.task.question, "started": "", "upstream": sample.backend,
-            "sealed": true, "open_exchanges": 0, "label": sample.label, "notes": [],
-            "outcome": {"verdict": sample.outcome, "evidence": sample.outcome_evidence}},
-        "sample": true,
-        "suspected": suspected.map(Suspected::line),
-        "suspects": suspected.map(Suspected::steps),
-        "agents": agents,
-        "columns": COLUMNS,
-        "rows": rows.collect::<Vec<_>>(),
-    })
+    let head = json!({"run": sample.id, "task": sample.task.question, "started": "", "upstream": sample.backend,
+        "sealed": true, "open_exchanges": 0, "label": sample.label, "notes": [],
+        "outcome": {"verdict": sample.outcome, "evidence": sample.outcome_evidence}});
+    let (suspected, suspects) = (suspected.map(Suspected::line), suspected.map(Suspected::steps));
+    let rows = rows.collect();
+    let sure = sample.label.as_ref().map(|label| match label.definition.as_str() {
+        "human" => "a person's word: nothing was executed for it".to_owned(),
+        _ => sure(label.status, label.evidence.as_ref(), None),
+    });
+    as_value(&SamplePage { head, sample: true, sure, suspected, suspects, columns: &COLUMNS, rows, agents })
 }
 
 /// One step of a sample, in the shape of a run's step.
@@ -135,36 +143,47 @@ pub(super) fn step(sample: &Sample, number: u32) -> Option<Value> {
     let step = sample.steps.get(number as usize)?;
     let kept = step.input.as_ref().map_or(0, |input| input.kept as usize);
     let input = sample.input(number).unwrap_or_default();
-    let request = input.iter().enumerate().map(|(at, said)| {
-        let block = block(said);
-        json!({"who": block.who, "text": block.text, "known": at < kept})
-    });
-    let reply: Vec<TextBlock> = step.output.iter().map(block).collect();
+    let request =
+        input.iter().enumerate().map(|(at, said)| PageBlock { known: Some(at < kept), ..PageBlock::new(block(said)) });
     let changes = sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.step == number);
     let changes = changes.map(|change| {
         let blocks = |said: &[SampleMessage]| said.iter().map(block).collect::<Vec<_>>();
-        let pairs = change::side_by_side(&blocks(&change.before), &blocks(&change.after));
-        let pairs = pairs.into_iter().map(|pair| match pair {
-            ChangePair::Equal(count) => json!({"equal": count}),
-            ChangePair::Edited(old, new) => {
-                json!({"was": old.who, "who": new.who, "pieces": change::pieces(&old.text, &new.text)})
-            }
-            ChangePair::Gone(old) => json!({"gone": old}),
-            ChangePair::Came(new) => json!({"came": new}),
-        });
-        json!({"side": change.side, "planted": [], "pairs": pairs.collect::<Vec<_>>()})
+        let pairs = pairs(&blocks(&change.before), &blocks(&change.after));
+        let errors =
+            sample.label.iter().flat_map(|label| label.errors.iter().chain(&label.others).chain(&label.not_shown));
+        let is_it = |error: &&LabelledError| {
+            error.step == Some(number) && error.side == Some(change.side) && error.operator.is_some()
+        };
+        let planted = errors.filter(is_it).map(PlantedError::Sampled).collect();
+        PageChange { side: word(&change.side), planted, pairs }
     });
-    let tools = sample.tools.iter().filter(|tool| step.tools.contains(&tool.name));
-    Some(json!({
-        "step": step.step, "call": step.call, "turn": step.turn, "agent": step.agent, "instance": step.instance,
-        "known_by": null, "ambiguous": step.ambiguous, "overlapping": step.overlaps, "sample": true,
-        "injected": [], "since": step.input.as_ref().and_then(|input| input.follows),
-        "request": request.collect::<Vec<_>>(), "edited_request": false,
-        "attempts": [{"attempt": 0, "status": step.status, "origin": origin(sample), "finish_reason": step.finish_reason,
-            "edited": false, "exact": true, "reply": reply}],
-        "tools": tools.collect::<Vec<_>>(),
-        "changes": changes.collect::<Vec<_>>(),
-        "quoted": {"words": "all", "steps": [], "unread": 0},
+    let attempt = SampleAttempt {
+        attempt: 0,
+        status: step.status,
+        origin: origin(sample),
+        finish_reason: &step.finish_reason,
+        edited: false,
+        exact: true,
+        reply: step.output.iter().map(block).map(PageBlock::new).collect(),
+    };
+    Some(as_value(&SampleStepPage {
+        step: step.step,
+        call: step.call,
+        turn: step.turn,
+        agent: step.agent.to_string(),
+        instance: step.instance,
+        known_by: (),
+        ambiguous: step.ambiguous,
+        overlapping: step.overlaps,
+        sample: true,
+        injected: Vec::new(),
+        since: step.input.as_ref().and_then(|input| input.follows),
+        request: request.collect(),
+        edited_request: false,
+        attempts: [attempt],
+        tools: sample.tools.iter().filter(|tool| step.tools.contains(&tool.name)).collect(),
+        changes: changes.collect(),
+        quoted: QuotedSteps { words: "all", steps: Vec::new(), unread: 0 },
     }))
 }
 

@@ -23,7 +23,6 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc},
@@ -35,6 +34,8 @@ use super::{
     live,
     no_answer::NoAnswer,
     page::{self, PAGE},
+    page_data::PageError,
+    view_routes::{VIEW_ROUTES, ViewAction, ViewRoute},
 };
 use crate::proxy::{Gate, Token};
 
@@ -47,8 +48,7 @@ const BODY_MAX: usize = 1024;
 /// The longest annotation that is read, in bytes.
 const ANNOTATION_MAX: usize = 16 << 10;
 
-/// Where annotations go; the run behind it.
-const ANNOTATION: &str = "/api/annotation/";
+const READING: &str = "this is for reading: GET";
 
 /// What the page may do: run its own scripts, ask its own server, and nothing else. Text can become neither markup nor
 /// script, whatever defect the page may have.
@@ -114,25 +114,23 @@ impl Viewer {
             return with_policy(refusal.map(Sent::whole));
         }
         let path = request.uri().path().to_owned();
-        let answer = match (request.method(), path.as_str()) {
-            (&Method::GET, "/") => embedded(&PAGE),
-            (&Method::POST, "/session") => self.open_session(request).await,
-            (&Method::POST, path) if self.library.annotator().is_some() && path.starts_with(ANNOTATION) => {
-                let run = path.strip_prefix(ANNOTATION).unwrap_or_default().to_owned();
-                self.annotate(run, request).await
+        if path.starts_with("/api/") && !self.is_open(request.headers()) {
+            let why = "open the address that `aegis view` printed: it holds the token";
+            return with_policy(plain_response(StatusCode::UNAUTHORIZED, why));
+        }
+        let answer = match ViewRoute::matched(VIEW_ROUTES, request.method(), &path) {
+            Some((ViewAction::Page, _)) => embedded(&PAGE),
+            Some((ViewAction::PageFile, _)) => page::file(path.trim_start_matches("/page/"))
+                .map_or_else(|| plain_response(StatusCode::NOT_FOUND, "no such file"), embedded),
+            Some((ViewAction::Session, _)) => self.open_session(request).await,
+            Some((ViewAction::Annotate, names)) if self.library.annotator().is_some() => {
+                self.annotate(owned(&names), request).await
             }
-            (&Method::GET, path) => match (path.strip_prefix("/page/"), path.strip_prefix("/api/")) {
-                (Some(name), _) => {
-                    page::file(name).map_or_else(|| plain_response(StatusCode::NOT_FOUND, "no such file"), embedded)
-                }
-                (_, Some(_)) if !self.is_open(request.headers()) => plain_response(
-                    StatusCode::UNAUTHORIZED,
-                    "open the address that `aegis view` printed: it holds the token",
-                ),
-                (_, Some(asked)) => self.ask(asked, request.headers()).await,
-                _ => plain_response(StatusCode::NOT_FOUND, "no such page"),
-            },
-            _ => plain_response(StatusCode::METHOD_NOT_ALLOWED, "this is for reading: GET"),
+            Some((ViewAction::Annotate, _)) => plain_response(StatusCode::METHOD_NOT_ALLOWED, READING),
+            Some((ViewAction::Live, names)) => self.follow(owned(&names), request.headers()).await,
+            Some((action, names)) => self.ask(action, names.into_iter().map(str::to_owned).collect()).await,
+            None if *request.method() == Method::GET => plain_response(StatusCode::NOT_FOUND, "no such page"),
+            None => plain_response(StatusCode::METHOD_NOT_ALLOWED, READING),
         };
         with_policy(answer)
     }
@@ -169,12 +167,6 @@ impl Viewer {
     /// Takes what the annotator says of a run. A page of another origin was refused at the gate; one that could slip by
     /// it could not send JSON without asking first, and is never answered.
     async fn annotate(&self, run: String, request: Request<Incoming>) -> Response<Sent> {
-        if !self.is_open(request.headers()) {
-            return plain_response(
-                StatusCode::UNAUTHORIZED,
-                "open the address that `aegis view` printed: it holds the token",
-            );
-        }
         if request.headers().get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
             return plain_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json");
         }
@@ -188,17 +180,21 @@ impl Viewer {
         }
     }
 
-    async fn ask(&self, path: &str, headers: &HeaderMap) -> Response<Sent> {
-        if let Some(run) = path.strip_prefix("live/") {
-            let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
-            return match live::follow(Arc::clone(&self.library), run.to_owned(), last.unwrap_or_default()).await {
-                Ok(events) => streamed(events),
-                Err(error) => refused(&error),
-            };
+    async fn follow(&self, run: String, headers: &HeaderMap) -> Response<Sent> {
+        let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
+        match live::follow(Arc::clone(&self.library), run, last.unwrap_or_default()).await {
+            Ok(events) => streamed(events),
+            Err(error) => refused(&error),
         }
-        let (library, path) = (Arc::clone(&self.library), path.to_owned());
+    }
+
+    async fn ask(&self, action: ViewAction, names: Vec<String>) -> Response<Sent> {
+        let library = Arc::clone(&self.library);
         // Recordings are read from disk, and long ones take their time.
-        let answered = tokio::task::spawn_blocking(move || library.answer(&path)).await;
+        let answered = tokio::task::spawn_blocking(move || {
+            library.answer_to(action, &names.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .await;
         match answered {
             Ok(Ok(LibraryAnswer::Json(value))) => written(value.to_string()),
             Ok(Ok(LibraryAnswer::Text(text))) => written(text),
@@ -218,6 +214,11 @@ impl Viewer {
     }
 }
 
+/// The one name of a path.
+fn owned(names: &[&str]) -> String {
+    names.concat()
+}
+
 fn written(json: String) -> Response<Sent> {
     let mut response = Response::new(Sent::whole(Bytes::from(json)));
     typed(&mut response, "application/json");
@@ -234,7 +235,8 @@ fn refused(error: &NoAnswer) -> Response<Sent> {
 }
 
 fn plain_response(status: StatusCode, why: &str) -> Response<Sent> {
-    let mut response = Response::new(Sent::whole(Bytes::from(json!({"error": why}).to_string())));
+    let body = serde_json::to_string(&PageError { error: why }).unwrap_or_default();
+    let mut response = Response::new(Sent::whole(Bytes::from(body)));
     *response.status_mut() = status;
     typed(&mut response, "application/json");
     response

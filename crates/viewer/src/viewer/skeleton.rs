@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use serde_json::{
-    Value, json,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
     data,
     listing::Listing,
     opened::OpenedRun,
     origin::ReplyOrigins,
+    page_data::{PageAnnotations, PageHead, RunPage},
+    shown::RunHead,
     step_view::{StepView, first_words},
     suspected::Suspected,
     traced::Traced,
@@ -22,7 +21,7 @@ use crate::{
     proof,
     recording::each_in_threads,
     surface::account::ReadState,
-    trajectory::{Evidence, ReplyOrigin, Step, StepIndex},
+    trajectory::{Evidence, LabelStatus, ReplyOrigin, Step, StepIndex},
 };
 
 /// How much of a reply stands in its row, in characters.
@@ -100,23 +99,11 @@ fn introduced(opened: &OpenedRun, agents: &SkeletonAgents) -> Vec<Option<String>
     words
 }
 
-/// The page of a run, its rows as they were written when they were asked for first: ten thousand of them are not put
-/// together again for each reader.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-struct WrittenRun<'a> {
-    #[serde(flatten)]
-    beside: Value,
-    #[serde(flatten)]
-    said: Value,
-    #[schemars(with = "Vec<Value>")]
-    rows: &'a RawValue,
-}
-
 /// The page of a run as text: head, agents, rows, what stands beside it, and what people say of it.
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_json::Result<String> {
+pub(super) fn run(opened: &OpenedRun, listing: &Listing, annotations: PageAnnotations) -> serde_json::Result<String> {
     let recording = &opened.recording;
     let label = recording.label.as_ref();
     let evidence = label.and_then(|label| label.evidence.as_ref());
@@ -125,46 +112,53 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let like = listing.like(&opened.dir).map(|row| row.key.clone());
     let like = like.filter(|_| twin.is_none() && !opened.is_blind);
     let row = listing.runs.iter().find(|row| row.dir == opened.dir).filter(|_| !opened.is_blind);
-    let task = recording.manifest.task.as_deref().or_else(|| row?.task.as_deref());
+    let task = recording.manifest.task.clone().or_else(|| Some(row?.task.as_deref()?.to_owned()));
     let campaign = row.and_then(|row| listing.campaign(row.campaign.as_deref()?));
     let decoys = campaign.and_then(|campaign| campaign.decoys);
-    let traced = opened.traced();
     let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::from_steps(opened.steps());
-    let head = data::head(recording, &opened.accounts().account, opened.no_label());
+    let head = data::run_head(recording, &opened.accounts().account, opened.no_label());
     let kept = crate::recording::read_kept(&opened.dir).ok().flatten();
-    let beside = json!({
-        "head": data::with(head, json!({"can": opened.can(), "kept": kept, "task": task})),
-        "dir": opened.dir.display().to_string(),
-        "plan": recording.manifest.plan,
-        "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
-        "twin": twin,
-        "like": like,
-        "kind": row.map(|row| row.kind),
-        "sure": evidence.and_then(|evidence| sure(evidence, decoys)),
-        "fork": recorded_first(opened, opened.origins()),
-        "trace": traced.as_ref().map(Traced::line),
-        "suspected": suspected.as_ref().map(Suspected::line),
-        "suspects": suspected.as_ref().map(Suspected::steps),
-        "position": position(opened),
-        "agents": agents.names(),
-        "introduced": introduced(opened, &agents),
-        "columns": COLUMNS,
-    });
     let rows = if let Some(rows) = opened.rows.get() {
         rows
     } else {
         let written = to_raw_value(&rows(opened, &agents, |_| true))?;
         opened.rows.get_or_init(|| written)
     };
-    serde_json::to_string(&WrittenRun { beside, said, rows })
+    serde_json::to_string(&RunPage {
+        head: PageHead { head: RunHead { task: &task, ..head }, can: opened.can(), kept },
+        dir: opened.dir.display().to_string(),
+        plan: &recording.manifest.plan,
+        program: recording.manifest.launched.as_ref().map(|launched| &launched.command),
+        twin,
+        like,
+        kind: row.map(|row| row.kind),
+        sure: label.map(|label| sure(label.status, evidence, decoys)),
+        fork: recorded_first(opened, opened.origins()),
+        trace: opened.traced().as_ref().map(Traced::line),
+        suspected: suspected.as_ref().map(Suspected::line),
+        suspects: suspected.as_ref().map(Suspected::steps),
+        position: position(opened),
+        agents: agents.names(),
+        introduced: introduced(opened, &agents),
+        columns: &COLUMNS,
+        annotations,
+        rows,
+    })
 }
 
 /// How sure a label is, in words: what was executed for it, and how often its campaign took a harmless change for an error.
-fn sure(evidence: &Evidence, decoys: Option<DecoyCounts>) -> Option<String> {
-    let words = proof::in_words(evidence.executed.as_ref()?, "without it", "with it");
+pub(super) fn sure(status: LabelStatus, evidence: Option<&Evidence>, decoys: Option<DecoyCounts>) -> String {
+    let Some(executed) = evidence.and_then(|evidence| evidence.executed.as_ref()) else {
+        let words = match status {
+            LabelStatus::Delivered => "not tested: it arrived, and no execution says that it matters",
+            LabelStatus::Withdrawn => "withdrawn: later evidence contradicts it",
+            _ => "not known: no executions are recorded for it",
+        };
+        return words.to_owned();
+    };
     let decoys = decoys.map(|decoys| format!("; in its campaign {}", decoys.in_words()));
-    Some(words + &decoys.unwrap_or_default())
+    proof::in_words(executed, "without it", "with it") + &decoys.unwrap_or_default()
 }
 
 /// How far the log goes that was read, in records.

@@ -4,13 +4,16 @@
 use std::collections::HashMap;
 
 use base64::Engine;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     change::{self, ChangePair, Pieces},
-    data,
-    fresh::{self, SeenMessages},
+    data, fresh,
     opened::OpenedRun,
+    page_data::{
+        PageAttempt, PageBlock, PageChange, PagePair, PageStep, PageTool, PlantedError, QuotedStep, QuotedSteps,
+        StoredBody,
+    },
     step_view::{StepView, TextBlock},
 };
 use crate::{
@@ -34,38 +37,38 @@ pub(super) fn step(opened: &OpenedRun, number: StepIndex) -> Option<Value> {
     let before = fresh::before(opened.steps(), &step).and_then(|(at, _)| opened.at(at));
     let request = fresh::fresh(told.request(&step.request), before.as_ref());
     let tools = told.conversation(&step.request).map(|asked| asked.tools).unwrap_or_default();
-    let tools = tools
-        .into_iter()
-        .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}));
-    let more = json!({
-        "known_by": step.attribution.evidence,
-        "since": fresh::since(&request, before.as_ref()),
-        "request": request.iter().map(seen_of).collect::<Vec<_>>(),
-        "request_bytes": step.request.len(),
-        "edited_request": step.request_sent.is_some(),
-        "attempts": attempts(opened, &step),
-        "tools": tools.collect::<Vec<_>>(),
-        "changes": changes(&step),
-        "quoted": quoted(opened, &step),
+    let tools = tools.into_iter().map(|tool| PageTool {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters,
     });
-    Some(data::with(data::step_facts(&step), more))
+    Some(data::as_value(&PageStep {
+        facts: data::facts_of_step(&step),
+        known_by: &step.attribution.evidence,
+        since: fresh::since(&request, before.as_ref()),
+        request: request
+            .into_iter()
+            .map(|seen| PageBlock { known: Some(seen.known), ..PageBlock::new(seen.block) })
+            .collect(),
+        request_bytes: step.request.len(),
+        edited_request: step.request_sent.is_some(),
+        attempts: attempts(opened, &step),
+        tools: tools.collect(),
+        changes: changes(&step),
+        quoted: quoted(opened, &step),
+    }))
 }
 
-fn seen_of(seen: &SeenMessages) -> Value {
-    let mut value = block_of(&seen.block);
-    if let Some(object) = value.as_object_mut() {
-        object.insert("known".to_owned(), seen.known.into());
+impl PageBlock {
+    /// A block; of a long text its beginning, and how long it is.
+    pub(super) fn new(block: TextBlock) -> Self {
+        let whole = block.text.len();
+        if whole <= LONG {
+            return Self { block, bytes: None, known: None };
+        }
+        let block = TextBlock { text: beginning(&block.text).to_owned(), ..block };
+        Self { block, bytes: Some(whole), known: None }
     }
-    value
-}
-
-/// A block; of a long text its beginning, and how long it is.
-fn block_of(block: &TextBlock) -> Value {
-    let whole = block.text.len();
-    if whole <= LONG {
-        return json!({"who": block.who, "text": block.text});
-    }
-    json!({"who": block.who, "text": beginning(&block.text), "bytes": whole})
 }
 
 /// The beginning of a long text, up to a whole character.
@@ -73,7 +76,7 @@ fn beginning(text: &str) -> &str {
     text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default()
 }
 
-fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
+fn attempts<'a>(opened: &'a OpenedRun, step: &'a Step) -> Vec<PageAttempt<'a>> {
     let told = StepView::new(step);
     let details: HashMap<u32, _> = opened
         .recording
@@ -82,53 +85,56 @@ fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
         .filter(|exchange| exchange.step == step.step)
         .map(|exchange| (exchange.attempt, exchange))
         .collect();
-    let attempt = |attempt: &crate::trajectory::Attempt| {
+    let attempt = |attempt: &'a crate::trajectory::Attempt| {
         let detail = details.get(&attempt.attempt);
-        let more = json!({
-            "edited": attempt.reply_delivered.is_some(),
-            "bytes": attempt.delivered().len(),
-            "events": detail.map_or(0, |detail| detail.frames.len()),
-            "finish_reason": detail.and_then(|detail| detail.finish_reason.clone()),
-            "request_headers": detail.map(|detail| &detail.request_headers),
-            "reply_headers": detail.map(|detail| &detail.reply_headers),
-            "reply": told.reply(attempt.delivered(), attempt.streamed).iter().map(block_of).collect::<Vec<_>>(),
-        });
-        data::with(data::attempt_facts(attempt, opened.origins().of_attempt(step, attempt)), more)
+        PageAttempt {
+            facts: data::facts_of_attempt(attempt, opened.origins().of_attempt(step, attempt)),
+            edited: attempt.reply_delivered.is_some(),
+            bytes: attempt.delivered().len(),
+            events: detail.map_or(0, |detail| detail.frames.len()),
+            finish_reason: detail.and_then(|detail| detail.finish_reason.as_ref()),
+            request_headers: detail.map(|detail| &detail.request_headers),
+            reply_headers: detail.map(|detail| &detail.reply_headers),
+            reply: told.reply(attempt.delivered(), attempt.streamed).into_iter().map(PageBlock::new).collect(),
+        }
     };
     step.attempts.iter().map(attempt).collect()
 }
 
 /// What injections changed, for the eye.
-fn changes(step: &Step) -> Vec<Value> {
-    let changed = change::changes(step);
+fn changes(step: &Step) -> Vec<PageChange<'_>> {
     let side = |changed: change::ShownChange| {
         let planted = step.injected.iter().filter(|error| data::word(&error.side) == changed.side);
-        json!({"side": changed.side, "planted": planted.collect::<Vec<_>>(), "pairs": pairs(&changed)})
+        PageChange {
+            side: changed.side.to_owned(),
+            planted: planted.map(PlantedError::Recorded).collect(),
+            pairs: pairs(&changed.before, &changed.after),
+        }
     };
-    changed.into_iter().map(side).collect()
+    change::changes(step).into_iter().map(side).collect()
 }
 
 /// What became of the blocks of one side, for the eye.
-pub(super) fn pairs(changed: &change::ShownChange) -> Vec<Value> {
+pub(super) fn pairs(before: &[TextBlock], after: &[TextBlock]) -> Vec<PagePair> {
     let pair = |pair: ChangePair| match pair {
-        ChangePair::Equal(count) => json!({"equal": count}),
+        ChangePair::Equal(equal) => PagePair::Equal { equal },
         ChangePair::Edited(old, new) => {
             let pieces = if old.text.len().max(new.text.len()) > LONG {
                 Pieces::Apart { old: beginning(&old.text).to_owned(), new: beginning(&new.text).to_owned() }
             } else {
                 change::pieces(&old.text, &new.text)
             };
-            json!({"was": old.who, "who": new.who, "pieces": pieces})
+            PagePair::Edited { was: old.who, who: new.who, pieces }
         }
-        ChangePair::Gone(old) => json!({"gone": block_of(&old)}),
-        ChangePair::Came(new) => json!({"came": block_of(&new)}),
+        ChangePair::Gone(old) => PagePair::Gone { gone: PageBlock::new(old) },
+        ChangePair::Came(new) => PagePair::Came { came: PageBlock::new(new) },
     };
-    change::side_by_side(&changed.before, &changed.after).into_iter().map(pair).collect()
+    change::side_by_side(before, after).into_iter().map(pair).collect()
 }
 
 /// Later steps whose request tells this step's reply again; where an injection changed the reply, those that tell what
 /// is new in it. A request that was changed is told again by nobody but its reply.
-fn quoted(opened: &OpenedRun, step: &Step) -> Value {
+fn quoted(opened: &OpenedRun, step: &Step) -> QuotedSteps {
     let texts = |blocks: Vec<TextBlock>| blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n");
     let told = StepView::new(step);
     let said = texts(told.answered());
@@ -143,9 +149,10 @@ fn quoted(opened: &OpenedRun, step: &Step) -> Value {
         }
         let later = opened.at(at)?;
         let count = words.quoted_in(&texts(StepView::new(&later).request(&later.request)));
-        (count > 0).then(|| json!({"step": later.step, "whole": count == words.count()}))
+        (count > 0).then(|| QuotedStep { step: later.step, whole: count == words.count() })
     });
-    json!({"words": if original.is_some() { "new" } else { "all" }, "steps": found.collect::<Vec<_>>(), "unread": left})
+    let steps = found.collect();
+    QuotedSteps { words: if original.is_some() { "new" } else { "all" }, steps, unread: left }
 }
 
 /// Bodies of a step that are stored.
@@ -198,16 +205,15 @@ impl StepBody {
 /// The bytes of a body, for the eye; of a long one its beginning.
 pub(super) fn raw(bytes: &[u8]) -> Value {
     let shown = if bytes.len() > LONG { bytes.get(..SHOWN).unwrap_or_default() } else { bytes };
-    match std::str::from_utf8(shown) {
-        Ok(text) => json!({"bytes": bytes.len(), "shown": shown.len(), "text": text}),
+    let body = |shown, text, base64| StoredBody { bytes: bytes.len(), shown, text, base64 };
+    let body = match std::str::from_utf8(shown) {
+        Ok(text) => body(shown.len(), Some(text.to_owned()), None),
         // A cut may have gone through the last character.
         Err(error) if error.error_len().is_none() && shown.len() < bytes.len() => {
-            let text = shown.get(..error.valid_up_to()).and_then(|text| std::str::from_utf8(text).ok());
-            json!({"bytes": bytes.len(), "shown": error.valid_up_to(), "text": text})
+            let whole = shown.get(..error.valid_up_to()).unwrap_or_default();
+            body(whole.len(), Some(String::from_utf8_lossy(whole).into_owned()), None)
         }
-        Err(_) => {
-            let text = base64::engine::general_purpose::STANDARD.encode(shown);
-            json!({"bytes": bytes.len(), "shown": shown.len(), "base64": text})
-        }
-    }
+        Err(_) => body(shown.len(), None, Some(base64::engine::general_purpose::STANDARD.encode(shown))),
+    };
+    data::as_value(&body)
 }

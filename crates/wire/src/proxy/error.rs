@@ -83,8 +83,10 @@ pub enum ProxyError {
     /// What the upstream keeps under this name was made by another user.
     #[error("there is no `{0}` among what you and your runs have made")]
     NotYourObject(String),
-    /// All that the upstream keeps is asked for, of whichever user.
-    #[error("what the upstream keeps of all users is listed for none of them: ask for it by its id")]
+    /// All that the upstream keeps is asked for, of whichever user, and cannot be cut to what is this user's.
+    #[error(
+        "what the upstream keeps of all users is listed for none of them, and this list cannot be cut to yours: ask by id"
+    )]
     StoredList,
     /// Whose replies a WebSocket goes on from cannot be seen.
     #[error(

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::{HeaderMap, Method, Request, Response, header};
+use hyper::{HeaderMap, Method, Request, Response, header, http::request::Parts};
 
 use super::{
-    arrival::{Arrived, Kind, ModelCall},
+    arrival::{Arrived, Hinted, Kind, ModelCall},
     attached,
     broken_streams::PostedMessage,
     decided,
@@ -23,7 +23,7 @@ use super::{
     pending_reply::PendingReply,
     runs::Runs,
     servers::{self, NamedServers},
-    stored::retell,
+    stored::{ids::StoredAccess, retell},
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
     waiting::{EarlyPieces, Held},
 };
@@ -61,7 +61,9 @@ impl Proxy {
         arrived: Arrived,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
-        self.check_stored_path(&arrived).await?;
+        if self.check_stored_path(&arrived).await? == StoredAccess::OwnList {
+            return Box::pin(self.own_list(arrived)).await;
+        }
         match arrived.kind {
             Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
@@ -252,14 +254,7 @@ impl Proxy {
     /// What is no model call is passed on as it streams, both ways, and not recorded.
     pub(super) async fn pass(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
         let Arrived { mut parts, body, hinted, .. } = arrived;
-        // A bad hint is refused wherever it is given, so that a typing error shows at the first request.
-        let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
-        self.identity.declared(&hinted.envelope())?;
-        if surface::is_fetch(parts.method.as_str(), parts.uri.path())
-            && let Some(run) = named.as_ref().or(self.default_run.as_ref()).and_then(|run| self.runs.find(run))
-        {
-            run.count_fetch();
-        }
+        self.count_fetch_of(&parts, &hinted)?;
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
         let (upload, end) = Upload::new(body, &self.limits);
@@ -273,6 +268,21 @@ impl Proxy {
             self.deleted(&path, &hinted)?;
         }
         Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
+    }
+
+    /// Counts a request that only looks at what a provider keeps.
+    ///
+    /// # Errors
+    /// It names a run or an agent that cannot be: a typing error shows at the first request, wherever it is.
+    pub(super) fn count_fetch_of(&self, parts: &Parts, hinted: &Hinted) -> Result<(), ProxyError> {
+        let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
+        self.identity.declared(&hinted.envelope())?;
+        if surface::is_fetch(parts.method.as_str(), parts.uri.path())
+            && let Some(run) = named.as_ref().or(self.default_run.as_ref()).and_then(|run| self.runs.find(run))
+        {
+            run.count_fetch();
+        }
+        Ok(())
     }
 
     pub(super) fn hint_headers(&self) -> [&str; 2] {

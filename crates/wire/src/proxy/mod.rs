@@ -59,9 +59,10 @@ pub use error_codes::PROXY_CODES;
 pub use exchange::Proxy;
 pub use limits::Limits;
 pub use listen::{
-    BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, HEALTH_PATHS, audit_schema, control_error_schema,
+    CONTROL_CODES, CONTROL_ROUTES, ControlRoute, HEALTH_PATHS, audit_schema, control_error_schema,
     framing::{Framing, FramingError},
     gate::{Gate, Token},
+    http_route::{BodySchema, HttpRoute, RouteAnswer, body_schema},
     serve, serve_control,
 };
 pub use memory::BodyMemory;

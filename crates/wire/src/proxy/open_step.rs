@@ -326,6 +326,9 @@ impl OpenStep {
         let failed = retried || cause != CloseCause::Complete || ending.is_infrastructure();
         // What came to its end without saying so is still what the agent got.
         let is_reply = !failed || (cause == CloseCause::Complete && ending == CallEnding::Cut);
+        if is_reply {
+            self.learn_unread(&tape);
+        }
         let read = self.remember(&body, is_reply, failed, ending);
         if self.watch.is_on() && ending.is_error() && !cause.is_own() {
             self.watch.refused(body);

@@ -120,7 +120,7 @@ impl Proxy {
             at_us: run.elapsed_us(),
         };
         let AttributedCall { attribution, relation, number } =
-            run.attribute(&self.identity, outline, declared, &request);
+            run.attribute(run.rules(&self.identity), outline, declared, &request);
         let attribution = match call.kind {
             Kind::Unread(row) => beside(attribution, row),
             _ if FramedCall::is_warm_up(call) => named_beside(attribution, "warm_up"),

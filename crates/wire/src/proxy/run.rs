@@ -1,6 +1,7 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
 mod idle;
+mod own_rules;
 mod resumed;
 
 use std::{
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use self::resumed::ResumedRun;
+use self::{own_rules::OwnRules, resumed::ResumedRun};
 use super::{
     asking::Asking,
     broken_streams::BrokenStreams,
@@ -59,6 +60,7 @@ pub struct Run {
     last_seen_us: AtomicU64,
     state: Mutex<RunState>,
     speakers: Mutex<Speakers>,
+    own_rules: Option<OwnRules>,
     pub(super) retold: Mutex<RetoldRun>,
     pub(super) cards: RunCards,
     pub(super) broken_streams: Mutex<BrokenStreams>,
@@ -133,18 +135,19 @@ impl Run {
         template: &RunTemplate,
         stored_ids: Option<Arc<StoredIds>>,
     ) -> Result<Self, RecordingError> {
-        let RunSetup { plan, task: given, upstream, asking, watch, origin, launched, repeat_of, reference, cards } =
+        let RunSetup { plan, task, roster, upstream, asking, watch, origin, launched, repeat_of, reference, cards } =
             setup;
         let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
         let mut manifest =
-            Manifest { task: given, launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
+            Manifest { task, roster, launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
         // One without a text plants nothing: it makes neutral changes.
         if let Some(plan) = plan.as_ref().filter(|plan| !plan.text.is_empty()) {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
+        let own_rules = OwnRules::new(recorder.roster())?;
         let resumed = recorder.has_records().then(|| ResumedRun::read(recorder.dir(), stored_ids.as_deref()));
         let ResumedRun { state, told, mut speakers, task, stopped } = resumed.transpose()?.unwrap_or_default();
         if let Some(reference) = reference.or_else(|| upstream.as_ref()?.reference_calls()) {
@@ -162,6 +165,7 @@ impl Run {
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
+            own_rules,
             retold: Mutex::new(told),
             broken_streams: Mutex::default(),
             opening: Mutex::default(),
@@ -271,22 +275,6 @@ impl Run {
     /// Keeps what was decided on a call, so that a retry meets the same decision.
     pub fn decided(&self, number: LedgerNumber, decision: &Arc<Decision>) {
         locked(&self.state).requests.decided(number, decision);
-    }
-
-    /// Its program is still there. Gives the time, as [`Run::elapsed_us`] does.
-    pub(super) fn seen(&self) -> u64 {
-        let now = self.elapsed_us();
-        self.last_seen_us.store(now, Ordering::Relaxed);
-        now
-    }
-
-    /// Whether a request has named it: then another one can, whenever that comes.
-    pub(super) fn is_named(&self) -> bool {
-        self.is_named.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn named(&self) {
-        self.is_named.store(true, Ordering::Relaxed);
     }
 
     /// An exchange is over.

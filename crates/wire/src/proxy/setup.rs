@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{asking::Asking, upstream::Upstream, watched::LiveWatch};
 use crate::{
-    identity::ReferenceCalls,
+    identity::{ReferenceCalls, RosterRule},
     plan::Plan,
     recording::{Launched, RecordedCard, RunOrigin, Settings},
     trajectory::RunId,
@@ -34,6 +34,8 @@ pub struct RunSetup {
     pub plan: Option<Arc<Plan>>,
     /// Its task, where whoever opens it says one.
     pub task: Option<String>,
+    /// Who its agents are, where whoever opens it says so: these rules stand in the place of the server's.
+    pub roster: Vec<RosterRule>,
     /// Its upstream; without one it uses the server's.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The model that its manipulators may ask; without one they ask the server's.

@@ -7,6 +7,7 @@ from .dataset import Dataset, load_dataset
 from .errors import AegisError, AlreadyRecorded, BinaryMissing, Corrupt, FutureFormat, NotARun, PackageMissing
 from .proxy import Proxy
 from .run import AnyPath, Corpus, Run, Said
+from .server import ServedRun, Server
 from .session import Session
 from .step import Attempt, Step
 from .verdict import Verdict
@@ -38,6 +39,8 @@ __all__ = [
     "Proxy",
     "Run",
     "Said",
+    "ServedRun",
+    "Server",
     "Session",
     "Step",
     "ToolCall",

@@ -6,9 +6,13 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::closed::closed;
-use crate::proxy::{
-    ATTACHED_PATHS, BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, HEALTH_PATHS, PROXY_CODES,
-    control_error_schema,
+use crate::{
+    cli::reward::{REWARD_CODES, REWARD_ROUTES, reward_error_schema},
+    proxy::{
+        ATTACHED_PATHS, BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, HEALTH_PATHS, HttpRoute, PROXY_CODES,
+        RouteAnswer, control_error_schema,
+    },
+    viewer::{VIEW_ERRORS, VIEW_ROUTES, view_error_schema},
 };
 
 /// Below this, the operator names a user whose runs are meant.
@@ -35,7 +39,19 @@ pub(super) fn document() -> Value {
             add(&mut paths, &path, &route.method.to_ascii_lowercase(), answered);
         }
     }
-    control_error_schema(&mut replies);
+    for route in REWARD_ROUTES {
+        let answered = listed(route, "reward", coded(REWARD_CODES, "RewardError"), &mut replies);
+        add(&mut paths, route.path, &route.method.to_ascii_lowercase(), with_parameters(answered, route.path));
+    }
+    for route in VIEW_ROUTES {
+        let security = if route.path.starts_with("/api/") { json!([{"view": []}]) } else { json!([{}]) };
+        let mut answered = listed(route, "view", view_errors(), &mut replies);
+        answered["security"] = security;
+        add(&mut paths, route.path, &route.method.to_ascii_lowercase(), with_parameters(answered, route.path));
+    }
+    for schema in [control_error_schema, reward_error_schema, view_error_schema] {
+        schema(&mut replies);
+    }
     for path in HEALTH_PATHS {
         add(&mut paths, path, "get", health(path));
     }
@@ -56,17 +72,22 @@ pub(super) fn document() -> Value {
             "title": "Aegis",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "What Aegis answers over HTTP. Tag `proxy`: the address of `serve`, `run` and other verbs that record. \
-                Tag `control`: the address of `serve --control`. docs/reference/http.md explains both.",
+                Tag `control`: the address of `serve --control`. Tags `reward`, `view`: those of these verbs. docs/reference/http.md \
+                explains them.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [
             {"url": "http://127.0.0.1:8484", "description": "the proxy, as `serve` listens by default"},
             {"url": "http://{control}", "description": "the control listener",
                 "variables": {"control": {"default": "127.0.0.1:8486"}}},
+            {"url": "http://127.0.0.1:8485", "description": "`reward`, as it listens by default"},
+            {"url": "http://{view}", "description": "`view`, which prints its address", "variables": {"view": {"default": "127.0.0.1:0"}}},
         ],
         "tags": [
             {"name": "proxy", "description": "requests of agents"},
             {"name": "control", "description": "requests of whoever keeps the server"},
+            {"name": "reward", "description": "requests of a trainer to `aegis reward`"},
+            {"name": "view", "description": "requests of the page of `aegis view`; they may change"},
         ],
         "paths": paths,
         "components": {
@@ -75,6 +96,8 @@ pub(super) fn document() -> Value {
                 "control": {"type": "http", "scheme": "bearer", "description": "the control token, or that of a user"},
                 "proxy": {"type": "apiKey", "in": "header", "name": "x-aegis-token",
                     "description": "the token, where one is required; also as /t/TOKEN before the path"},
+                "view": {"type": "apiKey", "in": "header", "name": "x-aegis-token",
+                    "description": "the token behind `#t=` of the address that `aegis view` prints; or the cookie of `/session`"},
             },
         },
     });
@@ -128,27 +151,51 @@ fn with_parameters(mut operation: Value, path: &str) -> Value {
 }
 
 fn controlled(route: &ControlRoute, path: &str, replies: &mut SchemaGenerator) -> Value {
-    let content = match route.answers {
-        Some(schema) => json!({"application/json": {"schema": schema(replies)}}),
-        None => json!({"application/openmetrics-text": {"schema": {"type": "string"}}}),
+    let mut operation = listed(route, "control", coded(CONTROL_CODES, "ErrorReply"), replies);
+    operation["security"] = json!([{"control": []}]);
+    with_parameters(operation, path)
+}
+
+/// The operation of a row of a table, with the answers that are errors.
+fn listed<A>(route: &HttpRoute<A>, tag: &str, errors: Map<String, Value>, replies: &mut SchemaGenerator) -> Value {
+    let (status, answer) = match route.answers {
+        RouteAnswer::Json(schema) => ("200", json!({"content": {"application/json": {"schema": schema(replies)}}})),
+        RouteAnswer::Other(kind) => ("200", json!({"content": {kind: {"schema": {"type": "string"}}}})),
+        RouteAnswer::Nothing => ("204", json!({})),
     };
     let mut responses = Map::new();
-    responses.insert("200".to_owned(), json!({"description": route.about, "content": content}));
-    let statuses: BTreeSet<u16> = CONTROL_CODES.iter().map(|(_, status)| *status).collect();
-    for status in statuses {
-        let codes: Vec<&str> = CONTROL_CODES.iter().filter(|(_, of)| *of == status).map(|(code, _)| *code).collect();
-        let schema = json!({"$ref": "#/$defs/ErrorReply"});
-        let answer = json!({"description": codes.join(", "), "content": {"application/json": {"schema": schema}}});
-        responses.insert(status.to_string(), answer);
-    }
-    let mut operation = json!({
-        "tags": ["control"], "summary": route.about, "security": [{"control": []}], "responses": responses,
-    });
-    if let (Some(schema), Some(operation)) = (route.takes, operation.as_object_mut()) {
+    responses.insert(status.to_owned(), described(route.about, answer));
+    responses.extend(errors);
+    let mut operation = json!({"tags": [tag], "summary": route.about, "responses": responses});
+    if let Some(schema) = route.takes {
         let content = json!({"application/json": {"schema": taken(schema)}});
-        operation.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+        operation["requestBody"] = json!({"required": true, "content": content});
     }
-    with_parameters(operation, path)
+    operation
+}
+
+fn described(words: &str, mut answer: Value) -> Value {
+    answer["description"] = words.into();
+    answer
+}
+
+/// Errors by their statuses, from a list of codes.
+fn coded(codes: &[(&str, u16)], schema: &str) -> Map<String, Value> {
+    let statuses: BTreeSet<u16> = codes.iter().map(|(_, status)| *status).collect();
+    let error = |status: u16| {
+        let codes: Vec<&str> = codes.iter().filter(|(_, of)| *of == status).map(|(code, _)| *code).collect();
+        (status.to_string(), refusal(&codes.join(", "), schema))
+    };
+    statuses.into_iter().map(error).collect()
+}
+
+fn view_errors() -> Map<String, Value> {
+    VIEW_ERRORS.iter().map(|(status, words)| (status.to_string(), refusal(words, "PageError"))).collect()
+}
+
+fn refusal(words: &str, schema: &str) -> Value {
+    let schema = json!({"$ref": format!("#/$defs/{schema}")});
+    json!({"description": words, "content": {"application/json": {"schema": schema}}})
 }
 
 /// The schema of a body that is read, as it stands alone.

@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Cells, row::RunRow};
 use crate::{
@@ -52,46 +53,114 @@ pub(super) struct SharedWords {
 impl SharedWords {
     /// Puts shared texts in the place of equal ones.
     pub(super) fn share(&mut self, row: &mut RunRow) {
-        let texts = [&mut row.program, &mut row.task, &mut row.planted, &mut row.imported, &mut row.plan];
-        for text in texts.into_iter().flatten().chain([&mut row.evidence]) {
-            match self.texts.get(text) {
-                Some(known) => *text = Arc::clone(known),
-                None => drop(self.texts.insert(Arc::clone(text))),
-            }
-        }
+        texts_of(row).into_iter().flatten().for_each(|text| self.share_text(text));
+        self.share_text(&mut row.evidence);
         match self.names.get(&row.agents) {
             Some(known) => row.agents = Arc::clone(known),
             None => drop(self.names.insert(Arc::clone(&row.agents))),
         }
     }
+
+    fn share_text(&mut self, text: &mut Arc<str>) {
+        match self.texts.get(text) {
+            Some(known) => *text = Arc::clone(known),
+            None => drop(self.texts.insert(Arc::clone(text))),
+        }
+    }
+}
+
+/// The texts of a row that other rows say, too, but for what was seen.
+fn texts_of(row: &mut RunRow) -> [&mut Option<Arc<str>>; 5] {
+    [&mut row.program, &mut row.task, &mut row.planted, &mut row.imported, &mut row.plan]
 }
 
 /// The first line of a file.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct CacheHead {
     /// Of the program that wrote it: another one may read runs otherwise.
     build: String,
+    /// What rows say by number.
+    texts: Vec<Arc<str>>,
+    names: Vec<Arc<[String]>>,
 }
 
-/// Another line.
+/// Another line: a row without the texts that stand in the first one, and which of those they are.
 #[derive(Debug, Serialize, Deserialize)]
 struct CacheLine<R> {
     stamp: RunStamp,
+    texts: [Option<usize>; 5],
+    evidence: Option<usize>,
+    agents: Option<usize>,
     row: R,
+}
+
+impl CacheLine<RunRow> {
+    /// The row as it was.
+    fn whole(self, head: &CacheHead) -> Option<(RunStamp, RunRow)> {
+        let Self { stamp, texts, evidence, agents, mut row } = self;
+        let text = |number: usize| head.texts.get(number).cloned();
+        for (place, number) in texts_of(&mut row).into_iter().zip(texts) {
+            if let Some(number) = number {
+                *place = Some(text(number)?);
+            }
+        }
+        if let Some(number) = evidence {
+            row.evidence = text(number)?;
+        }
+        if let Some(number) = agents {
+            row.agents = Arc::clone(head.names.get(number)?);
+        }
+        Some((stamp, row))
+    }
+}
+
+/// The numbers of what stands in the first line.
+struct WordNumbers<'a> {
+    texts: HashMap<&'a str, usize>,
+    names: HashMap<&'a [String], usize>,
+}
+
+impl<'a> WordNumbers<'a> {
+    fn new(head: &'a CacheHead) -> Self {
+        let texts = head.texts.iter().enumerate().map(|(number, text)| (text.as_ref(), number)).collect();
+        Self { texts, names: head.names.iter().enumerate().map(|(number, names)| (names.as_ref(), number)).collect() }
+    }
+
+    /// A row without what has a number. Half the members of most rows are `null`, and cost as much to read as what says something.
+    fn line(&self, stamp: RunStamp, row: &RunRow) -> serde_json::Result<CacheLine<Value>> {
+        let mut row = RunRow { key: String::new(), ..row.clone() };
+        let texts = texts_of(&mut row).map(|place| {
+            let number = self.texts.get(place.as_deref()?).copied();
+            place.take_if(|_| number.is_some());
+            number
+        });
+        let evidence = self.texts.get(row.evidence.as_ref()).copied();
+        let agents = self.names.get(row.agents.as_ref()).copied();
+        let mut row = serde_json::to_value(row)?;
+        if let Some(members) = row.as_object_mut() {
+            let is_known = |name: &str| match name {
+                "key" => true,
+                "evidence" => evidence.is_some(),
+                "agents" => agents.is_some(),
+                _ => false,
+            };
+            members.retain(|name, value| !value.is_null() && !is_known(name));
+        }
+        Ok(CacheLine { stamp, texts, evidence, agents, row })
+    }
 }
 
 impl ListingCache {
     /// What is kept of these directories.
     pub fn open(dirs: &[PathBuf]) -> Self {
         let file = file_of(dirs);
-        let rows = file.as_deref().and_then(|file| read(file).ok()).unwrap_or_default();
-        Self { rows, file, ..Self::default() }
+        Self { file: file.clone(), ..file.and_then(|file| read(&file).ok()).unwrap_or_default() }
     }
 
     /// What is kept in a file.
     #[cfg(test)]
     pub(crate) fn at(file: &Path) -> Self {
-        Self { rows: read(file).unwrap_or_default(), file: Some(file.to_owned()), ..Self::default() }
+        Self { file: Some(file.to_owned()), ..read(file).unwrap_or_default() }
     }
 
     /// Keeps what was read, however little.
@@ -139,9 +208,18 @@ impl ListingCache {
         forget(folder);
         let mut out = tempfile::NamedTempFile::new_in(folder)?;
         let mut packed = zstd::Encoder::new(BufWriter::new(out.as_file_mut()), 1)?;
-        line(&mut packed, &CacheHead { build: VERSION.to_owned() })?;
-        for (stamp, row) in self.rows.values() {
-            line(&mut packed, &CacheLine { stamp: *stamp, row: row.as_ref() })?;
+        let head = CacheHead {
+            build: VERSION.to_owned(),
+            texts: self.words.texts.iter().cloned().collect(),
+            names: self.words.names.iter().cloned().collect(),
+        };
+        line(&mut packed, &head)?;
+        let numbers = WordNumbers::new(&head);
+        // In the order of a list: so they lie in memory when they are read back, and are gone through fast.
+        let mut rows: Vec<&(RunStamp, Arc<RunRow>)> = self.rows.values().collect();
+        rows.sort_unstable_by(|(_, a), (_, b)| b.started.cmp(&a.started));
+        for (stamp, row) in rows {
+            line(&mut packed, &numbers.line(*stamp, row)?)?;
         }
         packed.finish()?.flush()?;
         out.persist(file).map_err(|refused| refused.error)?;
@@ -158,22 +236,29 @@ fn line(out: &mut impl Write, data: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-fn read(file: &Path) -> io::Result<StampedRows> {
-    let mut lines = BufReader::new(zstd::Decoder::new(RunFile::open(file)?)?).lines();
-    let head = lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))?;
-    if serde_json::from_str::<CacheHead>(&head)? != (CacheHead { build: VERSION.to_owned() }) {
-        return Ok(HashMap::new());
+fn read(file: &Path) -> io::Result<ListingCache> {
+    let mut text = BufReader::new(zstd::Decoder::new(RunFile::open(file)?)?);
+    let mut block = String::new();
+    text.read_line(&mut block)?;
+    let head: CacheHead = serde_json::from_str(&block)?;
+    let mut cache = ListingCache::default();
+    if head.build != VERSION {
+        return Ok(cache);
     }
-    let (mut rows, mut words) = (HashMap::new(), SharedWords::default());
     loop {
-        let block = lines.by_ref().take(LINES_AT_ONCE).collect::<io::Result<Vec<String>>>()?;
-        if block.is_empty() {
-            return Ok(rows);
+        block.clear();
+        for _ in 0..LINES_AT_ONCE {
+            text.read_line(&mut block)?;
         }
-        for line in each_in_threads(&block, |text| serde_json::from_str::<CacheLine<RunRow>>(text)) {
-            let CacheLine { stamp, mut row } = line?;
-            words.share(&mut row);
-            rows.insert(place(&row.dir), (stamp, Arc::new(row)));
+        if block.is_empty() {
+            cache.words =
+                SharedWords { texts: head.texts.into_iter().collect(), names: head.names.into_iter().collect() };
+            return Ok(cache);
+        }
+        let lines: Vec<&str> = block.lines().collect();
+        for line in each_in_threads(&lines, |text| serde_json::from_str::<CacheLine<RunRow>>(text)) {
+            let (stamp, row) = line?.whole(&head).ok_or(io::ErrorKind::InvalidData)?;
+            cache.put(stamp, Arc::new(row));
         }
     }
 }

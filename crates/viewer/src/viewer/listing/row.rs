@@ -19,6 +19,7 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunRow {
     /// What names it in addresses: its id, with a number behind it where another run of the list has the same id.
+    #[serde(default)]
     pub key: String,
     /// Its id.
     pub run: String,
@@ -39,12 +40,14 @@ pub struct RunRow {
     /// What was planted, and where: of its label, or of its place in a campaign.
     pub planted: Option<Arc<str>>,
     /// Its agents; of a run that is not sealed, nobody knows yet.
+    #[serde(default)]
     pub agents: Arc<[String]>,
     /// Its steps, as far as the seal tells.
     pub calls: Option<u64>,
     /// What it achieved.
     pub outcome: Verdict,
     /// What was seen.
+    #[serde(default)]
     pub evidence: Arc<str>,
     /// Whether it is sealed; others may still be written.
     pub sealed: bool,

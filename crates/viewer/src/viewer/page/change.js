@@ -27,7 +27,7 @@ export function Planted({ error }) {
   const mode = error.failure_mode;
   return html`<span><${Tag} kind="planted">${mode ? `${mode.code} ${mode.name}` : 'fault'}<//> by ${plain(error.operator)}${
     error.delivered === false ? ', which did not arrive' : ''
-  } <span class="hash">${error.before_bytes?.slice(0, 8)} → ${error.after_bytes?.slice(0, 8)}</span></span>`;
+  }${error.before_bytes && html` <span class="hash">${error.before_bytes.slice(0, 8)} → ${error.after_bytes?.slice(0, 8)}</span>`}</span>`;
 }
 
 /** What became of one block. */

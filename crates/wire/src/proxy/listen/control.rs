@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::net::TcpListener;
 
 pub use audit::audit_schema;
-pub use route::{BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, control_error_schema};
+pub use route::{CONTROL_CODES, CONTROL_ROUTES, ControlRoute, control_error_schema};
 
 use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal, route::ControlAction};
 use super::gate::Token;
@@ -88,6 +88,7 @@ async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) 
         (ControlAction::End, Some(run)) => standing::end(proxy, audit, &run).await,
         (ControlAction::Open, _) => standing::open((proxy, audit), request).await,
         (ControlAction::Annotate, Some(run)) => report::annotation((proxy, audit), &run, request).await,
+        (ControlAction::Annotations, Some(run)) => report::annotations(proxy, &run).await,
         (ControlAction::Keep, Some(run)) => standing::keep(proxy, audit, &run, true).await,
         (ControlAction::Release, Some(run)) => standing::keep(proxy, audit, &run, false).await,
         (_, None) => Err(Refusal::place()),

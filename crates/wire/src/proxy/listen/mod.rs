@@ -5,6 +5,7 @@ mod places;
 pub(super) mod framing;
 pub(super) mod gate;
 mod health;
+pub(super) mod http_route;
 pub(super) mod socket;
 mod token;
 
@@ -21,9 +22,7 @@ use std::{
 };
 
 use bytes::Bytes;
-pub use control::{
-    BodySchema, CONTROL_CODES, CONTROL_ROUTES, ControlRoute, audit_schema, control_error_schema, serve_control,
-};
+pub use control::{CONTROL_CODES, CONTROL_ROUTES, ControlRoute, audit_schema, control_error_schema, serve_control};
 pub use health::HEALTH_PATHS;
 use hyper::{
     Request, Response, Uri,

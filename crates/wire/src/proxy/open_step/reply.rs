@@ -67,11 +67,23 @@ impl OpenStep {
 
     /// Token counts of a call that no surface reads, where its reply names them.
     fn unread_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
-        if self.tunnel.is_some() {
+        surface::unread_usage(&self.unread_reply(tape)?)
+    }
+
+    /// The reply to a call that no surface reads, unpacked.
+    fn unread_reply(&self, tape: &[(Bytes, u64)]) -> Option<Bytes> {
+        if self.tunnel.is_some() || self.surface.is_some() {
             return None;
         }
         let encoding = self.head.as_ref().and_then(|(_, headers)| headers::text(headers, &CONTENT_ENCODING));
-        surface::unread_usage(&UnpackedBody::unpack(&self.whole(tape), encoding).plain)
+        Some(UnpackedBody::unpack(&self.whole(tape), encoding).plain)
+    }
+
+    /// Takes in what the reply to such a call says that the upstream keeps for this user.
+    pub(super) fn learn_unread(&self, tape: &[(Bytes, u64)]) {
+        if let Some((ids, reply)) = self.run.stored_ids.as_ref().zip(self.unread_reply(tape)) {
+            ids.learn_unread(&reply);
+        }
     }
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
@@ -85,10 +97,8 @@ impl OpenStep {
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
             self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
-        match (&self.run.stored_ids, &reply) {
-            (Some(ids), Some(reply)) => ids.learn(reply),
-            (Some(ids), None) if self.surface.is_none() => ids.learn_unread(body),
-            _ => {}
+        if let (Some(ids), Some(reply)) = (&self.run.stored_ids, &reply) {
+            ids.learn(reply);
         }
         // What a tool gives comes back in the words of the agent that called it: it names nobody.
         let heard = reply.as_ref().filter(|_| !self.is_of_server());

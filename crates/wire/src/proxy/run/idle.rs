@@ -19,4 +19,20 @@ impl Run {
     pub(in crate::proxy) fn in_flight(&self) -> usize {
         locked(&self.state).agents.values().map(|agent| agent.in_flight as usize).sum()
     }
+
+    /// Its program is still there. Gives the time, as [`Run::elapsed_us`] does.
+    pub(in crate::proxy) fn seen(&self) -> u64 {
+        let now = self.elapsed_us();
+        self.last_seen_us.store(now, Ordering::Relaxed);
+        now
+    }
+
+    /// Whether a request has named it: then another one can, whenever that comes.
+    pub(in crate::proxy) fn is_named(&self) -> bool {
+        self.is_named.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::proxy) fn named(&self) {
+        self.is_named.store(true, Ordering::Relaxed);
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Runs;
 use crate::{
+    identity::RosterRule,
     plan::Plan,
     proxy::{error::ProxyError, run::Run, setup::RunSetup},
     recording::RecordingError,
@@ -46,9 +47,14 @@ impl Runs {
     ///
     /// # Errors
     /// There is a run of this name, or its recording cannot be made.
-    pub async fn begin(self: &Arc<Self>, id: &RunId, task: Option<String>) -> Result<Arc<Run>, ProxyError> {
+    pub async fn begin(
+        self: &Arc<Self>,
+        id: &RunId,
+        task: Option<String>,
+        roster: Vec<RosterRule>,
+    ) -> Result<Arc<Run>, ProxyError> {
         let plan = self.plans.all().into_iter().next();
-        let run = self.open(id, RunSetup { plan, task, ..RunSetup::default() }).await?;
+        let run = self.open(id, RunSetup { plan, task, roster, ..RunSetup::default() }).await?;
         run.named();
         Ok(run)
     }

@@ -42,6 +42,8 @@ struct IdList {
 #[derive(Deserialize)]
 struct NamedBody {
     id: String,
+    /// Where a run was made together with its thread.
+    thread_id: Option<String>,
 }
 
 /// What a path asks of what the upstream keeps.
@@ -60,6 +62,15 @@ pub(super) enum StoredPath {
     },
 }
 
+/// How much of what the upstream keeps a request may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum StoredAccess {
+    /// All that it asks for.
+    Whole,
+    /// Of the list that it asks for, what is the user's.
+    OwnList,
+}
+
 impl StoredIds {
     /// Takes in the ids of a reply and of its parts.
     pub(in crate::proxy) fn learn(&self, reply: &Reply) {
@@ -68,8 +79,8 @@ impl StoredIds {
 
     /// Takes in the id of a reply that no surface reads: a conversation has one.
     pub(in crate::proxy) fn learn_unread(&self, body: &[u8]) {
-        if let Ok(NamedBody { id }) = serde_json::from_slice(body) {
-            self.add(&id);
+        if let Ok(NamedBody { id, thread_id }) = serde_json::from_slice(body) {
+            [Some(id), thread_id].iter().flatten().for_each(|id| self.add(id));
         }
     }
 
@@ -114,39 +125,41 @@ impl Proxy {
         foreign.map_or(Ok(()), |name| Err(ProxyError::NotYourObject((*name).to_owned())))
     }
 
-    /// Whether a request is for nothing that the upstream keeps of other users.
+    /// Whether a request is for nothing that the upstream keeps of other users; a list of objects is, once it is cut to those of this
+    /// user.
     ///
     /// # Errors
-    /// Its path names something that was not given to this user's runs, or all that there is; or it is a WebSocket in which that
-    /// could be asked unseen.
-    pub(in crate::proxy) async fn check_stored_path(&self, arrived: &Arrived) -> Result<(), ProxyError> {
-        let Some(ids) = self.runs.stored_ids() else { return Ok(()) };
+    /// Its path names something that was not given to this user's runs, or all replies that there are; or it is a WebSocket in which
+    /// that could be asked unseen.
+    pub(in crate::proxy) async fn check_stored_path(&self, arrived: &Arrived) -> Result<StoredAccess, ProxyError> {
+        let Some(ids) = self.runs.stored_ids() else { return Ok(StoredAccess::Whole) };
         if matches!(arrived.kind, Kind::Frames(_)) {
             // Each request that comes by it is checked.
-            return Ok(());
+            return Ok(StoredAccess::Whole);
         }
         let path = decoded(arrived.parts.uri.path());
         if matches!(arrived.kind, Kind::Tunnel) {
             let last = segments(&path).last().unwrap_or_default();
-            return if last.eq_ignore_ascii_case("responses") { Err(ProxyError::UncheckedSocket) } else { Ok(()) };
+            let is_checked = !last.eq_ignore_ascii_case("responses");
+            return is_checked.then_some(StoredAccess::Whole).ok_or(ProxyError::UncheckedSocket);
         }
         let method = &arrived.parts.method;
         match stored_path(&objects::SHELVES, method, &path) {
-            Some(StoredPath::List) => return Err(ProxyError::StoredList),
+            Some(StoredPath::List) => return Ok(StoredAccess::OwnList),
             Some(StoredPath::Id { id, name }) => self.check_object(&[&id, &name])?,
             Some(StoredPath::New) | None => {}
         }
         match stored_path(&SHELVES, method, &path) {
-            None | Some(StoredPath::New) => Ok(()),
+            None | Some(StoredPath::New) => Ok(StoredAccess::Whole),
             Some(StoredPath::List) => Err(ProxyError::StoredList),
-            Some(StoredPath::Id { id, .. }) if ids.holds(&id) => Ok(()),
+            Some(StoredPath::Id { id, .. }) if ids.holds(&id) => Ok(StoredAccess::Whole),
             Some(StoredPath::Id { id, .. }) => {
                 // A run that was put down, or left by an earlier server, says what it was given once it is open.
                 let named = self.identity.run(&arrived.hinted.envelope(), || None)?;
                 if let Some((run, _)) = named.filter(|(run, _)| self.runs.standing(run).is_some()) {
                     self.runs.get(&run).await?.named();
                 }
-                if ids.holds(&id) { Ok(()) } else { Err(ProxyError::NotStored(id)) }
+                if ids.holds(&id) { Ok(StoredAccess::Whole) } else { Err(ProxyError::NotStored(id)) }
             }
         }
     }
@@ -174,14 +187,17 @@ pub(super) fn stored_path(shelves: &[&str], method: &Method, path: &str) -> Opti
     let mut segments =
         segments(path).skip_while(|segment| !shelves.iter().any(|shelf| segment.eq_ignore_ascii_case(shelf)));
     let shelf = segments.next()?;
-    Some(match segments.next() {
-        Some(id) => {
+    let below: Vec<&str> = segments.collect();
+    Some(match below.as_slice() {
+        // A thread, and a run of it at once.
+        ["runs"] if *method == Method::POST && shelf.eq_ignore_ascii_case("threads") => StoredPath::New,
+        [id, ..] => {
             // Behind a colon stands what is to be done with it.
             let name = format!("{shelf}/{}", id.split(':').next().unwrap_or(id));
-            StoredPath::Id { id: id.to_owned(), name }
+            StoredPath::Id { id: (*id).to_owned(), name }
         }
-        None if *method == Method::POST => StoredPath::New,
-        None => StoredPath::List,
+        [] if *method == Method::POST => StoredPath::New,
+        [] => StoredPath::List,
     })
 }
 
@@ -204,6 +220,8 @@ mod tests {
             (Method::GET, "/v1/chat/completions", Some(StoredPath::List)),
             (Method::POST, "/v1/chat/completions", Some(StoredPath::New)),
             (Method::POST, "/v1/conversations", Some(StoredPath::New)),
+            (Method::POST, "/v1/threads/runs", Some(StoredPath::New)),
+            (Method::GET, "/v1/threads/runs", at("threads", "runs")),
             (Method::GET, "/v1/models/gpt", None),
         ] {
             assert_eq!(stored_path(&SHELVES, &method, &decoded(path)), expected, "{path}");

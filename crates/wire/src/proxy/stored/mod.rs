@@ -7,6 +7,7 @@ pub(super) mod background;
 mod fetch;
 pub(super) mod ids;
 pub(super) mod objects;
+mod own_list;
 mod postpone;
 pub(super) mod retell;
 

@@ -175,7 +175,7 @@ impl UserObjects {
         locked(&self.owners.list).owners.get(&hash(name)).is_some_and(|owner| *owner != self.user)
     }
 
-    fn is_own(&self, name: &str) -> bool {
+    pub(super) fn is_own(&self, name: &str) -> bool {
         locked(&self.owners.list).owners.get(&hash(name)).is_some_and(|owner| *owner == self.user)
     }
 

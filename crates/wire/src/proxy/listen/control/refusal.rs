@@ -91,6 +91,13 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, code, message, "docs/reference/http.md shows what each request holds")
     }
 
+    /// Of rules that name agents.
+    pub(super) fn roster(message: String) -> Self {
+        let hint = "a rule names an agent and says what its calls look like: {\"name\": \"solver\", \"system_contains\": \"You solve\"}; \
+                    docs/identity.md lists the conditions";
+        Self::new(StatusCode::BAD_REQUEST, "invalid_roster", message, hint)
+    }
+
     pub(super) fn unknown(run: &RunId) -> Self {
         let message = format!("no run `{run}` was recorded here");
         Self::new(StatusCode::NOT_FOUND, "no_such_run", message, "GET /aegis/v1/runs lists the runs of this server")
@@ -153,7 +160,7 @@ impl Refusal {
         match error {
             RecordingError::NotARun { .. } => Self::unknown(run),
             RecordingError::Locked { .. } => Self::open(run),
-            RecordingError::Roster { .. } => Self::request("invalid_roster", error.to_string()),
+            RecordingError::Roster { .. } => Self::roster(error.to_string()),
             RecordingError::FactsFull { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "facts_full",

@@ -8,7 +8,9 @@ use super::{ChangeAudit, ControlResult, Refusal, json as answered, read};
 use crate::{
     identity::RosterRule,
     proxy::{RunStanding, error::ProxyError, exchange::Proxy},
-    recording::{self, Amendment, FactSource, GivenAnnotation, GivenRoster, Giver, RecordingError, RunFact},
+    recording::{
+        self, Amendment, Annotation, FactSource, GivenAnnotation, GivenRoster, Giver, RecordingError, RunFact,
+    },
     ruling,
     trajectory::{Label, Outcome, Reason, RunId, Verdict},
 };
@@ -143,7 +145,8 @@ pub(super) async fn annotation(
     // A long recording takes its time to be read.
     let reading = tokio::task::spawn_blocking({
         let dir = dir.clone();
-        move || Ok(given.annotation(&recording::read(&dir)?, &sender, false))
+        let blind = given.blind;
+        move || Ok(given.annotation(&recording::read(&dir)?, &sender, blind))
     });
     let said = reading.await.map_err(|_| Refusal::internal())?.map_err(refused)?;
     let said = said.map_err(|error| Refusal::annotation(&error))?;
@@ -153,6 +156,27 @@ pub(super) async fn annotation(
         answered(&written.map_err(|error| Refusal::annotation(&error))?)
     };
     audit.change(run, "annotate", writing).await
+}
+
+/// What is said of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct AnnotationList {
+    run: RunId,
+    /// The last word of each annotator.
+    annotations: Vec<Annotation>,
+}
+
+/// Lists what people say of a run.
+pub(super) async fn annotations(proxy: &Proxy, run: &RunId) -> ControlResult {
+    if proxy.runs.standing(run).is_none() {
+        return Err(Refusal::unknown(run));
+    }
+    let (dir, run) = (proxy.runs.template().log_dir.join(run.as_str()), run.clone());
+    let reading = tokio::task::spawn_blocking(move || {
+        recording::annotations(&dir, &run).map(|annotations| AnnotationList { run, annotations })
+    });
+    let list = reading.await.map_err(|_| Refusal::internal())?;
+    answered(&list.map_err(|error| Refusal::annotation(&error))?)
 }
 
 /// The run that a report is of: the path or the body names it.

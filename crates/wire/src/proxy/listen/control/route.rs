@@ -1,25 +1,21 @@
 //! What the control listener answers, in one table: requests are led by it, and the `OpenAPI` document is made from it.
 
 use hyper::Method;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 
 use super::{
     refusal::ErrorReply,
-    report::{AmendedReply, OutcomeReport, RosterReport, TakenReply, TaskReport},
+    report::{AmendedReply, AnnotationList, OutcomeReport, RosterReport, TakenReply, TaskReport},
     standing::{NewRun, OpenReply, RunList, RunReply},
 };
-use crate::recording::{Annotation, GivenAnnotation};
-
-/// Makes a reference to the schema of a body.
-pub type BodySchema = fn(&mut SchemaGenerator) -> Schema;
-
-fn body<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
-}
+use crate::{
+    proxy::listen::http_route::{HttpRoute, RouteAnswer, body_schema},
+    recording::{Annotation, GivenAnnotation},
+};
 
 /// The schema of an error.
 pub fn control_error_schema(generator: &mut SchemaGenerator) -> Schema {
-    body::<ErrorReply<'static>>(generator)
+    body_schema::<ErrorReply<'static>>(generator)
 }
 
 /// Codes of the control listener's errors, with the status of each.
@@ -46,10 +42,11 @@ pub const CONTROL_CODES: &[(&str, u16)] = &[
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ControlAction {
+pub enum ControlAction {
     List,
     Open,
     Annotate,
+    Annotations,
     Read,
     End,
     Keep,
@@ -60,37 +57,8 @@ pub(super) enum ControlAction {
     Metrics,
 }
 
-/// A request that is answered.
-#[derive(Debug)]
-pub struct ControlRoute {
-    /// The method.
-    pub method: &'static str,
-    /// The path; `{run}` stands for a run.
-    pub path: &'static str,
-    /// What comes of it, in a sentence without its full stop.
-    pub about: &'static str,
-    /// The body that it takes.
-    pub takes: Option<BodySchema>,
-    /// The body of its answer; `None` where that is text for Prometheus.
-    pub answers: Option<BodySchema>,
-    action: ControlAction,
-}
-
-impl ControlRoute {
-    const fn get(path: &'static str, about: &'static str, action: ControlAction, answers: Option<BodySchema>) -> Self {
-        Self { method: "GET", path, about, takes: None, answers, action }
-    }
-
-    const fn post(
-        path: &'static str,
-        about: &'static str,
-        action: ControlAction,
-        takes: Option<BodySchema>,
-        answers: BodySchema,
-    ) -> Self {
-        Self { method: "POST", path, about, takes, answers: Some(answers), action }
-    }
-}
+/// A request that the control listener answers.
+pub type ControlRoute = HttpRoute<ControlAction>;
 
 const OUTCOME: &str = "Sets the outcome of a run; of one that has ended, as a fact beside the recording";
 const ROSTER: &str = "Names the agents of a run that has ended";
@@ -102,96 +70,116 @@ pub const CONTROL_ROUTES: &[ControlRoute] = &[
         "/aegis/v1/runs",
         "Lists the runs of the log directory, those written last first, 1,000 at most",
         ControlAction::List,
-        Some(body::<RunList>),
+        RouteAnswer::Json(body_schema::<RunList>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs",
         "Opens a run, under the server's plan if it has one: it waits for calls that name it",
         ControlAction::Open,
-        Some(body::<NewRun>),
-        body::<OpenReply>,
+        Some(body_schema::<NewRun>),
+        RouteAnswer::Json(body_schema::<OpenReply>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/annotations",
         "Adds what somebody says of a run: the step of the error that decided it and the reason, or no error",
         ControlAction::Annotate,
-        Some(body::<GivenAnnotation>),
-        body::<Annotation>,
+        Some(body_schema::<GivenAnnotation>),
+        RouteAnswer::Json(body_schema::<Annotation>),
     ),
-    ControlRoute::get("/aegis/v1/runs/{run}", "Reads one run", ControlAction::Read, Some(body::<RunReply>)),
+    ControlRoute::get(
+        "/aegis/v1/runs/{run}/annotations",
+        "Lists what was said last of a run, by everybody, in the order of names",
+        ControlAction::Annotations,
+        RouteAnswer::Json(body_schema::<AnnotationList>),
+    ),
+    ControlRoute::get(
+        "/aegis/v1/runs/{run}",
+        "Reads one run",
+        ControlAction::Read,
+        RouteAnswer::Json(body_schema::<RunReply>),
+    ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/end",
         "Ends a run: it takes no more calls",
         ControlAction::End,
         None,
-        body::<RunReply>,
+        RouteAnswer::Json(body_schema::<RunReply>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/keep",
         "Keeps a run, whatever is pruned",
         ControlAction::Keep,
         None,
-        body::<RunReply>,
+        RouteAnswer::Json(body_schema::<RunReply>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/release",
         "Takes back that a run is kept",
         ControlAction::Release,
         None,
-        body::<RunReply>,
+        RouteAnswer::Json(body_schema::<RunReply>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/outcome",
         OUTCOME,
         ControlAction::Outcome,
-        Some(body::<OutcomeReport>),
-        body::<TakenReply>,
+        Some(body_schema::<OutcomeReport>),
+        RouteAnswer::Json(body_schema::<TakenReply>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/roster",
         ROSTER,
         ControlAction::Roster,
-        Some(body::<RosterReport>),
-        body::<AmendedReply>,
+        Some(body_schema::<RosterReport>),
+        RouteAnswer::Json(body_schema::<AmendedReply>),
     ),
     ControlRoute::post(
         "/aegis/v1/runs/{run}/task",
         TASK,
         ControlAction::Task,
-        Some(body::<TaskReport>),
-        body::<AmendedReply>,
+        Some(body_schema::<TaskReport>),
+        RouteAnswer::Json(body_schema::<AmendedReply>),
     ),
-    ControlRoute::post("/outcome", OUTCOME, ControlAction::Outcome, Some(body::<OutcomeReport>), body::<TakenReply>),
+    ControlRoute::post(
+        "/outcome",
+        OUTCOME,
+        ControlAction::Outcome,
+        Some(body_schema::<OutcomeReport>),
+        RouteAnswer::Json(body_schema::<TakenReply>),
+    ),
     ControlRoute::post(
         "/r/{run}/outcome",
         OUTCOME,
         ControlAction::Outcome,
-        Some(body::<OutcomeReport>),
-        body::<TakenReply>,
+        Some(body_schema::<OutcomeReport>),
+        RouteAnswer::Json(body_schema::<TakenReply>),
     ),
-    ControlRoute::post("/roster", ROSTER, ControlAction::Roster, Some(body::<RosterReport>), body::<AmendedReply>),
-    ControlRoute::post("/task", TASK, ControlAction::Task, Some(body::<TaskReport>), body::<AmendedReply>),
+    ControlRoute::post(
+        "/roster",
+        ROSTER,
+        ControlAction::Roster,
+        Some(body_schema::<RosterReport>),
+        RouteAnswer::Json(body_schema::<AmendedReply>),
+    ),
+    ControlRoute::post(
+        "/task",
+        TASK,
+        ControlAction::Task,
+        Some(body_schema::<TaskReport>),
+        RouteAnswer::Json(body_schema::<AmendedReply>),
+    ),
     ControlRoute::get(
         "/metrics",
         "Counts for Prometheus, in the OpenMetrics text format",
         ControlAction::Metrics,
-        None,
+        RouteAnswer::Other("application/openmetrics-text"),
     ),
 ];
 
 /// What a request asks for, and the run that its path names.
-pub(super) fn matched<'a>(method: &Method, path: &'a str) -> Option<(ControlAction, Option<&'a str>)> {
-    CONTROL_ROUTES.iter().filter(|route| *method == route.method).find_map(|route| {
-        let (mut asked, mut known, mut run) = (path.split('/'), route.path.split('/'), None);
-        loop {
-            match (asked.next(), known.next()) {
-                (None, None) => return Some((route.action, run)),
-                (Some(name), Some("{run}")) => run = Some(name),
-                (Some(name), Some(known)) if name == known => {}
-                _ => return None,
-            }
-        }
-    })
+pub(super) fn matched<'p>(method: &Method, path: &'p str) -> Option<(ControlAction, Option<&'p str>)> {
+    let (action, named) = ControlRoute::matched(CONTROL_ROUTES, method, path)?;
+    Some((action, named.first().copied()))
 }
 
 #[cfg(test)]

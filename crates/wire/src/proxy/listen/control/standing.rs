@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangeAudit, ControlResult, Refusal, json as answered, read as body};
 use crate::{
+    identity::{Roster, RosterRule},
     proxy::{RunStanding, Runs, exchange::Proxy},
     recording::{self, RecordingError},
     trajectory::{Label, Outcome, RunId},
@@ -86,6 +87,9 @@ pub(super) struct NewRun {
     run: Option<RunId>,
     /// Its task.
     task: Option<String>,
+    /// Who its agents are: rules as the `[[agent]]` of a configuration, in the place of the server's.
+    #[serde(default)]
+    agents: Vec<RosterRule>,
 }
 
 /// A run that was opened.
@@ -100,13 +104,19 @@ pub(super) struct OpenReply {
 
 /// Opens a run.
 pub(super) async fn open((proxy, audit): (&Proxy, &ChangeAudit), request: Request<Incoming>) -> ControlResult {
-    let NewRun { run, task } = body(request).await?;
+    let NewRun { run, task, agents } = body(request).await?;
+    Roster::new(agents.clone()).map_err(|error| Refusal::roster(error.to_string()))?;
+    if proxy.runs.template().recording.redactor.holds_secret(&serde_json::to_string(&agents).unwrap_or_default()) {
+        return Err(Refusal::roster(
+            "a rule of `agents` holds what looks like a key, and rules are recorded".to_owned(),
+        ));
+    }
     let run = run.unwrap_or_else(|| proxy.runs.made_id("run", 0));
     if proxy.runs.standing(&run).is_some() {
         return Err(Refusal::exists(&run));
     }
     let opening = async {
-        proxy.runs.begin(&run, task).await.map_err(|error| Refusal::proxy(&run, &error))?;
+        proxy.runs.begin(&run, task, agents).await.map_err(|error| Refusal::proxy(&run, &error))?;
         let opened = run_reply(proxy, &run).await?;
         answered(&OpenReply { opened, base_path: format!("/r/{run}") })
     };
