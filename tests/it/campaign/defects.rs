@@ -31,7 +31,7 @@ const LABELS: &[Point] = &[
         "a right answer in other words is graded wrong",
         &[
             ("crates/execution/src/verify/numeric.rs", "hard_cases"),
-            ("crates/execution/src/verify/choice.rs", "hard_cases"),
+            ("crates/execution/src/verify/choice_tests.rs", "hard_cases"),
         ],
     ),
     (
