@@ -68,7 +68,7 @@ fn row<'a>(
     let errors = sample.label.iter().flat_map(|label| &label.errors).map(|error| SampleError {
         agent: error.agent.to_string(),
         step: error.step,
-        mode: error.failure_mode.as_ref().map(|mode| mode.code.to_string()),
+        mode: error.failure_mode.as_ref().map(|mode| mode.code.clone()),
     });
     SampleRow {
         errors: errors.collect(),

@@ -31,38 +31,7 @@ const PROXIED: [(&str, &str); 4] = [
 /// The document.
 pub(super) fn document() -> Value {
     let mut replies = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut paths = Map::new();
-    for route in CONTROL_ROUTES {
-        let below = route.path.strip_prefix(RUNS).map(|below| format!("{USER}{below}"));
-        for path in [Some(route.path.to_owned()), below].into_iter().flatten() {
-            let answered = controlled(route, &path, &mut replies);
-            add(&mut paths, &path, &route.method.to_ascii_lowercase(), answered);
-        }
-    }
-    for route in REWARD_ROUTES {
-        let answered = listed(route, "reward", coded(REWARD_CODES, "RewardError"), &mut replies);
-        add(&mut paths, route.path, &route.method.to_ascii_lowercase(), with_parameters(answered, route.path));
-    }
-    for route in VIEW_ROUTES {
-        let security = if route.path.starts_with("/api/") { json!([{"view": []}]) } else { json!([{}]) };
-        let mut answered = listed(route, "view", view_errors(), &mut replies);
-        answered["security"] = security;
-        add(&mut paths, route.path, &route.method.to_ascii_lowercase(), with_parameters(answered, route.path));
-    }
-    for schema in [control_error_schema, reward_error_schema, view_error_schema] {
-        schema(&mut replies);
-    }
-    for path in HEALTH_PATHS {
-        add(&mut paths, path, "get", health(path));
-    }
-    for (path, operation) in ATTACHED_PATHS.into_iter().zip([attachment(), attached_reply()]) {
-        add(&mut paths, path, "post", with_parameters(operation, path));
-    }
-    for (path, about) in PROXIED {
-        for method in PASSED {
-            add(&mut paths, path, method, proxied(path, about));
-        }
-    }
+    let paths = all_paths(&mut replies);
     let mut components = definitions(replies);
     components.insert("ProxyError".to_owned(), proxy_error());
     components.insert("Ready".to_owned(), ready());
@@ -102,6 +71,50 @@ pub(super) fn document() -> Value {
         },
     });
     referring(document)
+}
+
+/// All that is answered.
+fn all_paths(replies: &mut SchemaGenerator) -> Map<String, Value> {
+    let mut paths = Map::new();
+    for route in CONTROL_ROUTES {
+        let below = route.path.strip_prefix(RUNS).map(|below| format!("{USER}{below}"));
+        for path in [Some(route.path.to_owned()), below].into_iter().flatten() {
+            let answered = controlled(route, &path, replies);
+            add(&mut paths, &path, &route.method.to_ascii_lowercase(), answered);
+        }
+    }
+    for route in REWARD_ROUTES {
+        let answered = listed(route, "reward", coded(REWARD_CODES, "RewardError"), replies);
+        add(&mut paths, route.path, &route.method.to_ascii_lowercase(), with_parameters(answered, route.path));
+    }
+    for route in VIEW_ROUTES {
+        let security = if route.path.starts_with("/api/") { json!([{"view": []}]) } else { json!([{}]) };
+        let answered = with(listed(route, "view", view_errors(), replies), "security", security);
+        add(&mut paths, route.path, &route.method.to_ascii_lowercase(), with_parameters(answered, route.path));
+    }
+    for schema in [control_error_schema, reward_error_schema, view_error_schema] {
+        schema(replies);
+    }
+    for path in HEALTH_PATHS {
+        add(&mut paths, path, "get", health(path));
+    }
+    for (path, operation) in ATTACHED_PATHS.into_iter().zip([attachment(), attached_reply()]) {
+        add(&mut paths, path, "post", with_parameters(operation, path));
+    }
+    for (path, about) in PROXIED {
+        for method in PASSED {
+            add(&mut paths, path, method, proxied(path, about));
+        }
+    }
+    paths
+}
+
+/// An object with one more member.
+fn with(mut object: Value, name: &str, member: Value) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), member);
+    }
+    object
 }
 
 /// The closed schemas of all bodies.
@@ -151,9 +164,8 @@ fn with_parameters(mut operation: Value, path: &str) -> Value {
 }
 
 fn controlled(route: &ControlRoute, path: &str, replies: &mut SchemaGenerator) -> Value {
-    let mut operation = listed(route, "control", coded(CONTROL_CODES, "ErrorReply"), replies);
-    operation["security"] = json!([{"control": []}]);
-    with_parameters(operation, path)
+    let operation = listed(route, "control", coded(CONTROL_CODES, "ErrorReply"), replies);
+    with_parameters(with(operation, "security", json!([{"control": []}])), path)
 }
 
 /// The operation of a row of a table, with the answers that are errors.
@@ -164,19 +176,12 @@ fn listed<A>(route: &HttpRoute<A>, tag: &str, errors: Map<String, Value>, replie
         RouteAnswer::Nothing => ("204", json!({})),
     };
     let mut responses = Map::new();
-    responses.insert(status.to_owned(), described(route.about, answer));
+    responses.insert(status.to_owned(), with(answer, "description", route.about.into()));
     responses.extend(errors);
-    let mut operation = json!({"tags": [tag], "summary": route.about, "responses": responses});
-    if let Some(schema) = route.takes {
-        let content = json!({"application/json": {"schema": taken(schema)}});
-        operation["requestBody"] = json!({"required": true, "content": content});
-    }
-    operation
-}
-
-fn described(words: &str, mut answer: Value) -> Value {
-    answer["description"] = words.into();
-    answer
+    let operation = json!({"tags": [tag], "summary": route.about, "responses": responses});
+    let Some(schema) = route.takes else { return operation };
+    let content = json!({"application/json": {"schema": taken(schema)}});
+    with(operation, "requestBody", json!({"required": true, "content": content}))
 }
 
 /// Errors by their statuses, from a list of codes.
