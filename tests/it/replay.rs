@@ -397,29 +397,3 @@ async fn a_plan_names_its_fork_point_and_acts_on_the_record() {
         assert!(report.saved.output > 0, "what the record had paid for is counted");
     }
 }
-
-/// Three samples of one question, of which one is refused in a run that begins like a record: the record says that two more
-/// come, so what follows the failure is a sample, and what is more than the record holds is another try of the failed one.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_record_tells_a_sample_from_another_try() {
-    let lab = Lab::over(Arc::new(Echo), Setup::default()).await;
-    for _ in 0..3 {
-        lab.post(PATH, &chat("one")).await;
-    }
-    let taped = Taped::of(lab).await;
-    let fault =
-        "[[injection]]\nagent = \"solver\"\nwhen.call = 1\nfault.status = { code = 500, attempts = \"first\" }\n";
-    let setup = Setup::planned(fault);
-    let fork = ForkPoint { step: 1, at: AtFork::Live };
-    let prefixed = Arc::new(Prefixed::new(taped.cassette(), fork, Arc::new(Echo)).expect("a fork"));
-    let (mut lab, _) = playing(prefixed as Arc<dyn Upstream>, setup).await;
-    let mut statuses = Vec::new();
-    for _ in 0..4 {
-        statuses.push(lab.post(PATH, &chat("one")).await.status);
-    }
-    assert_eq!(statuses, [200, 500, 200, 200]);
-    let recording = lab.sealed("r0").await;
-    let steps = recording.trajectory.steps.iter();
-    assert_eq!(steps.map(|step| (step.call, step.attempts.len())).collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 1)]);
-    assert!(recording.exchanges.iter().all(|detail| detail.relates.may_repeat.is_none()));
-}
