@@ -224,6 +224,26 @@ async fn faults_of_tools_are_said_in_their_protocol_and_answer_the_request() {
     assert!(errors.len() == 2 && errors.iter().all(|error| error.is_fault()), "{errors:?}");
 }
 
+/// A result comes as JSON or as an event of a stream, as the server likes: what is ready-made reaches both.
+#[tokio::test]
+async fn ready_made_faults_reach_a_result_in_both_its_forms() {
+    let event = format!("event: message\ndata: {RESULT}\n\n");
+    for (kind, body) in [("application/json", RESULT), ("text/event-stream", event.as_str())] {
+        for (plan, expected, whole) in [
+            ("changed-schema", Some(body.replace("\"content\"", "\"contents\"")), true),
+            ("dropped-stream", None, false),
+        ] {
+            let text = aegis::plan::shipped_as(&format!("tools/{plan}"))[0].text;
+            let (mut lab, _server) = lab(vec![vec![http("200 OK", kind, body)]], Setup::planned(text)).await;
+            let reply = lab.post("/r/r0/mcp/calc", CALL.as_bytes()).await;
+            assert_eq!(reply.whole, whole, "{plan}, {kind}: {}", reply.text());
+            assert!(expected.is_none_or(|expected| expected == reply.text()), "{plan}, {kind}: {}", reply.text());
+            let recording = lab.sealed("r0").await;
+            assert!(recording.trajectory.steps[0].injected[0].delivered, "{plan}, {kind}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_replay_holds_what_tools_gave() {
     let (mut lab, server) = lab(vec![vec![http("200 OK", "application/json", RESULT)]], Setup::default()).await;

@@ -42,23 +42,6 @@ async fn a_run_is_opened_with_its_task_and_annotated() {
         assert_eq!(call(&served, &format!("{path}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
     }
 
-    // Whoever opens a run says who its agents are, and of no other run.
-    let solver = json!([{"name": "adder", "first_user_contains": "2 + 3"}]);
-    assert_eq!(open(json!({"run": "named", "agents": solver})).await.0, 200);
-    for (agents, words) in [
-        (json!([{"name": "adder"}]), "number 1"),
-        (json!([{"name": "a b", "bare": true}]), "number 1"),
-        (json!([{"name": "adder", "model": format!("sk-proj-{}", "Ab1".repeat(12))}]), "looks like a key"),
-    ] {
-        let (status, refused) = open(json!({"run": "wrong", "agents": agents})).await;
-        assert_eq!((status, refused["error"]["code"].as_str()), (400, Some("invalid_roster")), "{refused}");
-        assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains(words)), "{refused}");
-        assert!(!dir.join("logs/wrong").exists());
-    }
-    for run in ["named", "other"] {
-        assert_eq!(call(&served, &format!("/r/{run}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
-    }
-
     let say = async |run: &str, body: Value| control(&served, "POST", &(note(run) + "/annotations"), &body).await;
     let (status, said) = say("one", json!({"step": 0, "why": "it is wrong", "sure": false})).await;
     assert_eq!((status, &said["annotator"], &said["sure"]), (200, &json!("operator"), &json!(false)), "{said}");
@@ -79,19 +62,45 @@ async fn a_run_is_opened_with_its_task_and_annotated() {
     }
     assert_eq!(control(&served, "POST", &(note("one") + "/end"), &Value::Null).await.0, 200);
     assert_eq!(served.stop().await, Some(0));
-    // The next server knows the names, too.
-    let served = serve(dir, &["--upstream", "simulator"]).await;
-    assert_eq!(call(&served, "/r/named/v1/chat/completions", "What is 2 + 3?").await.status, 200);
-    for (run, agents) in [("named", json!({"adder": 2})), ("other", Value::Null)] {
-        let ended = control(&served, "POST", &(note(run) + "/end"), &Value::Null).await.1;
-        assert!(ended["agents"] == agents || (agents.is_null() && ended["agents"].get("adder").is_none()), "{ended}");
-    }
-    assert_eq!(served.stop().await, Some(0));
     let (_, listed, _) = verb(dir, &["annotations", "--format", "json"]).await;
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
     assert_eq!(listed["runs"][0]["said"].as_array().map(Vec::len), Some(2), "{listed}");
     let (_, shown, _) = verb(dir, &["show", "logs/one"]).await;
     assert!(shown.contains("Count the apples."), "{shown}");
+    crate::contract::check_files(dir);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_opened_with_its_agents() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let served = serve(dir, &["--upstream", "simulator"]).await;
+    let open = async |body: Value| control(&served, "POST", "/aegis/v1/runs", &body).await;
+    // Whoever opens a run says who its agents are, and of no other run.
+    let solver = json!([{"name": "adder", "first_user_contains": "2 + 3"}]);
+    assert_eq!(open(json!({"run": "named", "agents": solver})).await.0, 200);
+    for (agents, words) in [
+        (json!([{"name": "adder"}]), "number 1"),
+        (json!([{"name": "a b", "bare": true}]), "number 1"),
+        (json!([{"name": "adder", "model": format!("sk-proj-{}", "Ab1".repeat(12))}]), "looks like a key"),
+    ] {
+        let (status, refused) = open(json!({"run": "wrong", "agents": agents})).await;
+        assert_eq!((status, refused["error"]["code"].as_str()), (400, Some("invalid_roster")), "{refused}");
+        assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains(words)), "{refused}");
+        assert!(!dir.join("logs/wrong").exists());
+    }
+    for run in ["named", "other"] {
+        assert_eq!(call(&served, &format!("/r/{run}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
+    }
+    assert_eq!(served.stop().await, Some(0));
+    // The next server knows the names, too.
+    let served = serve(dir, &["--upstream", "simulator"]).await;
+    assert_eq!(call(&served, "/r/named/v1/chat/completions", "What is 2 + 3?").await.status, 200);
+    for (run, agents) in [("named", json!({"adder": 2})), ("other", Value::Null)] {
+        let ended = control(&served, "POST", &format!("/aegis/v1/runs/{run}/end"), &Value::Null).await.1;
+        assert!(ended["agents"] == agents || (agents.is_null() && ended["agents"].get("adder").is_none()), "{ended}");
+    }
+    assert_eq!(served.stop().await, Some(0));
     crate::contract::check_files(dir);
 }
 

@@ -15,6 +15,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("mast", "MAST: every failure mode, on both sides, by a model and by rule"),
     ("faults", "Faults"),
     ("tools", "Tools of MCP servers: what they are called with and what they give"),
+    ("peers", "A2A peers: what they answer"),
 ];
 
 /// The page for these plans: (path within the folder, text).
