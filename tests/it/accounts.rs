@@ -93,7 +93,7 @@ async fn every_place_states_the_account_of_a_step_in_the_same_words() {
     let marks = page["columns"].as_array().and_then(|names| names.iter().position(|name| name == "marks"));
     let of_row = |row: usize| page["rows"][row][marks.expect("marks")].clone();
     assert_eq!([of_row(0), of_row(1), of_row(2)], [json!([]), json!(["partly read"]), json!(["unread"])]);
-    assert_eq!(view.get("/api/run/r/told/1").await["account"], stated);
+    assert_eq!(view.get("/api/run/r/step/1").await["account"], stated);
 
     // Rows and manifests.
     let sample = Sample::alone(&recording).expect("a sample");

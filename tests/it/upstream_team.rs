@@ -341,7 +341,7 @@ async fn the_page_and_an_export_name_the_agents() {
         let view = View::of(&lab.logs, &["r0"]).await;
         let run = view.get("/api/run/r0").await;
         assert!(run["head"]["label"].to_string().contains("\"/root/solver\""), "{run:#}");
-        let told = view.get("/api/run/r0/told/0").await.to_string();
+        let told = view.get("/api/run/r0/step/0").await.to_string();
         for who in ["\"/root\"", "\"/root/solver\"", "\"/root/solver to /root\"", "result is 49"] {
             assert!(told.contains(who), "{who}: {told}");
         }

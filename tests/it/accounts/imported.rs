@@ -96,7 +96,7 @@ async fn imported_steps_state_what_their_importer_could_not_place() {
     let view = View::of(dir.path(), &["logs"]).await;
     assert_eq!(view.get("/api/tree").await["runs"][0]["account"], counts);
     assert_eq!(view.get("/api/run/otlp-t").await["head"]["account"], counts);
-    assert_eq!(view.get("/api/run/otlp-t/told/2").await["account"], stated);
+    assert_eq!(view.get("/api/run/otlp-t/step/2").await["account"], stated);
 
     // Rows and manifests.
     let sample = Sample::alone(&recording).expect("a sample");

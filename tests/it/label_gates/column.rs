@@ -51,6 +51,8 @@ const NOTED: (&[Verb], &str) =
     (&[Verb::Retry], "an execution of a retry answers a note, which is the first gate: the column `note given`");
 const NO_PLANT: (&[Verb], &str) =
     (&[Verb::Trace], "a trace names steps that nobody planted an error in; what a plan did is no matter of its label");
+const TRIED: (&[Verb], &str) =
+    (&[Verb::Campaign], "a campaign tries each edit on its reference first, and plants none that cannot be made there");
 
 fn edit(agent: &str, call: u64, edit: &str) -> String {
     format!("[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-2.6\"\nwhen.call = {call}\n{edit}\n")
@@ -139,16 +141,17 @@ pub fn of_runs() -> Vec<Column> {
     let refuse = "side = \"request\"\nmanipulator.append_instruction = { text = \"REFUSE\" }";
     let suffix = "side = \"request\"\nmanipulator.append_instruction = { text = \"Add one.\" }";
     let of_plan = |column: Column| Column { cannot: &[NO_PLANT, NOTED], ..column };
+    let never_made = |column: Column| Column { cannot: &[NO_PLANT, NOTED, TRIED], ..column };
     vec![
         column("labelled", "plain", std::slice::from_ref(&corrupt)),
-        of_plan(refused(
+        never_made(refused(
             column("failed edit", "plain", &[edit("adder", 0, "manipulator.negate_verdict = {}")]),
             NoLabel::ManipulatorFailed,
             "manipulator_failed",
         )),
         Column {
             of_step: Some(NoLabel::NotReadWhole),
-            ..of_plan(refused(
+            ..never_made(refused(
                 column("reading not complete", "unread", std::slice::from_ref(&corrupt)),
                 NoLabel::ManipulatorFailed,
                 "manipulator_failed",
