@@ -43,7 +43,7 @@ const TASKS: [(&str, &str); 12] = [
 const CHANGES: usize = 1_000;
 
 /// A recorded request.
-struct Asked {
+struct RecordedRequest {
     path: String,
     body: String,
 }
@@ -55,7 +55,7 @@ fn tasks() -> Vec<(&'static str, String)> {
     TASKS.iter().map(|(prompt, task)| (*prompt, task.replace("HH:MM", &time))).collect()
 }
 
-fn asked(tasks: &[(&str, String)]) -> Vec<Asked> {
+fn recorded_requests(tasks: &[(&str, String)]) -> Vec<RecordedRequest> {
     let talks = ["openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "gemini_interactions"];
     let surfaces: Vec<_> = surface::ALL.iter().filter(|surface| talks.contains(&surface.name())).collect();
     assert_eq!(surfaces.len(), talks.len());
@@ -66,7 +66,7 @@ fn asked(tasks: &[(&str, String)]) -> Vec<Asked> {
         talk.messages = vec![Message::text_of(Role::System, *prompt), Message::text_of(Role::User, task.as_str())];
         let body = surface.write_request(surface.blank_request(), &blank, &talk).expect("written");
         let body = String::from_utf8(body.to_vec()).expect("text");
-        Asked { path: format!("/a/agent{number}{}", surface.path()), body }
+        RecordedRequest { path: format!("/a/agent{number}{}", surface.path()), body }
     });
     each.collect()
 }
@@ -103,9 +103,9 @@ fn changed(text: &str, draw: &mut ChaCha8Rng) -> (String, String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strict_replay_answers_none_of_a_thousand_changed_requests_as_if_it_were_the_recorded_one() {
     let tasks = tasks();
-    let asked = asked(&tasks);
+    let requests = recorded_requests(&tasks);
     let mut recorded = Lab::over(Arc::new(Simulator::new(7)), Setup::default()).await;
-    for Asked { path, body } in &asked {
+    for RecordedRequest { path, body } in &requests {
         assert_eq!(recorded.post(path, body.as_bytes()).await.status, 200, "{body}");
     }
     recorded.sealed("r0").await;
@@ -114,14 +114,14 @@ async fn a_strict_replay_answers_none_of_a_thousand_changed_requests_as_if_it_we
     let mut draw = ChaCha8Rng::seed_from_u64(2026);
     let (mut refused, mut not_exact, mut wrong) = (0, Vec::new(), Vec::new());
     for change in 0..CHANGES {
-        let number = change % asked.len();
+        let number = change % requests.len();
         let (prompt, task) = (tasks[number].0, tasks[number].1.as_str());
         let text = if draw.random_bool(0.3) { prompt } else { task };
         let (new, was, is) = changed(text, &mut draw);
         let in_json = |text: &str| serde_json::to_string(text).expect("JSON").trim_matches('"').to_owned();
-        let body = asked[number].body.replacen(&in_json(text), &in_json(&new), 1);
-        assert_ne!(body, asked[number].body, "{text}");
-        let reply = lab.post(&asked[number].path, body.as_bytes()).await;
+        let body = requests[number].body.replacen(&in_json(text), &in_json(&new), 1);
+        assert_ne!(body, requests[number].body, "{text}");
+        let reply = lab.post(&requests[number].path, body.as_bytes()).await;
         if reply.status == 409 {
             refused += 1;
             continue;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::{
     campaign::{definition::Files, read},
-    trajectory::{AgentName, Attempt, Attribution, CallEnding, CloseCause, FailureMode, ReplyOrigin, Source},
+    trajectory::{AgentName, Attribution, CloseCause, FailureMode, sample},
 };
 
 /// A call in which each of the templates here can be planted.
@@ -20,45 +20,10 @@ fn answered(number: u32, (agent, instance, call): (&str, u32, u32), asked: &str,
         {"role": "system", "content": asked}, {"role": "user", "content": "What is 12 + 30?"}]});
     let reply = serde_json::json!({"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [
         {"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}]});
-    let attempt = Attempt {
-        attempt: 0,
-        at: String::new(),
-        status: Some(200),
-        cause: Some(CloseCause::Complete),
-        ending: Some(CallEnding::Answered),
-        reply: reply.to_string().into(),
-        reply_delivered: None,
-        reply_with_logprobs: None,
-        streamed: false,
-        first_byte_us: None,
-        last_byte_us: None,
-        usage: None,
-        uninspected: None,
-        exact: true,
-        origin: ReplyOrigin::Live,
-    };
-    Step {
-        step: number,
-        call,
-        turn: number,
-        attribution: Attribution {
-            agent: AgentName::parse(agent).expect("a name"),
-            instance,
-            source: Source::Path,
-            evidence: String::new(),
-            confidence: 1.0,
-            ambiguous: false,
-        },
-        surface: "openai-chat".to_owned(),
-        method: "POST".to_owned(),
-        path: "/v1/chat/completions".to_owned(),
-        request: request.to_string().into(),
-        request_sent: None,
-        attempts: vec![attempt],
-        injected: Vec::new(),
-        overlapping: false,
-        unplaced: crate::trajectory::StepUnplaced::default(),
-    }
+    let mut step = sample::step(&[], &[(Some(CloseCause::Complete), 200)]);
+    step.attempts[0].reply = reply.to_string().into();
+    let attribution = Attribution { agent: AgentName::parse(agent).expect("a name"), instance, ..step.attribution };
+    Step { step: number, call, turn: number, attribution, request: request.to_string().into(), ..step }
 }
 
 fn reference() -> Vec<Step> {

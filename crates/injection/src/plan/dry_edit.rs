@@ -152,9 +152,7 @@ fn plain(body: &Bytes) -> Bytes {
 mod tests {
     use super::*;
     use crate::plan::parse;
-    use crate::trajectory::{
-        AgentName, Attempt, Attribution, CallEnding, CloseCause, ReplyOrigin, Source, StepUnplaced,
-    };
+    use crate::trajectory::{CallEnding, CloseCause, sample};
 
     /// A call of the solver: what it is asked, in text or JSON, and what it answers.
     fn step(number: u32, format: &str, answer: &str, ending: CallEnding) -> Step {
@@ -163,46 +161,10 @@ mod tests {
         );
         let message =
             serde_json::json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": answer}}]});
-        let attempt = Attempt {
-            attempt: 0,
-            at: String::new(),
-            status: Some(200),
-            cause: Some(CloseCause::Complete),
-            ending: Some(ending),
-            reply: message.to_string().into(),
-            reply_delivered: None,
-            reply_with_logprobs: None,
-            streamed: false,
-            first_byte_us: None,
-            last_byte_us: None,
-            usage: None,
-            uninspected: None,
-            exact: true,
-            origin: ReplyOrigin::Live,
-        };
-        let attribution = Attribution {
-            agent: AgentName::parse("solver").expect("a name"),
-            instance: 0,
-            source: Source::Path,
-            evidence: String::new(),
-            confidence: 1.0,
-            ambiguous: false,
-        };
-        Step {
-            step: number,
-            call: number,
-            turn: number,
-            attribution,
-            surface: "openai-chat".to_owned(),
-            method: "POST".to_owned(),
-            path: "/v1/chat/completions".to_owned(),
-            request: request.into(),
-            request_sent: None,
-            attempts: vec![attempt],
-            injected: Vec::new(),
-            overlapping: false,
-            unplaced: StepUnplaced::default(),
-        }
+        let mut step = sample::step(&[], &[(Some(CloseCause::Complete), 200)]);
+        step.attempts[0].reply = message.to_string().into();
+        step.attempts[0].ending = Some(ending);
+        Step { step: number, call: number, turn: number, request: request.into(), ..step }
     }
 
     #[test]
