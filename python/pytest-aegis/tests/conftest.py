@@ -33,6 +33,8 @@ def run(pytester, monkeypatch):
     """Runs pytest in a process of its own, on a file that begins as above."""
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "AEGIS_UPSTREAM"):
         monkeypatch.delenv(name, raising=False)
+    # Python takes a compiled file for current by its size and the second of its writing. Two files of one test may share both.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     pytester.makeini("[pytest]\naegis_upstream = simulator\n")
 
     def run(body, *options):
