@@ -14,6 +14,7 @@ use super::{Exit, Failure, asking::ManipulatorConfig, ending::absent_config};
 use crate::{
     identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
+    proof::ProofConfig,
     proxy::{BodyMemory, Gate, Limits},
     recording::{Durability, MachineKey, Redactor, Secrets, Settings, keys_of_environment},
     trajectory::nearest,
@@ -52,6 +53,8 @@ pub struct Config {
     pub identity: IdentityConfig,
     /// Roster: rules that identify agents.
     pub agent: Vec<RosterRule>,
+    /// Executions of a proof or a trace.
+    pub proof: ProofConfig,
     /// Limits.
     pub limits: LimitsConfig,
     /// What recordings survive.

@@ -117,7 +117,7 @@ async fn conduct(
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
     let meter = arguments.execute.budget.meter()?;
-    let system = arguments.execute.trial.system(executed, proxy, console).await?;
+    let system = arguments.execute.system(executed, proxy, console).await?;
     let arms = forks.into_iter().map(|(run, at)| {
         let any_tool_results = arguments.matching.any_tool_results();
         let fork = ForkedReplies { cassette: Arc::clone(cassette), at, any_tool_results, says: None };

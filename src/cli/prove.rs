@@ -103,8 +103,11 @@ fn prove(
     let label = recording::read_label(dir)?.ok_or_else(|| unproven("no label".to_owned()))?;
     let plan = planned(cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, arguments.execute.again, cassette, dir)?;
-    let of = proof_of(&executed.1, &executed.0.command, proxy.upstream.as_deref());
-    let made_alike = of_record(cassette).is_some_and(|recorded| recorded == of);
+    let sentences = arguments.execute.sentences()?.digest().unwrap_or_default();
+    let of = ProofOf { sentences, ..proof_of(&executed.1, &executed.0.command, proxy.upstream.as_deref()) };
+    // The run itself was executed without neutral changes.
+    let made_alike =
+        of_record(cassette).is_some_and(|recorded| ProofOf { sentences: of.sentences.clone(), ..recorded } == of);
     let logs = Some(proxy.beneath(dir, cassette.run()).join("proof"));
     let (proxy, _) = ProxyArgs { log_dir: logs, asking: arguments.asking.clone(), ..proxy }.proxy(None)?;
     let (kept, others) = recorded_proofs(dir, &of)?;
@@ -113,7 +116,7 @@ fn prove(
         tell_anew(dir, &of, &others);
     }
     let proved = settings::block_on(async {
-        let system = arguments.execute.trial.system(executed, proxy, Console::default()).await?;
+        let system = arguments.execute.system(executed, proxy, Console::default()).await?;
         let (system, meter, label) = (Arc::new(system), Arc::clone(meter), label.clone());
         let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
@@ -191,18 +194,20 @@ fn proof_of(judge: &Judge, command: &[OsString], upstream: Option<&str>) -> Proo
         command: digest(&command),
         upstream: digest(&[upstream.unwrap_or_default().as_bytes()]),
         perturbed: true,
+        sentences: String::new(),
     }
 }
 
 /// Says why what lies there does not count: by what is most like what is asked now.
 fn tell_anew(dir: &Path, of: &ProofOf, others: &[RecordedProof]) {
     let differs = |other: &RecordedProof| {
-        let ProofOf { check, command, upstream, perturbed } = &other.of;
+        let ProofOf { check, command, upstream, perturbed, sentences } = &other.of;
         let parts = [
             ("check", *check != of.check),
             ("command", *command != of.command),
             ("upstream", *upstream != of.upstream),
             ("rule (no neutral changes)", *perturbed != of.perturbed),
+            ("list of neutral sentences", *sentences != of.sentences),
         ];
         parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect::<Vec<_>>()
     };

@@ -37,6 +37,7 @@ use crate::{
     campaign::Progress,
     execution::{Console, ErrorOutput, ExecutionError, Executor, Judge, Meter, Program, SystemUnderTest},
     launch::Echo,
+    proof::NeutralSentences,
     proxy::Proxy,
     replay::Rules,
     trajectory::{RunId, Verdict},
@@ -255,7 +256,7 @@ async fn conduct(
 ) -> Result<TestedProgram, Failure> {
     let stop = trial::stop();
     let executor = Executor::start(Arc::new(proxy), stop.clone()).await.map_err(trial::failed)?;
-    let system = SystemUnderTest { executor, system: Arc::new(program), judge };
+    let system = SystemUnderTest { executor, system: Arc::new(program), judge, sentences: NeutralSentences::default() };
     let progress = ShownProgress::new(global);
     let mut baseline = None;
     if let Some(run) = &how.baseline {

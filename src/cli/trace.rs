@@ -88,8 +88,8 @@ async fn conduct(
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
     let journal = journal::open(&search, &executed, &arguments.dir)?;
-    let PreparedSearch { given: known, settings, prior, analyzer, proxy } = search;
-    let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
+    let PreparedSearch { given: known, settings, prior, analyzer, proxy, .. } = search;
+    let system = Arc::new(arguments.execute.system(executed, proxy, Console::default()).await?);
     let run = &cassette.recording().trajectory;
     if journal.executions() > 0 && !global.quiet {
         eprintln!("goes on  {} executions of an earlier start are known", journal.executions());

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     attribution::{EndedExecution, Watch},
     execution::{Console, ExecutionError, Executor, Judge, Program, Stop, SystemUnderTest},
-    proof::ProofSample,
+    proof::{NeutralSentences, ProofSample},
     proxy::{Proxy, UpstreamOrigin},
     replay::Cassette,
 };
@@ -51,6 +51,28 @@ pub(super) enum ExecutionSpec {
 }
 
 impl ExecuteArgs {
+    /// The sentences of which a neutral change of an execution may add one.
+    ///
+    /// # Errors
+    /// The configuration cannot be read, or has a sentence that is none.
+    pub(super) fn sentences(&self) -> Result<NeutralSentences, Failure> {
+        let proof = Config::load(self.proxy.config.as_deref())?.proof;
+        proof.sentences().map_err(|bad| Failure::new(Exit::Usage, bad))
+    }
+
+    /// The program as a system that can be executed again. Call it on a runtime: it listens for signals.
+    pub(super) async fn system(
+        &self,
+        (program, judge): (Program, Judge),
+        proxy: Proxy,
+        console: Console,
+    ) -> Result<SystemUnderTest, Failure> {
+        let sentences = self.sentences()?;
+        let program = Program { limit: settings::time_limit(self.trial.timeout)?, console, ..program };
+        let executor = Executor::start(Arc::new(proxy), stop()).await.map_err(failed)?;
+        Ok(SystemUnderTest { executor, system: Arc::new(program), judge, sentences })
+    }
+
     /// What is executed by a verb that can do nothing without a program and a judge. A dry run may be asked before there is
     /// one; what is said is refused there as the line itself would be.
     ///
@@ -108,18 +130,6 @@ pub(super) struct TrialArgs {
 }
 
 impl TrialArgs {
-    /// The program as a system that can be executed again. Call it on a runtime: it listens for signals.
-    pub(super) async fn system(
-        &self,
-        (program, judge): (Program, Judge),
-        proxy: Proxy,
-        console: Console,
-    ) -> Result<SystemUnderTest, Failure> {
-        let program = Program { limit: settings::time_limit(self.timeout)?, console, ..program };
-        let executor = Executor::start(Arc::new(proxy), stop()).await.map_err(failed)?;
-        Ok(SystemUnderTest { executor, system: Arc::new(program), judge })
-    }
-
     /// What tells the outcome: `--check`, `--verify`, or with `--again` what judged the recorded run.
     pub(super) fn judge(&self, recorded: &HowStarted, again: AgainArgs) -> Result<Option<Judge>, Failure> {
         if let Some(file) = &self.verify {

@@ -13,6 +13,8 @@ from runner import environments, model, real_model
 from runner.aegis import Aegis
 from runner.report import Report
 
+# Folders of campaigns that plant one thing in each of the systems: nothing but words without meaning, or a wrong last answer.
+PLANTED = ("decoys", "errors")
 # The address is part of a run's name: to be resumed, a campaign has to find its model where it was.
 PORT = 8177
 # The first of the tasks, and what of a campaign at temperature 0.7 is enough to see that proof holds.
@@ -29,8 +31,8 @@ def main():
     # Ended by a signal, the model and the campaign under way are ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = arguments()
-    decoys = [f"decoys-{name}" for name in real_model.SYSTEMS]
-    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo", *decoys]
+    planted = [f"{folder}-{name}" for folder in PLANTED for name in real_model.SYSTEMS]
+    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo", *planted]
     names = options.systems or known
     unknown = set(names) - set(known)
     if unknown:
@@ -43,7 +45,7 @@ def main():
         # The larger ones hand everything on, and a small model that is not stopped talks on.
         answer = ["--answer", 32] if name in real_model.LARGER else []
         with model.served(options.cache, "--port", options.port, "--seed", seed, *answer) as url:
-            program = "handover" if name == "placebo" else name.removeprefix("decoys-")
+            program = "handover" if name == "placebo" else name.rsplit("-", 1)[-1]
             run(real_model.Suite(aegis, options.cache, report, url, name, program), options)
     table(options.out)
     return report.finish() if not options.table else 0
@@ -55,7 +57,7 @@ def run(suite, options):
     chosen = [json.loads(line)["id"] for line in (real_model.ROOT / "tasks.jsonl").read_text().splitlines()]
     only = PLACEBO if suite.name == "placebo" else LARGER if suite.name in real_model.LARGER else spread(chosen, TASKS)
     only = spread(only, min(options.tasks, len(only)))
-    file = suite.name.removeprefix("decoys-") + ".toml" if suite.name.startswith("decoys-") else "campaign.toml"
+    file = f"{suite.program.name}.toml" if suite.name.startswith(tuple(PLANTED)) else "campaign.toml"
     suite.campaign(*started, out=out, only=only, seconds=6 * 3600, file=file)
 
 

@@ -31,7 +31,7 @@ pub(super) fn open(
 
 /// All that an execution depends on: where any of it is another, those of an earlier start are others, too.
 pub(super) fn subject(search: &PreparedSearch, (program, judge): (&Program, &Judge)) -> String {
-    let PreparedSearch { given, settings, analyzer, proxy, .. } = search;
+    let PreparedSearch { given, settings, analyzer, proxy, sentences, .. } = search;
     let corrections: Vec<_> =
         given.by_step.iter().map(|(step, correction)| (step, &correction.at, correction.source)).collect();
     let judge = match judge {
@@ -42,12 +42,16 @@ pub(super) fn subject(search: &PreparedSearch, (program, judge): (&Program, &Jud
     let analyzer = analyzer
         .as_ref()
         .map(|one| (one.upstream.name(), &one.model, &one.gold, &one.feedback, format!("{:?}", one.parameters)));
-    format!(
+    let subject = format!(
         "{:?}",
         (
             (&program.command, &program.directory, &program.environment, judge),
             (corrections, analyzer, settings.coupled, settings.any_tool_results),
             proxy.upstream.name(),
         )
-    )
+    );
+    match sentences.digest() {
+        Some(sentences) => format!("{subject} {sentences}"),
+        None => subject,
+    }
 }

@@ -18,6 +18,7 @@ use crate::{
         settings::{self, ProxyArgs},
         trial::{ExecutionSpec, live, say_execution},
     },
+    proof::NeutralSentences,
     proxy::Proxy,
     recording,
     replay::Cassette,
@@ -42,6 +43,8 @@ pub(super) struct PreparedSearch {
     pub(super) prior: Option<PriorResult>,
     pub(super) analyzer: Option<Analyzer>,
     pub(super) proxy: Proxy,
+    /// The sentences of neutral changes.
+    pub(super) sentences: NeutralSentences,
 }
 
 impl PreparedTrace {
@@ -72,7 +75,8 @@ impl PreparedTrace {
         if analyzer.is_none() && !arguments.source.missed_catch {
             require_corrections(&known)?;
         }
-        let search = PreparedSearch { given: known, settings, prior, analyzer, proxy };
+        let sentences = execute.sentences()?;
+        let search = PreparedSearch { given: known, settings, prior, analyzer, proxy, sentences };
         Ok(Self { cassette, executed, entry, search })
     }
 }

@@ -141,3 +141,34 @@ async fn where_any_change_turns_outcomes_a_trace_names_no_step_for_other_words()
     // The promise is one in a hundred: two of so few would break it.
     assert!(named <= 1, "{named} of {traced} were named");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_own_sentences_are_among_the_neutral_changes_of_campaign_and_proof() {
+    const OWN: &str = "Nimm dir die Zeit";
+    let backend = Backend::start().await;
+    let system = PIPELINE.replace("ROOT/examples/pipeline/aegis.toml", "aegis.toml");
+    let bench = Bench::new(&format!("{}{system}{}", tasks(3), plans(&["corrupt-number"], "\"pipeline\"")));
+    let config = bench.dir.path().join("aegis.toml");
+    let shipped = include_str!("../../../examples/pipeline/aegis.toml");
+    let with =
+        |own: &[String]| fs::write(&config, format!("{shipped}\n[proof]\nsentences = {own:?}\n")).expect("written");
+    with(&["Take 5 minutes.".to_owned()]);
+    let (code, _, said) = bench.run(&["--upstream", &backend.url]).await;
+    assert_eq!(code, Some(2), "{said}");
+    let refusal = "`aegis.toml`: `sentences` of `[proof]` has \"Take 5 minutes.\": expected no digit";
+    assert!(said.contains(refusal), "{said}");
+    // So many that nearly every sentence that is drawn is one of them.
+    let own: Vec<String> = ('A'..='Z').chain('a'..='z').map(|person| format!("{OWN}, {person}.")).collect();
+    with(&own);
+    let (_, _, said) = bench.run(&["--upstream", &backend.url]).await;
+    let answered = backend.answered.lock().expect("bodies").clone();
+    assert!(answered.iter().any(|body| String::from_utf8_lossy(body).contains(OWN)), "{said}");
+    let report = bench.report();
+    let cells = report["cells"].as_array().expect("cells");
+    let verified = cells.iter().find(|cell| cell["class"] == "verified").expect("a verified error");
+    let run = format!("out/logs/{}", verified["run"].as_str().expect("a run"));
+    let prove = ["prove", &run, "--again", "--config", "aegis.toml", "--upstream", &backend.url];
+    let (_, said, error) = verb(bench.dir.path(), &prove).await;
+    let proof = fs::read_to_string(bench.dir.path().join(run).join("proof.json")).expect("what was executed");
+    assert!(proof.contains("\"sentences\": \""), "{proof}{said}{error}");
+}

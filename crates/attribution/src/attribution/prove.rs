@@ -167,7 +167,7 @@ impl Proving {
 
     /// An execution of a sham, by its number; `None` where what stands there takes no neutral change, or none is left.
     fn sham(&self, control_arm: &RunTreatment, ShamDraw { control, number }: ShamDraw) -> Option<ExecutionArm> {
-        let arm = ExecutionArm::forked(&self.cassette, control_arm.fork.clone(), control_arm.plan.clone());
+        let arm = self.forked(control_arm);
         if !arm.takes_changes() {
             return None;
         }
@@ -175,6 +175,12 @@ impl Proving {
         let arm = arm.sham(&of);
         let draw = arm.draw(&self.arm_name(&format!("sham {control}")), number)?;
         Some(arm.perturbed(draw))
+    }
+
+    /// A treatment as an arm, without neutral changes.
+    fn forked(&self, treatment: &RunTreatment) -> ExecutionArm {
+        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
+        ExecutionArm { sentences: self.system.sentences.clone(), ..arm }
     }
 
     /// What an arm of this proof is named by.
@@ -240,7 +246,7 @@ impl Proving {
 
     /// An execution of an arm, by its number there; `None` where no neutral change is left that none before it had.
     fn perturbed(&self, treatment: &RunTreatment, name: &str, number: usize) -> Option<ExecutionArm> {
-        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
+        let arm = self.forked(treatment);
         let draw = arm.draw(&self.arm_name(name), u32::try_from(number).ok()?)?;
         Some(arm.perturbed(draw))
     }

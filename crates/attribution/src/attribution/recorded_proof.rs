@@ -17,6 +17,9 @@ pub struct ProofOf {
     /// Whether each had neutral changes of its own: earlier versions executed without.
     #[serde(default)]
     pub perturbed: bool,
+    /// The user's own neutral sentences; empty where there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sentences: String,
 }
 
 /// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.

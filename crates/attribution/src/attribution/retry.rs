@@ -190,7 +190,7 @@ impl RetrySubject {
             plan: planned.plan.clone(),
             origin,
             replies: ReplySource::Forked(fork),
-            reference_calls: None,
+            ..ExecutionArm::default()
         };
         self.system.execute(&planned.run, arm, &self.meter).await?.uninterrupted()
     }

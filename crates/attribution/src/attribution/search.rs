@@ -13,7 +13,7 @@ use crate::{
     execution::{
         ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
     },
-    proof::{self, Perturbation, Search},
+    proof::{self, Search},
     replay::{AtFork, Cassette, Fit, ForkPoint},
     trajectory::{AgentName, RunId, StepIndex, Void},
 };
@@ -88,12 +88,13 @@ impl SearchSubject {
             any_tool_results: self.settings.any_tool_results,
             says: trial.says.clone(),
         };
-        let mut arm = ExecutionArm { replies: ReplySource::Forked(fork), ..ExecutionArm::default() };
+        let sentences = self.system.sentences.clone();
+        let mut arm = ExecutionArm { replies: ReplySource::Forked(fork), sentences, ..ExecutionArm::default() };
         if !trial.plain {
             let number = u32::try_from(trial.number).map_err(|_| ExecutionError::Lost)?;
             // A short text at the fork has few wordings. Once all were had they come again, drawn as before; what is live after it
             // has changes of its own.
-            let draw = arm.draw(&name, number).unwrap_or_else(|| Perturbation::drawn(&name, number));
+            let draw = arm.any_draw(&name, number);
             arm = arm.perturbed(draw);
         }
         self.system.execute(&run, arm, &self.meter).await?.uninterrupted()

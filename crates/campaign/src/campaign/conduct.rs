@@ -20,9 +20,10 @@ use crate::{
         TaskCheck,
     },
     launch::Ending,
-    proof::Perturbation,
+    plan::Plan,
     proxy::upstream::Upstream,
     recording::{Recording, RunFile},
+    replay::{Cassette, ForkPoint},
     trajectory::Void,
 };
 
@@ -113,13 +114,15 @@ impl CellBench {
         let Some(reference) = cell.reference() else { return Ok(ExecutionArm { plan, ..ExecutionArm::default() }) };
         let cassette = self.references.open(&self.state, reference)?;
         let arm = match fork(cell, &cassette) {
-            Some(at) => sham(cell, ExecutionArm::forked(&cassette, at, plan)),
-            None => ExecutionArm { plan, ..ExecutionArm::default() },
+            Some(at) => self.forked(cell, &cassette, at, plan),
+            None => ExecutionArm {
+                plan,
+                sentences: self.context.campaign.sentences_of(cell.system),
+                ..ExecutionArm::default()
+            },
         };
         // Executions that only repeat what they are repeats of need no draw of their own.
-        let draw =
-            |(arm_name, number)| arm.draw(arm_name, number).unwrap_or_else(|| Perturbation::drawn(arm_name, number));
-        Ok(match cell.perturbed().map(draw) {
+        Ok(match cell.perturbed().map(|(arm_name, number)| arm.any_draw(arm_name, number)) {
             Some(draw) => arm.perturbed(draw),
             None => arm,
         })
@@ -130,7 +133,13 @@ impl CellBench {
         let (Some((name, number)), Some(reference)) = (cell.perturbed(), cell.reference()) else { return Ok(true) };
         let cassette = self.references.open(&self.state, reference)?;
         let Some(at) = fork(cell, &cassette) else { return Ok(true) };
-        Ok(sham(cell, ExecutionArm::forked(&cassette, at, None)).draw(name, number).is_some())
+        Ok(self.forked(cell, &cassette, at, None).draw(name, number).is_some())
+    }
+
+    /// A cell's arm that begins as its reference.
+    fn forked(&self, cell: &Cell, cassette: &Arc<Cassette>, at: ForkPoint, plan: Option<Arc<Plan>>) -> ExecutionArm {
+        let sentences = self.context.campaign.sentences_of(cell.system);
+        sham(cell, ExecutionArm { sentences, ..ExecutionArm::forked(cassette, at, plan) })
     }
 
     /// Whether what stands where a cell leaves its reference takes neutral changes.
@@ -227,8 +236,7 @@ impl CellBench {
 /// An arm of a sham with the change that the run without the plan got; any other arm as it is.
 fn sham(cell: &Cell, arm: ExecutionArm) -> ExecutionArm {
     let CellKind::Sham { control_arm, control, .. } = &cell.kind else { return arm };
-    let drawn = arm.draw(control_arm.as_str(), *control);
-    let perturbation = drawn.unwrap_or_else(|| Perturbation::drawn(control_arm.as_str(), *control));
+    let perturbation = arm.any_draw(control_arm.as_str(), *control);
     arm.sham(&perturbation)
 }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     dataset::{Splits, Task},
     plan::{self, AgentPattern, Agents, Plan},
-    proof::Terms,
+    proof::{NeutralSentences, Terms},
     trajectory::{FailureMode, Side},
     verify::{Check, Verify},
 };
@@ -85,6 +85,8 @@ pub struct Campaign {
     pub decoys: f64,
     /// The share of runs without an error that may fail after neutral changes; in a task in which more do nothing is shown.
     pub chaotic: f64,
+    /// The sentences of neutral changes of each system, by index; the shipped ones where none is there.
+    pub sentences: Vec<NeutralSentences>,
     /// The plans that are applied as they stand.
     pub plans: Vec<Fixed>,
     /// The injections that are drawn.
@@ -217,6 +219,11 @@ pub struct ModelPrice {
 }
 
 impl Campaign {
+    /// The sentences of which a neutral change in a run of a system may add one.
+    pub(super) fn sentences_of(&self, system: usize) -> NeutralSentences {
+        self.sentences.get(system).cloned().unwrap_or_default()
+    }
+
     /// Whether a model is to judge any outcome.
     pub fn asks_a_judge(&self) -> bool {
         let of_tasks = self.tasks.iter().filter_map(|task| task.check.as_ref());

@@ -13,7 +13,7 @@ use super::{
     file::{BudgetEntry, CampaignFile, CorrectionSource, PlanEntry, PriceEntry, ProofEntry, SearchEntry, SystemEntry},
     read_named::{at_least_one, indices, read_file, read_plan, stem, unknown},
     read_sample,
-    read_system::system,
+    read_system::{sentences, system},
 };
 use crate::{
     dataset::{self, DatasetError, Splits, Task},
@@ -100,6 +100,7 @@ impl CampaignDocument {
         let tasks = head.tasks.as_ref().and_then(|entry| tasks(entry, files, problems));
         let verify = verify(head.verify.as_ref(), tasks.as_deref(), problems);
         let systems = named(systems.iter().filter_map(|entry| system(entry, files, problems)).collect(), problems);
+        let sentences = systems.iter().map(|system| sentences(system, problems)).collect::<Option<Vec<_>>>();
         let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
         let plans = once(&plans, |entry, problems| fixed(entry, &names, files, problems), problems);
         let sample = head.sample.as_ref().and_then(|entry| read_sample::check(entry, &names, files, problems));
@@ -125,6 +126,7 @@ impl CampaignDocument {
             repeats_itself,
             decoys,
             chaotic,
+            sentences: sentences?,
             plans,
             sample,
             natural: head.natural.as_ref().and_then(|entry| search(entry, problems)),

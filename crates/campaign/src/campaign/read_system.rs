@@ -10,7 +10,10 @@ use super::{
     file::SystemEntry,
     read_named::read_file,
 };
-use crate::plan::{Problem, Read};
+use crate::{
+    plan::{Problem, Read},
+    proof::{NeutralSentences, ProofConfig},
+};
 
 /// Longest run of a cell where the file says nothing.
 const TIMEOUT: Duration = Duration::from_mins(10);
@@ -55,4 +58,19 @@ pub(super) fn system(
         exit_codes: exit_codes.as_ref().map_or(vec![0], |codes| codes.get_ref().clone()),
         max_calls: max_calls.as_ref().map_or(MAX_CALLS, |count| *count.get_ref()),
     })
+}
+
+/// The sentences of a system's neutral changes, as its `aegis.toml` says them. What else that file says, and whether it is
+/// one, is the question of the proxy's own reader.
+pub(super) fn sentences(system: &CampaignSystem, problems: &mut Vec<Problem>) -> Option<NeutralSentences> {
+    #[derive(serde::Deserialize)]
+    struct SystemConfig {
+        #[serde(default)]
+        proof: ProofConfig,
+    }
+    let Ok(SystemConfig { proof }) = toml::from_str(&system.config_text) else {
+        return Some(NeutralSentences::default());
+    };
+    let file = system.config.as_deref().unwrap_or_default();
+    proof.sentences().map_err(|bad| problems.push(Problem::new(0..0, format!("`{file}`: {bad}")))).ok()
 }

@@ -8,6 +8,7 @@ use super::{ExecutionMeter, Halt};
 use crate::{
     identity::ReferenceCalls,
     plan::Plan,
+    proof::NeutralSentences,
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     recording::RunOrigin,
     replay::{AtFork, Cassette, ForkPoint, NoSuchStep, Prefixed, ReplayReport, Replayed},
@@ -25,6 +26,8 @@ pub struct ExecutionArm {
     pub replies: ReplySource,
     /// What a run of the same program without faults asked.
     pub reference_calls: Option<Arc<ReferenceCalls>>,
+    /// The sentences of its neutral changes.
+    pub sentences: NeutralSentences,
 }
 
 /// Who answers the model calls of an execution.

@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use self::{arm::ArmUpstream, void::ExecutionEnd};
 use crate::{
     launch::{Ended, LaunchError},
+    proof::NeutralSentences,
     proxy::{Asking, OriginError, Proxy, ProxyError, Run, RunSetup, upstream::Upstream},
     recording::{self, RecordingError, Redactor},
     replay::{Cassette, NoSuchStep},
@@ -101,6 +102,8 @@ pub struct SystemUnderTest {
     pub system: Arc<dyn System>,
     /// What tells the outcome.
     pub judge: Judge,
+    /// The sentences of which a neutral change may add one.
+    pub sentences: NeutralSentences,
 }
 
 impl SystemUnderTest {

@@ -8,7 +8,7 @@ use super::{ExecutionArm, ReplySource, arm::ForkedReplies};
 use crate::{
     manipulator::{Context, Manipulator, ManipulatorError, neutral_place},
     plan::{Plan, Target},
-    proof::Perturbation,
+    proof::{NeutralSentences, Perturbation},
     recording::RunOrigin,
     replay::AtFork,
     surface::{Conversation, Message, Reading, Surface, door, for_path, written},
@@ -28,9 +28,14 @@ impl ExecutionArm {
             ReplySource::Replayed(_) | ReplySource::Live => None,
         };
         text.map_or_else(
-            || Some(Perturbation::drawn(arm, number)),
-            |text| Perturbation::distinct(arm, number, |draw| text.changed(draw)),
+            || Some(Perturbation::drawn(arm, number, &self.sentences)),
+            |text| Perturbation::distinct(arm, number, &self.sentences, |draw| text.changed(draw)),
         )
+    }
+
+    /// As [`Self::draw`]; where no other text is left, a draw that an earlier execution had.
+    pub fn any_draw(&self, arm: &str, number: u32) -> Perturbation {
+        self.draw(arm, number).unwrap_or_else(|| Perturbation::drawn(arm, number, &self.sentences))
     }
 
     /// The same arm with the neutral change that an execution of it got where it leaves the record, as if that had been planted: what
@@ -85,7 +90,7 @@ impl ForkedReplies {
         let step = steps.find(|step| step.step == self.at.step)?;
         let attempt = step.last_attempt()?;
         let surface = for_path(&step.method, step.path.split('?').next().unwrap_or_default())?;
-        let any = Perturbation::drawn("", 0);
+        let any = Perturbation::drawn("", 0, &NeutralSentences::default());
         let reply = |body: &Bytes| {
             let text = door::reply(surface, body, attempt.streamed).ok()?.answers.first()?.message.text();
             changed_reply(&any, surface, body, attempt.streamed).map(|_| TextAtFork::Reply(text))

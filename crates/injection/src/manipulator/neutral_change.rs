@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::{
-    proof::{neutral_reply, neutral_request, neutral_result},
+    proof::{NeutralSentences, neutral_reply, neutral_request, neutral_result},
     surface::{Answer, Conversation, Message, Role},
     trajectory::{AgentName, PrincipalKind},
 };
@@ -42,7 +42,7 @@ impl Manipulator for NeutralChange {
         let place = neutral_place(conversation, of_system);
         let message = place.and_then(|place| conversation.messages.get_mut(place));
         match message.and_then(|message| message.texts_mut().last()) {
-            Some(text) => *text = neutral_request(text, &mut draws),
+            Some(text) => *text = neutral_request(text, &NeutralSentences::default(), &mut draws),
             None => return not_applicable("it has no text of the system or the user"),
         }
         Ok(())

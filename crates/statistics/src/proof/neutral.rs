@@ -6,20 +6,12 @@ use rand::{
     seq::{IndexedRandom, IteratorRandom},
 };
 
+use super::sentences::NeutralSentences;
+
 /// Fewest words of a reply that count as prose: programs parse shorter ones.
 const PROSE: usize = 4;
 
 const POLITE_WORDS: &[&str] = &["Please.", "Thank you.", "Thanks.", "Good luck.", "Many thanks.", "Best regards."];
-
-/// None says anything of the task, of what is known or of the text itself: a small model takes such a sentence for the matter.
-const SENTENCES: &[&str] = &[
-    "There is no hurry.",
-    "Take the time that you need.",
-    "Take your time.",
-    "Have a nice day.",
-    "Thank you in advance.",
-    "Your help is welcome.",
-];
 
 /// Most blanks of a text that are doubled.
 const DOUBLED_MAX: usize = 3;
@@ -50,20 +42,21 @@ impl NeutralKind {
 }
 
 /// A text of a request with a neutral change: words too, which only a model reads, where no program may parse it.
-pub fn neutral_request(text: &str, draws: &mut ChaCha8Rng) -> String {
+pub fn neutral_request(text: &str, sentences: &NeutralSentences, draws: &mut ChaCha8Rng) -> String {
     let kinds = if is_parsed(text) { NeutralKind::AT_THE_END } else { NeutralKind::OF_REQUESTS };
-    changed(text, kinds, draws)
+    changed(text, kinds, sentences, draws)
 }
 
 /// The text of a reply with a neutral change of its blanks; `None` where it is no prose: a program may parse what is none.
 pub fn neutral_reply(text: &str, draws: &mut ChaCha8Rng) -> Option<String> {
     let is_prose = text.split_whitespace().count() >= PROSE && !is_parsed(text);
-    is_prose.then(|| changed(text, NeutralKind::BLANKS, draws))
+    is_prose.then(|| changed(text, NeutralKind::BLANKS, &NeutralSentences::default(), draws))
 }
 
 /// A text of a tool's result with a neutral change of its blanks: where a program may parse it, at its end.
 pub fn neutral_result(text: &str, draws: &mut ChaCha8Rng) -> String {
-    changed(text, if is_parsed(text) { NeutralKind::AT_THE_END } else { NeutralKind::BLANKS }, draws)
+    let kinds = if is_parsed(text) { NeutralKind::AT_THE_END } else { NeutralKind::BLANKS };
+    changed(text, kinds, &NeutralSentences::default(), draws)
 }
 
 /// Whether a text is, or holds, what a program reads: JSON, or code.
@@ -72,18 +65,15 @@ fn is_parsed(text: &str) -> bool {
 }
 
 /// A text with a change of one of these kinds.
-fn changed(text: &str, kinds: &[NeutralKind], draws: &mut ChaCha8Rng) -> String {
+fn changed(text: &str, kinds: &[NeutralKind], sentences: &NeutralSentences, draws: &mut ChaCha8Rng) -> String {
     let kind = kinds.choose(draws).copied().unwrap_or(NeutralKind::TrailingBlank);
-    let paragraph = |list: &[&str], draws: &mut ChaCha8Rng| {
-        let words = list.choose(draws).copied().unwrap_or_default();
-        format!("{text}\n\n{words}")
-    };
+    let paragraph = |words: Option<&str>| format!("{text}\n\n{}", words.unwrap_or_default());
     let blanks = draws.random_range(1..=DOUBLED_MAX);
     match kind {
         NeutralKind::TrailingBlank => format!("{text} "),
         NeutralKind::EmptyLine => format!("{text}\n\n"),
-        NeutralKind::PoliteWord => paragraph(POLITE_WORDS, draws),
-        NeutralKind::Sentence => paragraph(SENTENCES, draws),
+        NeutralKind::PoliteWord => paragraph(POLITE_WORDS.choose(draws).copied()),
+        NeutralKind::Sentence => paragraph(sentences.choose(draws)),
         NeutralKind::DoubledBlanks => {
             let mut places = [0; DOUBLED_MAX];
             let asked = places.split_at_mut(blanks).0;
@@ -122,6 +112,11 @@ mod tests {
 
     use super::*;
 
+    /// A text of a request with a change from the shipped lists.
+    fn neutral_request(text: &str, draws: &mut ChaCha8Rng) -> String {
+        super::neutral_request(text, &NeutralSentences::default(), draws)
+    }
+
     fn draws(number: u64) -> ChaCha8Rng {
         ChaCha8Rng::seed_from_u64(number)
     }
@@ -129,7 +124,7 @@ mod tests {
     /// A text without its blanks, its polite words and its sentences.
     fn meaning(text: &str) -> String {
         let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for added in POLITE_WORDS.iter().chain(SENTENCES) {
+        for added in POLITE_WORDS.iter().chain(super::super::sentences::SHIPPED) {
             words = words.strip_suffix(added).unwrap_or(&words).trim_end().to_owned();
         }
         words
