@@ -36,7 +36,7 @@ TASKS = {
     "rewriting": ("capital-france", "capital-egypt"),
     "placebo": ("capital-france",),
     # None in which any words turn the outcome: what is void there says nothing of the proof.
-    "decoys": ("capital-france", "capital-egypt", "word-copper"),
+    "decoys": ("capital-france", "capital-egypt", "word-copper", "number-42"),
 }
 
 # The first of the placebo's draws, found by trying: its task passes, and fails after the placebo. A processor that rounds otherwise draws
@@ -251,7 +251,7 @@ def decoys(suite):
     planted = said["funnel"]["delivered"] + own["planted"]
     verified = said["funnel"]["verified"] + own["verified"]
     # `scripts/slow/real-model` plants more, on more tasks.
-    suite.check("twenty-five are planted at least", planted >= 25, said["funnel"])
+    suite.check("sixty are planted at least", planted >= 60, said["funnel"])
     # The promise is one in a hundred. So few decoys cannot show that it is kept; they show where it is not.
     suite.check("no more are verified than one in a hundred explains", at_least(verified, planted, 0.01) > 0.05, (verified, planted))
     suite.check("each that turned an outcome went through the proof", said["funnel"]["flipped"] == sum(
