@@ -104,4 +104,11 @@ mod tests {
         assert_eq!(most(6, arm(6, 4), arm(3, 6)), Some(1792.03));
         assert_eq!(most(u32::MAX, arm(u32::MAX, 0), arm(0, u32::MAX)), Some(f64::INFINITY));
     }
+
+    #[test]
+    fn every_order_is_tried_up_to_a_number_of_pairs_and_beyond_it_nothing_is_the_least() {
+        let least = |pairs| e_bounds(Expected::Breaks, pairs, &arm(pairs, 0), &arm(0, pairs)).expect("enough").0;
+        assert!(least(EVERY_ORDER) > 1.0);
+        assert!(least(EVERY_ORDER + 1) == 0.0);
+    }
 }
