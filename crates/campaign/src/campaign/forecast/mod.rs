@@ -40,6 +40,9 @@ const PLAYED: usize = 2_000;
 const OUTSIDE: usize = 5;
 /// Fewest injected runs that say how often they flip.
 pub(super) const FEWEST: u64 = 3;
+/// Fewest flips whose proofs say what the tasks of a system come to. One flip may cost as much as all injected runs, so that tasks
+/// without any say little of the rest.
+const FEWEST_FLIPS: u64 = 4;
 
 /// Runs that an error takes which is left out of a run of a system that repeats itself.
 const LEFT_OUT_AGAIN: f64 = 2.0;
@@ -150,9 +153,10 @@ impl SystemForecast<'_> {
         let known = self.runs.chains.iter().filter_map(|chain| chain.goes_on(self.clean));
         let (gone_on, seen) = known.fold((0.0, 0.0), |(on, all), one| (on + f64::from(u8::from(one)), all + 1.0));
         let goes_on = draws.share(gone_on, seen, tasks);
+        let flips: u64 = self.runs.chains.iter().map(|chain| chain.flipped).sum();
         let chain = match self.figures.chain {
-            Some(chain) => chain.drawn(tasks * goes_on, draws),
-            None => self.unseen(tasks, draws),
+            Some(chain) if flips >= FEWEST_FLIPS => chain.drawn(tasks * goes_on, draws),
+            _ => self.unseen(tasks, draws),
         };
         let calls = clean_calls * (f64::from(self.clean) + goes_on * self.planned * chain) - made;
         let calls = if tasks > 0.0 { calls.max(0.0) } else { 0.0 };
@@ -163,7 +167,7 @@ impl SystemForecast<'_> {
         PlayedCost { calls, input: input * longer, output, pico: pico * longer }
     }
 
-    /// What a planned run comes to, its proof included, in clean runs, where no task has been made to its end.
+    /// What a planned run comes to, its proof included, in clean runs, where too few flips have been proven to say it.
     fn unseen(&self, tasks: f64, draws: &mut PlayDraws<'_>) -> f64 {
         let further = tasks * self.planned;
         let live = match self.figures.injected {
