@@ -61,11 +61,14 @@ pub struct ForetoldCost {
 }
 
 /// From where to where the cost of a whole campaign is expected to be, what was made of it before included.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct CostBand {
-    made: ForetoldCost,
-    low: ForetoldCost,
-    high: ForetoldCost,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct CostBand {
+    /// What was made before, which both contain.
+    pub made: ForetoldCost,
+    /// Less than nine of ten campaigns of this kind cost in all.
+    pub low: ForetoldCost,
+    /// More than nine of ten cost.
+    pub high: ForetoldCost,
 }
 
 /// A system in a play: what was measured of it, and what is planned.
@@ -77,6 +80,8 @@ struct SystemForecast<'a> {
     decoys: f64,
     errors: f64,
     repeats_itself: bool,
+    /// Whether it is declared to repeat itself and taken not to: what its claims took so far says nothing of the rest then.
+    takes_back: bool,
     label: &'a [LabelCost; 4],
     /// Questions to a judge about one run.
     judged: f64,
@@ -155,7 +160,7 @@ impl SystemForecast<'_> {
         let goes_on = draws.share(gone_on, seen, tasks);
         let flips: u64 = self.runs.chains.iter().map(|chain| chain.flipped).sum();
         let chain = match self.figures.chain {
-            Some(chain) if flips >= FEWEST_FLIPS => chain.drawn(tasks * goes_on, draws),
+            Some(chain) if flips >= FEWEST_FLIPS && !self.takes_back => chain.drawn(tasks * goes_on, draws),
             _ => self.unseen(tasks, draws),
         };
         let calls = clean_calls * (f64::from(self.clean) + goes_on * self.planned * chain) - made;
@@ -263,8 +268,8 @@ impl Campaign {
         mean(self.tasks.iter().map(judges).sum())
     }
 
-    /// The band of the whole campaign.
-    fn band(&self, measured: &MeasuredCampaign, label: &[LabelCost; 4]) -> CostBand {
+    /// The band of the whole campaign, if what is declared of its systems holds, or if they turn out not to repeat themselves.
+    fn band(&self, measured: &MeasuredCampaign, label: &[LabelCost; 4], repeats_itself: bool) -> CostBand {
         let judged = self.judgements_of_run();
         let systems = measured.systems.iter().enumerate().map(|(number, runs)| {
             let (planned, errors) = self.planned(number);
@@ -274,7 +279,8 @@ impl Campaign {
                 planned,
                 decoys: self.decoys,
                 errors,
-                repeats_itself: self.repeats_itself,
+                repeats_itself,
+                takes_back: self.repeats_itself && !repeats_itself,
                 label,
                 judged,
                 elsewhere: measured.clean.calls + judged,
