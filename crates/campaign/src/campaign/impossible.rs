@@ -57,6 +57,7 @@ impl Campaign {
         if let Some(space) = self.sample.as_ref().filter(|space| space.systems.contains(&reference.system)) {
             let drawn = sample::draw(space, self.seed, reference.task, steps);
             planned.impossible.extend(drawn.impossible);
+            let dry_run = dry_run.keeping_to_modes();
             for aimed in drawn.plans.into_iter().map(Arc::new) {
                 planned.add(Cell::injected(self, reference, &aimed, 0), &aimed, &dry_run, None);
             }

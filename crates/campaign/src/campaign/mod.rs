@@ -71,7 +71,7 @@ pub use dry::Extent;
 pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
 pub use file::{CallPosition, CorrectionSource, Repeatable, schema};
-pub use forecast::{ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
+pub use forecast::{CostBand, ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use impossible::{ImpossiblePlan, ImpossibleRow};
 pub use journal::spending_schema;

@@ -67,7 +67,8 @@ struct SampledRun<'a> {
 
 impl<'a> SampledRun<'a> {
     fn new(sample: &'a SampleSpace, candidates: &'a [Candidate], reference: &[Step]) -> Self {
-        let (facts, dry_run, called) = (mode::of_run(reference, &[]), DryRun::new(reference), called(reference));
+        let (facts, dry_run, called) =
+            (mode::of_run(reference, &[]), DryRun::new(reference).keeping_to_modes(), called(reference));
         let of_template = |planting: &'a Planting| {
             let placement = |agent: &'a Candidate| {
                 let calls = possible(planting, agent, &called, (&facts, &dry_run));

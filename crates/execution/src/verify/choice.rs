@@ -38,10 +38,10 @@ patterns! {
     /// A letter that is named in prose: `(C)`, `option C`, `it's C`, `choose C`, `C is right`. A bare letter
     /// counts at the end of a clause alone, and `I was right` speaks of whoever says it.
     NAMED = {
-    let chosen = r"(?i:not|is|it's|that's|be|choose|chose|pick|select|say|prefer|with|answer|option|choice|letter)";
+    let chosen = r"(?i:not|is|isn't|it's|that's|be|choose|chose|pick|select|say|prefer|with|answer|option|choice|letter)";
     let right = r"(?i:is|was|seems|looks|must\s+be|has\s+to\s+be)\s+(?i:the\s+)?(?i:right|correct|best|true|only|answer|one\b)";
     format!(
-        r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b|\b{chosen}:?\s+[*`]*(?P<chosen>[A-J])[*`]*(?:[).,;:!]|$|\s+(?:because|since|as|\())|\b(?P<right>[A-HJ])\)?\s+{right}"
+        r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b|\b{chosen}:?\s+[*`]*(?P<chosen>[A-J])[*`]*(?:[).,;:!\r\n]|$|\s+(?:because|since|as|\())|\b(?P<right>[A-HJ])\)?\s+{right}"
     )
 };
 

@@ -52,6 +52,7 @@ fn words_do_for_letters() {
         "The capital of Egypt is Cairo.",
         "Cairo is the capital of Egypt.",
         "I think it's D",
+        "I think it's D\nThanks for asking.\n",
         "It is not Rome; it is Cairo.",
         "Of the options, D is right because the others are in Europe.",
         "I would go with D.",
@@ -86,7 +87,7 @@ fn words_do_for_letters() {
     }
     check_table(
         |case| cities.compare(case),
-        &[("A", "It is not Rome.", Failure), ("E", "It is Cairo, Illinois.", Success), ("A", "It's not A.", Failure)],
+        &[("A", "It is not Rome.", Failure), ("E", "It is Cairo, Illinois.", Success), ("A", "It's not A.", Failure), ("D", "It isn't D.\n", Failure)],
     );
     let question = "Which is a capital of France?\nA) Rome\nB) Oslo\nC) Paris";
     let case = Case { question, expected: "C", output: "Paris" };

@@ -9,7 +9,7 @@ use crate::trajectory::Side;
 
 /// Replaces the answer by an earlier one, of the same agent or another.
 ///
-/// It is the latest earlier answer that has text and differs from this one. Tool calls of the answer are lost.
+/// It is the latest earlier answer that has text and differs from this one in more than blanks. Tool calls of the answer are lost.
 ///
 /// ```toml
 /// [[injection]]
@@ -38,7 +38,7 @@ impl Manipulator for RepeatStep {
         let now = answer.message.text();
         let from = self.from.as_deref().unwrap_or(context.agent);
         let mut earlier = context.earlier.iter().rev().filter(|(agent, _)| agent == from).map(|(_, text)| text);
-        let Some(text) = earlier.find(|text| !text.trim().is_empty() && text.trim() != now.trim()) else {
+        let Some(text) = earlier.find(|text| !text.trim().is_empty() && !has_same_words(text, &now)) else {
             return not_applicable(format!("there is no earlier, different answer of `{from}` to repeat"));
         };
         say(answer, text);
@@ -58,6 +58,11 @@ impl Manipulator for RepeatStep {
             None => "replaces the answer by the agent's own latest earlier one".to_owned(),
         }
     }
+}
+
+/// Whether two texts differ in blanks at most.
+fn has_same_words(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
 }
 
 #[cfg(test)]
@@ -87,6 +92,9 @@ mod tests {
         check(Some("planner"), "3", &earlier, RequiredFormat::Text, Some("plan"));
         check(Some("judge"), "3", &earlier, RequiredFormat::Text, None);
         check(None, "", &earlier, RequiredFormat::Text, Some("2"));
+        // Other blanks make no other answer: executions of a proof change them, and must plant the same error.
+        let spaced = [("planner", "1. Add both."), ("planner", "I  keep\n my plan. ")];
+        check(Some("planner"), "I keep my plan.", &spaced, RequiredFormat::Text, Some("1. Add both."));
         check(None, "3", &[], RequiredFormat::Text, None);
         check(None, "{\"a\": 1}", &[("solver", "{\"a\": 0}")], RequiredFormat::JsonObject, Some("{\"a\": 0}"));
         check(None, "{\"a\": 1}", &[("solver", "prose")], RequiredFormat::JsonObject, None);

@@ -90,6 +90,7 @@ fn is_same_call(one: &ToolCall, other: &ToolCall) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trajectory::sample;
 
     fn calling(arguments: &str) -> Answer {
         let call =
@@ -127,5 +128,49 @@ mod tests {
         ] {
             assert_eq!(out_of_bounds(mode, &edit), expected, "{} {edit:?}", mode.code());
         }
+    }
+
+    #[test]
+    fn a_call_that_stands_as_it_was_is_not_touched() {
+        let before = calling("{\"item\":\"clock\"}");
+        let touched = |change: fn(&mut Answer)| {
+            let mut after = before.clone();
+            change(&mut after);
+            out_of_bounds(FailureMode::FailToAskForClarification, &EditedPair::Answer(&before, &after))
+        };
+        assert_eq!(touched(|after| after.message.set_text("I guess it.")), None);
+        for change in [
+            |after: &mut Answer| after.message.tool_calls[0].id = "c2".to_owned(),
+            |after: &mut Answer| after.message.tool_calls[0].name = "cost".to_owned(),
+            |after: &mut Answer| after.message.tool_calls[0].arguments = "{}".to_owned(),
+        ] {
+            assert_eq!(touched(change), Some(OutOfBounds::ToolCall));
+        }
+    }
+
+    #[test]
+    fn what_a_recorded_edit_touched_is_read_from_both_sides() {
+        let reply = |arguments: &str| {
+            let call = serde_json::json!({"id": "c1", "type": "function", "function": {"name": "price", "arguments": arguments}});
+            let message = serde_json::json!({"role": "assistant", "content": "I look.", "tool_calls": [call]});
+            let choice = serde_json::json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
+            bytes::Bytes::from(serde_json::json!({"id": "r", "model": "m", "choices": [choice]}).to_string())
+        };
+        let request = |result: &str| {
+            let call =
+                serde_json::json!({"id": "c0", "type": "function", "function": {"name": "price", "arguments": "{}"}});
+            let messages = serde_json::json!([{"role": "user", "content": "Add."}, {"role": "assistant", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c0", "content": result}]);
+            bytes::Bytes::from(serde_json::json!({"model": "m", "messages": messages}).to_string())
+        };
+        let mut step = sample::step(&[], &[(sample::DONE, 200)]);
+        (step.request, step.attempts[0].reply) = (request("12"), reply("{\"item\":1}"));
+        let mode = FailureMode::FailToAskForClarification;
+        assert_eq!([Side::Request, Side::Response].map(|side| touched(&step, mode, side)), [None, None]);
+        step.request_sent = Some(request("20"));
+        step.attempts[0].reply_delivered = Some(reply("{\"item\":2}"));
+        let sides = [Side::Request, Side::Response].map(|side| touched(&step, mode, side));
+        assert_eq!(sides, [Some(OutOfBounds::ToolResult), Some(OutOfBounds::ToolCall)]);
+        assert_eq!(touched(&step, FailureMode::ReasoningActionMismatch, Side::Response), None);
     }
 }

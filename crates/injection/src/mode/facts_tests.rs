@@ -178,3 +178,93 @@ fn an_agents_own_turn_is_history_and_a_step_that_it_can_repeat() {
     assert_eq!(call.holds(Precondition::History, Side::Request), Some(false), "it was not told of it");
     assert_eq!(call.holds(Precondition::CompletedStep, Side::Request), Some(true));
 }
+
+#[test]
+fn what_a_request_says_of_words_roles_and_checks_is_told_from_it_alone() {
+    use Precondition::{Checking, Prose, Role};
+    for (lines, prose, role) in [
+        (&["system: Add two numbers.", "user: 1 and 2"][..], true, true),
+        (&["user: You are the solver. Add."], true, true),
+        (&["user: Add."], true, false),
+        (&["user: ```python\nprint(1)\n```", "assistant: I add."], false, false),
+    ] {
+        let conversation = request(lines);
+        let call = ObservedCall { agent: "a", request: Some(&conversation), answer: None, earlier: &[], later: None };
+        let holds = [Prose, Role].map(|one| call.holds(one, Side::Request));
+        assert_eq!(holds, [Some(prose), Some(role)], "{lines:?}");
+        assert_eq!(call.holds(Prose, Side::Response), None, "{lines:?}: no reply is known");
+    }
+    let conversation = request(&["system: You are the solver.", "user: Add."]);
+    for (text, expected) in [("I recomputed it.", true), ("APPROVE", true), ("It is 3.", false)] {
+        let answer = answer(text, 0);
+        let call =
+            ObservedCall { agent: "a", request: Some(&conversation), answer: Some(&answer), earlier: &[], later: None };
+        assert_eq!(call.holds(Checking, Side::Response), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_quotation_is_the_larger_part_of_what_was_said() {
+    for (text, said, expected) in [
+        ("They say: 42", "42", true),
+        ("They say 142", "42", false),
+        ("42 it is", "42", false),
+        ("anything", "", false),
+        ("Take twelve.\nAdd it all.", "Take twelve.\nAdd it all.\nNo.", true),
+        ("Take twelve.", "Take twelve.\nTake thirteen.", false),
+        ("Take thirteen.", "Take twelve.\nTake thirteen.", true),
+        ("Take twelve.", "Take twelve.\nAdd thirty.", true),
+        ("1234567", "12345678", false),
+        ("x 1234567 y", "1234567", false),
+        ("x 12345678 y", "12345678", true),
+    ] {
+        assert_eq!(quotes(text, said), expected, "{text:?} {said:?}");
+    }
+}
+
+/// A recorded call of one agent, with what it was asked and answered.
+fn recorded(number: u32, agent: &str, asked: &str, answered: &str) -> Step {
+    use crate::trajectory::{AgentName, sample};
+    let mut step = sample::step(&[], &[(sample::DONE, 200)]);
+    (step.step, step.attribution.agent) = (number, AgentName::parse(agent).expect("a name"));
+    step.request =
+        serde_json::json!({"model": "m", "messages": [{"role": "user", "content": asked}]}).to_string().into();
+    let message = serde_json::json!({"role": "assistant", "content": answered});
+    step.attempts[0].reply = serde_json::json!({"choices": [{"index": 0, "message": message}]}).to_string().into();
+    step
+}
+
+#[test]
+fn what_is_so_in_a_recorded_run_is_read_from_its_calls() {
+    use Precondition::{LaterCall, LaterPeer, PeerInput, ReasonedAction};
+    let plan = "Take twelve of them first.";
+    let mut steps = vec![
+        recorded(0, "planner", "Plan.", plan),
+        recorded(1, "solver", &format!("Carry out:\n{plan}"), "12 + 30 = 42\nANSWER: 42"),
+        recorded(2, "solver", "Again.", "42"),
+    ];
+    let of =
+        |steps: &[Step], reference: &[Step], place, needed, side| of_run(steps, reference).holds(place, needed, side);
+    let request = |place, needed| of(&steps, &[], place, needed, Side::Request);
+    assert_eq!([0, 1].map(|place| request(place, PeerInput)), [Some(false), Some(true)]);
+    assert_eq!([0, 1, 2].map(|place| request(place, LaterPeer)), [Some(true), Some(false), Some(false)]);
+    assert_eq!([1, 2].map(|place| request(place, LaterCall)), [Some(true), Some(false)]);
+    // A run that an error ended has the calls of its reference after it.
+    let reference = [recorded(2, "critic", "Check.", "Fine."), recorded(3, "critic", "Check.", "Fine.")];
+    let ended = |place, needed| of(&steps[..3], &reference, place, needed, Side::Request);
+    assert_eq!([ended(2, LaterCall), ended(1, LaterPeer)], [Some(true), Some(true)]);
+    let none_after = of(&steps, &reference[..1], 2, LaterCall, Side::Request);
+    assert_eq!(none_after, Some(false), "its own step is none that comes after it");
+    let facts = of_run(&steps, &[]);
+    assert_eq!(facts.unmet(0, FailureMode::IgnoredInput, Side::Request), Some(PeerInput));
+    assert_eq!(facts.unmet(1, FailureMode::IgnoredInput, Side::Request), None);
+    assert_eq!(facts.unmet(9, FailureMode::IgnoredInput, Side::Request), None, "no such step");
+    // What was answered to an edited request is no answer to what the agent asked.
+    let reasons = |steps: &[Step], side| of(steps, &[], 1, ReasonedAction, side);
+    assert_eq!(reasons(&steps, Side::Request), Some(true));
+    steps[1].request_sent = Some(steps[1].request.clone());
+    assert_eq!([Side::Request, Side::Response].map(|side| reasons(&steps, side)), [None, Some(true)]);
+    // Peers hear what was delivered.
+    steps[0].attempts[0].reply_delivered = Some(steps[2].attempts[0].reply.clone());
+    assert_eq!(of(&steps, &[], 1, PeerInput, Side::Request), Some(false));
+}

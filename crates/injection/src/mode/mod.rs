@@ -22,3 +22,23 @@ pub fn missing(name: &str) -> Option<&'static str> {
     let precondition = Precondition::ALL.iter().find(|one| one.name() == name).map(|one| one.missing());
     precondition.or_else(|| OutOfBounds::ALL.iter().find(|one| one.name() == name).map(|one| one.wrong()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_name_of_what_a_label_lacks_says_what_is_missing() {
+        let preconditions = Precondition::ALL.iter().map(|one| (one.name(), one.missing()));
+        let all: Vec<_> = preconditions.chain(OutOfBounds::ALL.iter().map(|one| (one.name(), one.wrong()))).collect();
+        for (name, clause) in &all {
+            assert_eq!(missing(name), Some(*clause));
+            assert!(clause.contains(' '), "{name}: {clause}");
+        }
+        assert_eq!(all.iter().map(|(name, _)| name).collect::<BTreeSet<_>>().len(), 13);
+        assert_eq!((OutOfBounds::ToolCall.name(), OutOfBounds::ToolResult.name()), ("tool-call", "tool-result"));
+        assert_eq!(missing("prosa"), None);
+    }
+}

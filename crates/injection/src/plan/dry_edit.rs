@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Facts, Hit, Injection, Operator, Plan, against, decide};
 use crate::manipulator::{Adaptive, Context, ManipulatorError};
+use crate::mode::{self, EditedPair};
 use crate::surface::{self, Conversation, Surface, door, written};
 use crate::trajectory::{Side, Step, StepIndex};
 
@@ -20,6 +21,8 @@ pub struct DryRun<'a> {
     answers: Vec<(String, String)>,
     /// How many answers each step's plan has seen.
     answered: Vec<usize>,
+    /// Whether an edit counts as impossible where it touches what its failure mode leaves alone.
+    keeps_to_modes: bool,
 }
 
 impl<'a> DryRun<'a> {
@@ -35,7 +38,14 @@ impl<'a> DryRun<'a> {
             let agent = step.attribution.agent.as_str();
             answers.extend(texts.filter(|text| !text.is_empty()).map(|text| (agent.to_owned(), text)));
         }
-        Self { steps, requests: against::requests(steps), answers, answered }
+        Self { steps, requests: against::requests(steps), answers, answered, keeps_to_modes: false }
+    }
+
+    /// The same for edits that are drawn: one that touches what its failure mode leaves alone (a tool call, what a tool said) cannot be
+    /// made. A plan that a person wrote is planted all the same, and its label says so.
+    #[must_use]
+    pub fn keeping_to_modes(self) -> Self {
+        Self { keeps_to_modes: true, ..self }
     }
 
     /// Why a plan can plant nothing in a run of this name that repeats the recorded one: none of its injections can be made at any
@@ -84,55 +94,70 @@ impl<'a> DryRun<'a> {
             adaptive: Adaptive::default(),
         };
         match side {
-            Side::Request => request_obstacle(injection, surface, &plain(&step.request), &context),
-            Side::Response => reply_obstacle(injection, surface, step, &context),
+            Side::Request => self.request_obstacle(injection, surface, &plain(&step.request), &context),
+            Side::Response => self.reply_obstacle(injection, surface, step, &context),
         }
     }
-}
 
-fn request_obstacle(
-    injection: &Injection,
-    surface: &dyn Surface,
-    body: &Bytes,
-    context: &Context<'_>,
-) -> Option<String> {
-    let before = context.conversation;
-    let after = match injection.edit_request(before, context) {
-        Ok(after) => after,
-        Err(error) => return refusal(&error),
-    };
-    let write = || {
-        let edited = door::write_request(surface, body, before, &after).map_err(|error| error.to_string())?;
-        written::request(surface, body, &edited, &after)
-    };
-    write().err()
-}
+    fn request_obstacle(
+        &self,
+        injection: &Injection,
+        surface: &dyn Surface,
+        body: &Bytes,
+        context: &Context<'_>,
+    ) -> Option<String> {
+        let before = context.conversation;
+        let after = match injection.edit_request(before, context) {
+            Ok(after) => after,
+            Err(error) => return refusal(&error),
+        };
+        let write = || {
+            let edited = door::write_request(surface, body, before, &after).map_err(|error| error.to_string())?;
+            written::request(surface, body, &edited, &after)
+        };
+        self.forbidden(injection, &EditedPair::Request(before, &after)).or_else(|| write().err())
+    }
 
-fn reply_obstacle(injection: &Injection, surface: &dyn Surface, step: &Step, context: &Context<'_>) -> Option<String> {
-    let Some(attempt) = step.last_attempt().filter(|attempt| attempt.is_answered()) else {
-        return Some("the call got no answer".to_owned());
-    };
-    let body = plain(&attempt.reply);
-    let read = match door::reading(surface, &body, attempt.streamed) {
-        Ok(read) => read,
-        Err(error) => return Some(error.to_string()),
-    };
-    if let Some(piece) = read.unplaced.first() {
-        return Some(written::not_placed(piece));
+    fn reply_obstacle(
+        &self,
+        injection: &Injection,
+        surface: &dyn Surface,
+        step: &Step,
+        context: &Context<'_>,
+    ) -> Option<String> {
+        let Some(attempt) = step.last_attempt().filter(|attempt| attempt.is_answered()) else {
+            return Some("the call got no answer".to_owned());
+        };
+        let body = plain(&attempt.reply);
+        let read = match door::reading(surface, &body, attempt.streamed) {
+            Ok(read) => read,
+            Err(error) => return Some(error.to_string()),
+        };
+        if let Some(piece) = read.unplaced.first() {
+            return Some(written::not_placed(piece));
+        }
+        let before = &read.view;
+        if !before.utterances.is_empty() {
+            return None;
+        }
+        let after = match injection.edit_reply(before, context) {
+            Ok(after) => after,
+            Err(error) => return refusal(&error),
+        };
+        let write = || {
+            let edited = door::write_reply(surface, &body, attempt.streamed, before, &after);
+            written::reply(surface, &edited.map_err(|error| error.to_string())?, attempt.streamed, before, &after)
+        };
+        let mut answers = before.answers.iter().zip(&after.answers);
+        let forbidden = answers.find_map(|(one, other)| self.forbidden(injection, &EditedPair::Answer(one, other)));
+        forbidden.or_else(|| write().err())
     }
-    let before = &read.view;
-    if !before.utterances.is_empty() {
-        return None;
+
+    /// What the injection's mode leaves alone and the edit touches, as a clause.
+    fn forbidden(&self, injection: &Injection, edit: &EditedPair<'_>) -> Option<String> {
+        let mode = injection.failure_mode.filter(|_| self.keeps_to_modes)?;
+        mode::out_of_bounds(mode, edit).map(|touched| touched.wrong().to_owned())
     }
-    let after = match injection.edit_reply(before, context) {
-        Ok(after) => after,
-        Err(error) => return refusal(&error),
-    };
-    let write = || {
-        let edited = door::write_reply(surface, &body, attempt.streamed, before, &after);
-        written::reply(surface, &edited.map_err(|error| error.to_string())?, attempt.streamed, before, &after)
-    };
-    write().err()
 }
 
 /// What keeps an edit from being made; nothing where only a model's answer is missing.
@@ -165,6 +190,38 @@ mod tests {
         step.attempts[0].reply = message.to_string().into();
         step.attempts[0].ending = Some(ending);
         Step { step: number, call: number, turn: number, request: request.into(), ..step }
+    }
+
+    #[test]
+    fn a_drawn_edit_keeps_to_what_its_mode_is_about() {
+        let mut steps = [step(0, "text", "I look 2 prices up.", CallEnding::Answered)];
+        let arguments = serde_json::json!({"name": "price", "arguments": "{\"count\":12}"});
+        let mut reply: serde_json::Value = serde_json::from_slice(&steps[0].attempts[0].reply).expect("JSON");
+        reply["choices"][0]["message"]["tool_calls"] =
+            serde_json::json!([{"id": "c1", "type": "function", "function": arguments}]);
+        steps[0].attempts[0].reply = reply.to_string().into();
+        steps[0].request = r#"{"model":"m","messages":[{"role":"user","content":"Add."},{"role":"assistant","tool_calls":[
+            {"id":"c0","type":"function","function":{"name":"price","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c0","content":"7"}]}"#
+            .into();
+        let obstacle = |mode: &str, edit: &str, drawn: bool| {
+            let text = format!(
+                "[[injection]]\nagent = \"solver\"\nfailure_mode = \"{mode}\"\nwhen.call = 0\nmanipulator.{edit}\n"
+            );
+            let plan = parse(&text, "p").unwrap_or_else(|error| panic!("{error}"));
+            let dry_run = DryRun::new(&steps);
+            let dry_run = if drawn { dry_run.keeping_to_modes() } else { dry_run };
+            dry_run.plan_obstacle(&plan, "r").unwrap_or_default()
+        };
+        for (mode, edit, expected) in [
+            ("FM-1.1", "edit_tool_call.set = { \"/count\" = 13 }", "changes a tool call"),
+            ("FM-2.6", "edit_tool_call.set = { \"/count\" = 13 }", ""),
+            ("FM-1.1", "corrupt_number = {}", ""),
+            ("FM-2.6", "corrupt_tool_result.how = \"error\"", "changes what a tool said"),
+        ] {
+            let found = obstacle(mode, edit, true);
+            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{mode} {edit}: {found}");
+            assert_eq!(obstacle(mode, edit, false), "", "{mode} {edit}: a person's own plan is planted");
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ pub(super) const FLIPS: Range = Range(0.15, 0.65);
 /// The share of its reference's calls that an injected run is taken to pay for where none was made: records answer its beginning, and
 /// what was planted may lengthen what follows.
 pub(super) const LIVE: Range = Range(0.5, 1.05);
-/// The same of a run of a proof: what flips an outcome stands late more often.
-const LIVE_IN_PROOF: Range = Range(0.25, 1.05);
+/// The same of a run of a proof: what flips an outcome stands late more often, and may send a team round once more (agentverse: 2.6).
+const LIVE_IN_PROOF: Range = Range(0.25, 1.6);
 /// The share of planned runs that can be made, since a plan may meet no call.
 const MADE: Range = Range(0.85, 1.0);
 /// How often a run comes out wrong by chance.

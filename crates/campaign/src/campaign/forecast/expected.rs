@@ -21,6 +21,9 @@ pub struct ExpectedCost {
     pub high: ForetoldCost,
     /// What was made before, which both contain.
     pub made: ForetoldCost,
+    /// The same if no system that is declared to repeat itself (`proof.repeatable`) does; `null` where none is declared to, or nothing is
+    /// left to be made.
+    pub if_not_repeatable: Option<CostBand>,
     /// What that is told from, by system.
     pub systems: Vec<ForetoldSystem>,
     /// What cannot be planted in the reference runs that were made.
@@ -140,12 +143,15 @@ impl Campaign {
         let highest = |price: fn(&super::super::ModelPrice) -> f64| self.prices.iter().map(price).fold(0.0, f64::max);
         let (input_tokens, output_tokens) = (runs * clean.input_tokens, runs * clean.output_tokens);
         let money = (input_tokens * highest(|price| price.input) + output_tokens * highest(|price| price.output)) / 1e6;
-        let CostBand { made, low, high } = self.band(measured, label);
+        let CostBand { made, low, high } = self.band(measured, label, self.repeats_itself);
+        let is_open = self.repeats_itself && measured.systems.iter().any(|system| system.whole() < system.tasks);
+        let if_not_repeatable = is_open.then(|| self.band(measured, label, false));
         let systems = self.systems.iter().zip(&measured.systems);
         ExpectedCost {
             low,
             high,
             made,
+            if_not_repeatable,
             systems: systems.map(|(system, runs)| ForetoldSystem::from_runs(&system.name, runs, judged)).collect(),
             impossible: measured.impossible.rows(),
             measured: clean,
@@ -185,6 +191,10 @@ impl ExpectedCost {
         };
         let (calls, input) = (between(|cost| cost.calls), between(|cost| cost.input_tokens));
         let output = between(|cost| cost.output_tokens);
+        let other = self.if_not_repeatable.map_or_else(String::new, |other| {
+            let (low, high) = (other.low.calls, other.high.calls);
+            format!("   otherwise    {low:.0} to {high:.0} model calls, if a system turns out not to repeat itself\n")
+        });
         let systems: String = self.systems.iter().map(ForetoldSystem::text).collect();
         let (labels, judged) = (self.label_text(), self.judged_text());
         let chaotic = match self.measured.chaotic_tasks {
@@ -194,7 +204,7 @@ impl ExpectedCost {
             ),
         };
         format!(
-            "expected       {calls} model calls, {input} tokens in, {output} out{money}\n   {:<12} {what}\n\
+            "expected       {calls} model calls, {input} tokens in, {output} out{money}\n   {:<12} {what}\n{other}\
              {systems}{labels}{judged}{chaotic}{}",
             "band",
             self.impossible_text()

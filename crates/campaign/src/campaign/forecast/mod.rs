@@ -40,6 +40,9 @@ const PLAYED: usize = 2_000;
 const OUTSIDE: usize = 5;
 /// Fewest injected runs that say how often they flip.
 pub(super) const FEWEST: u64 = 3;
+/// Fewest flips whose proofs say what the tasks of a system come to. One flip may cost as much as all injected runs, so that tasks
+/// without any say little of the rest.
+const FEWEST_FLIPS: u64 = 4;
 
 /// Runs that an error takes which is left out of a run of a system that repeats itself.
 const LEFT_OUT_AGAIN: f64 = 2.0;
@@ -58,11 +61,14 @@ pub struct ForetoldCost {
 }
 
 /// From where to where the cost of a whole campaign is expected to be, what was made of it before included.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct CostBand {
-    made: ForetoldCost,
-    low: ForetoldCost,
-    high: ForetoldCost,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct CostBand {
+    /// What was made before, which both contain.
+    pub made: ForetoldCost,
+    /// Less than nine of ten campaigns of this kind cost in all.
+    pub low: ForetoldCost,
+    /// More than nine of ten cost.
+    pub high: ForetoldCost,
 }
 
 /// A system in a play: what was measured of it, and what is planned.
@@ -74,6 +80,8 @@ struct SystemForecast<'a> {
     decoys: f64,
     errors: f64,
     repeats_itself: bool,
+    /// Whether it is declared to repeat itself and taken not to: what its claims took so far says nothing of the rest then.
+    takes_back: bool,
     label: &'a [LabelCost; 4],
     /// Questions to a judge about one run.
     judged: f64,
@@ -150,9 +158,10 @@ impl SystemForecast<'_> {
         let known = self.runs.chains.iter().filter_map(|chain| chain.goes_on(self.clean));
         let (gone_on, seen) = known.fold((0.0, 0.0), |(on, all), one| (on + f64::from(u8::from(one)), all + 1.0));
         let goes_on = draws.share(gone_on, seen, tasks);
+        let flips: u64 = self.runs.chains.iter().map(|chain| chain.flipped).sum();
         let chain = match self.figures.chain {
-            Some(chain) => chain.drawn(tasks * goes_on, draws),
-            None => self.unseen(tasks, draws),
+            Some(chain) if flips >= FEWEST_FLIPS && !self.takes_back => chain.drawn(tasks * goes_on, draws),
+            _ => self.unseen(tasks, draws),
         };
         let calls = clean_calls * (f64::from(self.clean) + goes_on * self.planned * chain) - made;
         let calls = if tasks > 0.0 { calls.max(0.0) } else { 0.0 };
@@ -163,7 +172,7 @@ impl SystemForecast<'_> {
         PlayedCost { calls, input: input * longer, output, pico: pico * longer }
     }
 
-    /// What a planned run comes to, its proof included, in clean runs, where no task has been made to its end.
+    /// What a planned run comes to, its proof included, in clean runs, where too few flips have been proven to say it.
     fn unseen(&self, tasks: f64, draws: &mut PlayDraws<'_>) -> f64 {
         let further = tasks * self.planned;
         let live = match self.figures.injected {
@@ -259,8 +268,8 @@ impl Campaign {
         mean(self.tasks.iter().map(judges).sum())
     }
 
-    /// The band of the whole campaign.
-    fn band(&self, measured: &MeasuredCampaign, label: &[LabelCost; 4]) -> CostBand {
+    /// The band of the whole campaign, if what is declared of its systems holds, or if they turn out not to repeat themselves.
+    fn band(&self, measured: &MeasuredCampaign, label: &[LabelCost; 4], repeats_itself: bool) -> CostBand {
         let judged = self.judgements_of_run();
         let systems = measured.systems.iter().enumerate().map(|(number, runs)| {
             let (planned, errors) = self.planned(number);
@@ -270,7 +279,8 @@ impl Campaign {
                 planned,
                 decoys: self.decoys,
                 errors,
-                repeats_itself: self.repeats_itself,
+                repeats_itself,
+                takes_back: self.repeats_itself && !repeats_itself,
                 label,
                 judged,
                 elsewhere: measured.clean.calls + judged,

@@ -94,7 +94,7 @@ fn held(pairs: bool, known: impl Fn(&[ChainRuns]) -> Vec<ChainRuns>) -> (usize, 
         let flips = random.random_range(0.15..0.5);
         let all: Vec<ChainRuns> = (0..20).map(|_| chain(&mut random, flips, pairs)).collect();
         let total: u64 = all.iter().map(|chain| chain.spent().cost.calls).sum();
-        let CostBand { low, high, made } = campaign.band(&measured(known(&all), 20), &label);
+        let CostBand { low, high, made } = campaign.band(&measured(known(&all), 20), &label, !pairs);
         assert!(made.calls <= low.calls && low.calls <= high.calls, "{low:?} {high:?}");
         held += usize::from(low.calls <= real(total) && real(total) <= high.calls);
         width += high.calls / low.calls / 100.0;
@@ -128,17 +128,17 @@ fn what_is_made_is_known() {
     let total: u64 = all.iter().map(|chain| chain.spent().cost.calls).sum();
     let campaign = campaign("");
     let label = campaign.extent(&[]).label;
-    let band = campaign.band(&measured(all.clone(), 20), &label);
+    let band = campaign.band(&measured(all.clone(), 20), &label, false);
     assert_eq!((band.low.calls, band.high, band.made), (real(total), band.low, band.low));
     // The more of it is made the narrower the band, and the budget bounds it.
     let width = |known: usize| {
-        let band = campaign.band(&measured(all[..known].to_vec(), 20), &label);
+        let band = campaign.band(&measured(all[..known].to_vec(), 20), &label, false);
         band.high.calls / band.low.calls
     };
     assert!(width(3) > width(10) && width(10) > width(17), "{} {} {}", width(3), width(10), width(17));
     let mut poor = campaign.clone();
     poor.budget.calls = Some(150);
-    let band = poor.band(&measured(all[..1].to_vec(), 20), &label);
+    let band = poor.band(&measured(all[..1].to_vec(), 20), &label, false);
     assert!(band.high.calls <= 150.0 && band.low.money.is_none(), "{band:?}");
 }
 
@@ -148,8 +148,22 @@ fn what_cannot_be_planted_is_not_foretold() {
     let label = campaign.extent(&[]).label;
     let high = |possible: Option<u64>| {
         let chain = ChainRuns { clean: sum(2, 16), passed: 2, possible, ..ChainRuns::default() };
-        campaign.band(&measured(vec![chain; 4], 20), &label).high.calls
+        campaign.band(&measured(vec![chain; 4], 20), &label, true).high.calls
     };
     let [unknown, all, half, none] = [None, Some(4), Some(2), Some(0)].map(high);
     assert!(none < half && half < all && none < 0.5 * all && unknown <= all, "{unknown} {all} {half} {none}");
+}
+
+#[test]
+fn a_system_that_turns_out_not_to_repeat_itself_costs_more() {
+    let campaign = campaign("proof.repeatable = true\n");
+    let mut random = ChaCha8Rng::from_seed([7; 32]);
+    let all: Vec<ChainRuns> = (0..20).map(|_| chain(&mut random, 0.3, false)).collect();
+    let expected =
+        |known: usize| campaign.expected_by(80, &campaign.extent(&[]).label, &measured(all[..known].to_vec(), 20));
+    let some = expected(5);
+    let other = some.if_not_repeatable.expect("something is left");
+    assert!(other.high.calls > 1.5 * some.high.calls && other.made == some.made, "{some:?}");
+    assert!(some.text().contains("if a system turns out not to repeat itself"), "{}", some.text());
+    assert_eq!(expected(20).if_not_repeatable, None, "all of it is made");
 }
