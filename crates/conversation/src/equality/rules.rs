@@ -4,7 +4,10 @@
 //! so that a request that mixes two ids up still differs. Times are not numbered: whether two of them fall into one
 //! second is chance. Rules are only tried where bytes are not equal.
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -14,6 +17,7 @@ use super::{
     built_in::BUILT_IN,
     masked::MaskedValue,
     rules_error::{FORMAT, RulesError},
+    setting::EqualitySetting,
     tool_results::ToolResults,
 };
 use crate::trajectory::{Pattern, compiled};
@@ -31,6 +35,8 @@ pub struct Rules {
     /// Whether any blanks between words, and at the ends of a text, are alike.
     blanks_alike: bool,
     tool_results: ToolResults,
+    /// The file that they were read from, whole.
+    text: Option<Arc<str>>,
 }
 
 /// A rule.
@@ -111,6 +117,7 @@ impl Default for Rules {
             unordered,
             blanks_alike: false,
             tool_results: ToolResults::Exact,
+            text: None,
         }
     }
 }
@@ -124,6 +131,7 @@ impl Rules {
             unordered: Vec::new(),
             blanks_alike: false,
             tool_results: ToolResults::Exact,
+            text: None,
         }
     }
 
@@ -142,6 +150,11 @@ impl Rules {
     /// How far results of tools may differ.
     pub fn tool_results(&self) -> ToolResults {
         self.tool_results
+    }
+
+    /// What a run's files keep of them.
+    pub fn setting(&self) -> EqualitySetting {
+        EqualitySetting { rules: self.text.as_deref().map(str::to_owned), tool_results: self.tool_results }
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -181,6 +194,7 @@ impl Rules {
             unordered,
             blanks_alike: false,
             tool_results: ToolResults::Exact,
+            text: Some(text.into()),
         })
     }
 

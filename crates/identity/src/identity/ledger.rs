@@ -19,7 +19,7 @@ use super::{
     recent::Recent,
     reference::{COMPARED_MAX, LedgerRequest, ReferenceCalls},
 };
-use crate::{surface::Surface, trajectory::RetryEvidence};
+use crate::{equality::Rules, surface::Surface, trajectory::RetryEvidence};
 
 /// The number of a call in the ledger of its run.
 pub type LedgerNumber = u64;
@@ -163,6 +163,11 @@ impl Default for CallLedger {
 }
 
 impl CallLedger {
+    /// What may differ in requests that ask the same.
+    pub(super) fn compare_by(&mut self, rules: Rules) {
+        self.seen.rules = rules;
+    }
+
     /// Counts what a run without faults asked.
     pub(super) fn beside(&mut self, reference: Arc<ReferenceCalls>) {
         self.seen.rules = reference.rules.clone();

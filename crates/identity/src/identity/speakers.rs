@@ -25,6 +25,7 @@ use super::{
     voices::{KIN_MAX, Voices},
 };
 use crate::{
+    equality::Rules,
     surface::{Outline, Reply, Role},
     trajectory::{AgentName, Attribution, Source},
 };
@@ -104,6 +105,11 @@ impl Default for Speakers {
 }
 
 impl Speakers {
+    /// What may differ in its requests that are still the same.
+    pub fn compare_by(&mut self, rules: Rules) {
+        self.ledger.compare_by(rules);
+    }
+
     /// Counts its calls beside those of a run without faults.
     pub fn beside(&mut self, reference: Arc<ReferenceCalls>) {
         self.ledger.beside(reference);
