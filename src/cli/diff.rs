@@ -31,7 +31,7 @@ pub(super) struct DiffArgs {
 
 pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let (a, b) = (recording::read(&arguments.a)?, recording::read(&arguments.b)?);
-    let rules = arguments.matching.inherited(recording::rules_of_both(&a, &b)?, true)?;
+    let rules = arguments.matching.inherited(&recording::rules_of_both(&a, &b)?, true)?;
     let comparison = Comparison::compare(&a.trajectory, &b.trajectory, &rules);
     let written = if as_json {
         writeln!(out, "{}", viewer::compared(&comparison, &a, &b))

@@ -51,7 +51,7 @@ impl MatchArgs {
     }
 
     /// The same for a run that was recorded: what is not given here is as its `run.json` says.
-    pub(super) fn inherited(&self, recorded: Rules, quiet: bool) -> Result<Rules, Failure> {
+    pub(super) fn inherited(&self, recorded: &Rules, quiet: bool) -> Result<Rules, Failure> {
         let rules = if self.rules.is_some() { self.equality()? } else { recorded.clone() };
         let rules = rules.with_tool_results(self.tool_results().unwrap_or(recorded.tool_results()));
         let setting = rules.setting();
@@ -64,7 +64,7 @@ impl MatchArgs {
     /// Opens a recording that is replayed or executed again.
     pub(super) fn open(&self, dir: &Path, quiet: bool) -> Result<Arc<Cassette>, Failure> {
         let cassette = Cassette::open(dir)?;
-        let rules = self.inherited(cassette.rules().clone(), quiet)?;
+        let rules = self.inherited(cassette.rules(), quiet)?;
         let cassette = cassette.with_rules(rules);
         if cassette.bare_steps().is_empty() {
             let error = format!("`{}` holds no step: there is nothing to replay", dir.display());

@@ -125,14 +125,7 @@ impl Default for Rules {
 impl Rules {
     /// No rule: only the order of keys and blanks between tokens may differ.
     pub fn none() -> Self {
-        Self {
-            volatile: Vec::new(),
-            ignored: Vec::new(),
-            unordered: Vec::new(),
-            blanks_alike: false,
-            tool_results: ToolResults::Exact,
-            text: None,
-        }
+        Self { volatile: Vec::new(), unordered: Vec::new(), ..Self::default() }
     }
 
     /// The same, with all blanks between words and at the ends of a text alike.
@@ -188,14 +181,8 @@ impl Rules {
             texts.into_iter().map(read).collect()
         };
         let unordered = read.unordered.map_or_else(|| Ok(Rules::default().unordered), pointers)?;
-        Ok(Self {
-            volatile: rules,
-            ignored: pointers(read.ignore)?,
-            unordered,
-            blanks_alike: false,
-            tool_results: ToolResults::Exact,
-            text: Some(text.into()),
-        })
+        let ignored = pointers(read.ignore)?;
+        Ok(Self { volatile: rules, ignored, unordered, text: Some(text.into()), ..Self::default() })
     }
 
     /// Whether the ids that calls of tools and stored replies have are volatile: where the rule `id` holds.

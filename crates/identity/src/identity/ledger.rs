@@ -163,15 +163,10 @@ impl Default for CallLedger {
 }
 
 impl CallLedger {
-    /// What may differ in requests that ask the same.
-    pub(super) fn compare_by(&mut self, rules: Rules) {
-        self.seen.rules = rules;
-    }
-
-    /// Counts what a run without faults asked.
-    pub(super) fn beside(&mut self, reference: Arc<ReferenceCalls>) {
-        self.seen.rules = reference.rules.clone();
-        self.reference = Some(reference);
+    /// What may differ in requests that ask the same, and what a run without faults asked.
+    pub(super) fn count_by(&mut self, rules: Rules, reference: Option<Arc<ReferenceCalls>>) {
+        self.seen.rules = reference.as_ref().map_or(rules, |reference| reference.rules.clone());
+        self.reference = reference;
     }
 
     /// A request arrives. `own`: the instance that the request's own history names.

@@ -105,14 +105,9 @@ impl Default for Speakers {
 }
 
 impl Speakers {
-    /// What may differ in its requests that are still the same.
-    pub fn compare_by(&mut self, rules: Rules) {
-        self.ledger.compare_by(rules);
-    }
-
-    /// Counts its calls beside those of a run without faults.
-    pub fn beside(&mut self, reference: Arc<ReferenceCalls>) {
-        self.ledger.beside(reference);
+    /// Counts its calls by these rules, and beside those of a run without faults, which has rules of its own.
+    pub fn count_by(&mut self, rules: Rules, reference: Option<Arc<ReferenceCalls>>) {
+        self.ledger.count_by(rules, reference);
     }
 
     /// Who makes a request, and whether it is a call of its own. `declared`: what its envelope names.

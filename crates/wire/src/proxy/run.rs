@@ -158,10 +158,8 @@ impl Run {
         let own_rules = OwnRules::new(recorder.roster())?;
         let resumed = recorder.has_records().then(|| ResumedRun::read(recorder.dir(), stored_ids.as_deref()));
         let ResumedRun { state, told, mut speakers, task, stopped } = resumed.transpose()?.unwrap_or_default();
-        speakers.compare_by(recorder.rules()?);
-        if let Some(reference) = reference.or_else(|| upstream.as_ref()?.reference_calls()) {
-            speakers.beside(reference);
-        }
+        let reference = reference.or_else(|| upstream.as_ref()?.reference_calls());
+        speakers.count_by(recorder.rules()?, reference);
         Ok(Self {
             id,
             cards: RunCards::new(recorder.dir(), cards),
