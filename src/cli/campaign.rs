@@ -304,6 +304,7 @@ fn proxies(campaign: &Campaign, begun: &CampaignStart) -> Result<Vec<Proxy>, Fai
             simulator_seed: campaign.seed,
             ca_file: begun.ca_file.clone(),
             asking: begun.asking.clone(),
+            equality: begun.equality.rules.setting(),
             ..ProxyArgs::default()
         };
         let proxy = arguments.proxy_of(config, None)?.0;

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use super::{Exit, Failure, Finished, escape, settings};
+use super::{Exit, Failure, Finished, escape, matching::MatchArgs};
 use crate::{
     recording::{self, Recording},
     replay::{CallChange, Changed, Comparison, Pair},
@@ -22,17 +22,16 @@ pub(super) struct DiffArgs {
     /// Directory of the second run.
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// TOML file of what may differ between runs, besides dates, ids and temporary paths.
-    #[arg(long, value_name = "FILE")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    matching: MatchArgs,
     /// Show every differing pair word by word, not only the first.
     #[arg(long)]
     all: bool,
 }
 
 pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
-    let rules = settings::rules(arguments.rules.as_deref())?;
     let (a, b) = (recording::read(&arguments.a)?, recording::read(&arguments.b)?);
+    let rules = arguments.matching.inherited(&recording::rules_of_both(&a, &b)?, true)?;
     let comparison = Comparison::compare(&a.trajectory, &b.trajectory, &rules);
     let written = if as_json {
         writeln!(out, "{}", viewer::compared(&comparison, &a, &b))

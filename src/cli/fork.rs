@@ -20,9 +20,7 @@ use super::{
     trial::{ExecuteArgs, cannot_check, failed, live, say_execution},
 };
 use crate::{
-    execution::{
-        Console, ErrorOutput, ExecutedRun, ExecutionArm, ForkedReplies, Judge, Program, ReplySource, unrunnable,
-    },
+    execution::{Console, ErrorOutput, ExecutedRun, ExecutionArm, Judge, Program, unrunnable},
     launch::Echo,
     plan::{self, Plan},
     proof::{self, ProofSample},
@@ -65,7 +63,7 @@ pub(super) struct ForkArgs {
 
 pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
-    let cassette = arguments.matching.open(&arguments.dir)?;
+    let cassette = arguments.matching.open(&arguments.dir, global.quiet)?;
     let plan = arguments.planned.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
     let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
     let program = recorded.required(&execute.command, execute.again, "fork")?;
@@ -118,11 +116,7 @@ async fn conduct(
     let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
     let meter = arguments.execute.budget.meter()?;
     let system = arguments.execute.system(executed, proxy, console).await?;
-    let arms = forks.into_iter().map(|(run, at)| {
-        let any_tool_results = arguments.matching.any_tool_results();
-        let fork = ForkedReplies { cassette: Arc::clone(cassette), at, any_tool_results, says: None };
-        (run, ExecutionArm { plan: plan.clone(), replies: ReplySource::Forked(fork), ..ExecutionArm::default() })
-    });
+    let arms = forks.into_iter().map(|(run, at)| (run, ExecutionArm::forked(cassette, at, plan.clone())));
     let mut samples = Vec::new();
     let ended = |sample| {
         if !global.quiet {

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use super::{Exit, Failure, settings};
+use super::{Exit, Failure, logging, settings};
 use crate::replay::{Cassette, Rules, ToolResults};
 
 /// What may differ in a request that is still the same one.
@@ -17,7 +17,8 @@ pub(super) struct MatchArgs {
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
     /// How far tool results may differ: not at all, in words with a digit (durations, counts, hashes), or in
-    /// everything. Default: `exact`; campaigns learn it from clean runs.
+    /// everything. Kept in `run.json`, like the rules: a run that is executed again inherits both. Default: `exact`;
+    /// campaigns learn it from clean runs.
     #[arg(long, value_name = "HOW")]
     tool_results: Option<ToolResultsChoice>,
     /// The former spelling of `--tool-results any`.
@@ -49,12 +50,22 @@ impl MatchArgs {
         Ok(settings::rules(self.rules.as_deref())?.with_tool_results(self.tool_results().unwrap_or_default()))
     }
 
-    /// Opens a recording that is replayed: where results of tools may be anything, the steps that are served so are flagged.
-    pub(super) fn open(&self, dir: &Path) -> Result<Arc<Cassette>, Failure> {
-        let rules = self.equality()?;
-        let flagged = self.any_tool_results();
-        let rules = if flagged { rules.with_tool_results(ToolResults::Exact) } else { rules };
-        let cassette = Cassette::open(dir)?.with_rules(rules);
+    /// The same for a run that was recorded: what is not given here is as its `run.json` says.
+    pub(super) fn inherited(&self, recorded: &Rules, quiet: bool) -> Result<Rules, Failure> {
+        let rules = if self.rules.is_some() { self.equality()? } else { recorded.clone() };
+        let rules = rules.with_tool_results(self.tool_results().unwrap_or(recorded.tool_results()));
+        let setting = rules.setting();
+        if !quiet && !setting.is_default() && setting == recorded.setting() {
+            logging::line(format_args!("equal    as the run was recorded ({setting}); the same option says otherwise"));
+        }
+        Ok(rules)
+    }
+
+    /// Opens a recording that is replayed or executed again.
+    pub(super) fn open(&self, dir: &Path, quiet: bool) -> Result<Arc<Cassette>, Failure> {
+        let cassette = Cassette::open(dir)?;
+        let rules = self.inherited(cassette.rules(), quiet)?;
+        let cassette = cassette.with_rules(rules);
         if cassette.bare_steps().is_empty() {
             let error = format!("`{}` holds no step: there is nothing to replay", dir.display());
             return Err(Failure::new(Exit::Usage, error).hint(format!(
@@ -63,10 +74,5 @@ impl MatchArgs {
             )));
         }
         Ok(Arc::new(cassette))
-    }
-
-    /// Whether results of tools may be anything.
-    pub(super) fn any_tool_results(&self) -> bool {
-        self.tool_results() == Some(ToolResults::Any)
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
         let dataset = arguments.corpus.open(&arguments.path, global.quiet)?;
         return rows::run(&dataset, arguments, terms, global);
     }
-    let cassette = Arc::new(Cassette::open(&arguments.path)?.with_rules(arguments.matching.equality()?));
+    let cassette = arguments.matching.open(&arguments.path, global.quiet)?;
     capability::require(RunVerb::Prove, cassette.recording(), &arguments.path)?;
     let (recorded, execute) = (HowStarted::read(&arguments.path)?, &arguments.execute);
     let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;

@@ -76,16 +76,13 @@ pub(super) enum ReplayPace {
 
 pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
-    let cassette = arguments.matching.open(&arguments.dir)?;
+    let cassette = arguments.matching.open(&arguments.dir, global.quiet)?;
     let id = match &arguments.run {
         Some(name) => RunId::parse(name).map_err(|error| Failure::new(Exit::Usage, error))?,
         None => settings::fresh_run_id(),
     };
     let timing = if arguments.timing == ReplayPace::Fast { Timing::Fast } else { Timing::Recorded };
-    let mut replayed = Replayed::new(Arc::clone(&cassette)).with_timing(timing);
-    if arguments.matching.any_tool_results() {
-        replayed = replayed.with_any_tool_results();
-    }
+    let replayed = Replayed::new(Arc::clone(&cassette)).with_timing(timing);
     let again = HowStarted::read(&arguments.dir)?;
     let config = arguments.config.clone().or_else(|| again.config().filter(|_| arguments.again.again));
     let servers = NamedServers::of_steps(&cassette.recording().trajectory.steps);
@@ -141,8 +138,8 @@ async fn conduct(
     } else {
         let upstream: Arc<dyn Upstream> = Arc::clone(replayed) as Arc<dyn Upstream>;
         let repeat_of = Some(replayed.cassette().run().clone());
-        let cards = replayed.cassette().cards();
-        let setup = RunSetup { upstream: Some(upstream), repeat_of, cards, ..RunSetup::default() };
+        let (cards, equality) = (replayed.cassette().cards(), Some(replayed.cassette().rules().setting()));
+        let setup = RunSetup { upstream: Some(upstream), repeat_of, cards, equality, ..RunSetup::default() };
         let run = proxy.runs.open(&id, setup).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
         announce(address, None, listen, &proxy, global)?;
         interrupted().await;

@@ -79,7 +79,7 @@ fn retry_run(
 ) -> Result<(Finished, Option<RetryRound>), Failure> {
     let replaces = Replaces::OnRequest(arguments.overwrite);
     let file = arguments.preferences.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
-    let cassette = arguments.matching.open(&arguments.dir)?;
+    let cassette = arguments.matching.open(&arguments.dir, global.quiet)?;
     require(arguments, &cassette)?;
     let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
     let mut proxy = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
@@ -271,7 +271,7 @@ impl RetryConductor for Retrying<'_> {
     }
 
     fn open(&self, dir: &Path) -> Result<Arc<Cassette>, Failure> {
-        self.arguments.matching.open(dir)
+        self.arguments.matching.open(dir, true)
     }
 }
 

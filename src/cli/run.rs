@@ -89,7 +89,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     }
     // A name that no method has is no reason to run anything.
     arguments.attributing(Path::new(""), JudgeArgs::default()).check()?;
-    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.planned.on(&arguments.proxy) };
+    let equality = arguments.matching.equality()?.setting();
+    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, equality, ..arguments.planned.on(&arguments.proxy) };
     let (mut proxy, config) = asked.proxy(Some(id.clone()))?;
     arguments.watch.apply(&mut proxy, &config)?;
     let there = arguments.proxy.log_dir(&config).join(id.as_str());
@@ -167,7 +168,9 @@ async fn execute(
     arguments: &RunArgs,
     meter: Arc<Meter>,
 ) -> Result<ExecutedRun, Failure> {
-    let arm = ExecutionArm { plan: proxy.runs.template().plan.clone(), ..ExecutionArm::default() };
+    let baseline = arguments.baseline.as_deref().map(|dir| arguments.matching.open(dir, true)).transpose()?;
+    let reference_calls = baseline.map(|baseline| baseline.reference_calls());
+    let arm = ExecutionArm { plan: proxy.runs.template().plan.clone(), reference_calls, ..ExecutionArm::default() };
     let executor = Executor::start(Arc::new(proxy), trial::stop()).await.map_err(trial::failed)?;
     let judge = Judge::of_command(arguments.check.as_deref());
     let mut execution = Execution::new(id, program, arm, &judge);

@@ -32,7 +32,9 @@ use self::{
 use super::{
     Exit, Failure, Global,
     config::Config,
-    logging, settings,
+    logging,
+    matching::MatchArgs,
+    settings,
     settings::{PlannedArgs, ProxyArgs},
     signals::{Signals, number},
     watch::WatchArgs,
@@ -78,6 +80,8 @@ pub(super) struct ServeArgs {
     /// Default: `[serve] tokens` of aegis.toml.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["token", "no_token"])]
     tokens: Option<PathBuf>,
+    #[command(flatten)]
+    matching: MatchArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -170,7 +174,8 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         );
         return Err(Failure::new(Exit::Usage, error).hint("let requests name their run: /r/<run>/v1 as base URL"));
     }
-    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.planned.on(&arguments.proxy) };
+    let equality = arguments.matching.equality()?.setting();
+    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, equality, ..arguments.planned.on(&arguments.proxy) };
     let (mut proxy, config) = asked.proxy(named.clone())?;
     arguments.watch.apply(&mut proxy, &config)?;
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.

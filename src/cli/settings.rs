@@ -17,6 +17,7 @@ use super::{
     upstream_origin::{followed_by_others, origin},
 };
 use crate::{
+    equality::EqualitySetting,
     identity::RosterRule,
     plan::{self, Plan},
     proxy::{HttpUpstream, Limits, NamedServers, Proxy, RunTemplate, Runs, WithServers, upstream::Upstream},
@@ -65,6 +66,9 @@ pub(super) struct ProxyArgs {
     /// Who the agents of the run are that is executed again, where that was said after it was recorded.
     #[arg(skip)]
     pub(super) later_roster: Vec<RosterRule>,
+    /// What is equal in its runs; verbs that execute take `MatchArgs`.
+    #[arg(skip)]
+    pub(super) equality: EqualitySetting,
 }
 
 /// Options of the verbs that apply a plan, beside those of the proxy: elsewhere nobody would look at them.
@@ -114,6 +118,7 @@ impl ProxyArgs {
             upstream: upstream.name().to_owned(),
             base_url: Some(self.upstream_url(&config)),
             config: config.file.clone(),
+            equality: self.equality.clone(),
         };
         let runs = if self.logprobs { Runs::new(template).asking_logprobs() } else { Runs::new(template) };
         let proxy = Proxy {
@@ -285,6 +290,7 @@ pub(super) fn offline(
         upstream: upstream.name().to_owned(),
         base_url: None,
         config: config.file.clone(),
+        equality: EqualitySetting::default(),
     };
     Ok(Proxy {
         identity: config.identity()?,

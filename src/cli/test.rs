@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     campaign::Progress,
+    equality::EqualitySetting,
     execution::{Console, ErrorOutput, ExecutionError, Executor, Judge, Meter, Program, SystemUnderTest},
     launch::Echo,
     proof::NeutralSentences,
@@ -182,6 +183,8 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     let dir = place(&wanted.log_dir(&config), &name, &planned, arguments.overwrite)?;
     let allowed = allowed(&arguments.allow, &config)?;
     wanted.log_dir = Some(dir.clone());
+    let rules = arguments.matching.equality()?;
+    wanted.equality = rules.setting();
     let (proxy, config) = wanted.proxy_of(config, None)?;
     if let Some(plan) = plans.iter().find(|plan| plan.plan.asks_model() && proxy.runs.model().is_none()) {
         return Err(asking::unnamed(&format!("the plan `{}`", plan.name)));
@@ -205,7 +208,7 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
         meter,
         baseline: Some(baseline).filter(|_| !arguments.no_baseline),
         allowed: &allowed,
-        rules: arguments.matching.equality()?,
+        rules,
         jobs: arguments.jobs,
     };
     let system = (program, Judge::of_command(arguments.check.as_deref()));
@@ -242,6 +245,7 @@ impl TestArgs {
             ca_file: self.ca_file.clone(),
             asking: self.asking.clone(),
             later_roster: Vec::new(),
+            equality: EqualitySetting::default(),
         }
     }
 }

@@ -189,7 +189,8 @@ pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir
     let recorded = HowStarted::read(dir)?;
     let config = proxy.config.clone().or_else(|| recorded.config().filter(|_| again.again));
     let later_roster = cassette.recording().own_roster().to_vec();
-    let proxy = &ProxyArgs { config, later_roster, ..proxy.clone() };
+    let equality = cassette.rules().setting();
+    let proxy = &ProxyArgs { config, later_roster, equality, ..proxy.clone() };
     let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
     if let Some(upstream) = &proxy.upstream {
         return Ok(with(upstream));

@@ -132,6 +132,7 @@ impl Lab {
             upstream: upstream.name().to_owned(),
             base_url: None,
             config: None,
+            equality: Default::default(),
         };
         let runs = Runs::new(template);
         let proxy = Arc::new(Proxy {

@@ -3,7 +3,7 @@
 
 mod bench;
 mod column;
-mod team;
+pub mod team;
 
 use std::fs;
 

@@ -124,6 +124,7 @@ mod tokens;
 mod told_lines;
 mod told_true;
 mod tidy;
+mod tool_results;
 mod trace;
 mod tracer;
 mod unread;

@@ -104,6 +104,7 @@ async fn failed_as(system: Arc<dyn System>, upstreams: Upstreams, answer: &str, 
         upstream: "simulator".to_owned(),
         base_url: None,
         config: None,
+        equality: Default::default(),
     };
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),
@@ -175,7 +176,6 @@ fn settings(order: Order, salt: &str) -> TraceSettings {
         coupled: false,
         runs: None,
         jobs: 1,
-        any_tool_results: false,
         agents: 0,
         salt: format!("proof {salt} {}", order_name(order)),
     }

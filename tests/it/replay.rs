@@ -15,7 +15,7 @@ use aegis::{
         upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     },
     recording::Recording,
-    replay::{AtFork, Cassette, Fit, ForkPoint, Prefixed, Replayed, Timing},
+    replay::{AtFork, Cassette, Fit, ForkPoint, Prefixed, Replayed, Rules, Timing, ToolResults},
     simulator::Simulator,
     trajectory::RunId,
 };
@@ -344,15 +344,16 @@ async fn results_of_tools_that_differ_are_flagged() {
     let (lab, replayed, _) = strict(&taped.run).await;
     lab.post(PATH, &with_result("midnight")).await.assert_own_error(409, "not_recorded");
     assert!(replayed.report().missed[0].tool_results_only);
-    let replayed = Arc::new(Replayed::new(taped.cassette()).with_any_tool_results());
+    let rules = Rules::default().with_tool_results(ToolResults::Any);
+    let any = || Arc::new(Cassette::open(&taped.run).expect("opens").with_rules(rules.clone()));
+    let replayed = Arc::new(Replayed::new(any()));
     let (lab, _) = playing(Arc::clone(&replayed) as Arc<dyn Upstream>, Setup::default()).await;
     assert_eq!(lab.post(PATH, &with_result("midnight")).await.body, then.body);
     assert_eq!(replayed.report().served[0].fit, Fit::ToolResults);
     // A fork holds it the same way: it stops there and says why, or goes on and lists the step.
-    for allowed in [false, true] {
+    for (allowed, cassette) in [(false, taped.cassette()), (true, any())] {
         let fork = ForkPoint { step: 0, at: AtFork::Delivered };
-        let prefixed = Prefixed::new(taped.cassette(), fork, Arc::new(Echo)).expect("a fork");
-        let prefixed = Arc::new(if allowed { prefixed.with_any_tool_results() } else { prefixed });
+        let prefixed = Arc::new(Prefixed::new(cassette, fork, Arc::new(Echo)).expect("a fork"));
         let (lab, _) = playing(Arc::clone(&prefixed) as Arc<dyn Upstream>, Setup::default()).await;
         let reply = lab.post(PATH, &with_result("midnight")).await;
         let report = prefixed.report();

@@ -217,6 +217,34 @@ def test_said(aegis):
     done.stdout.fnmatch_lines(["*test_both?rate-limit-1?*", "*test_both?slow-service-1?*", "*test_said?slow-service-1?*"])
 
 
+VOTES = """
+def votes():
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    body = json.dumps({"model": "gpt-4o-mini", "messages": MESSAGES}).encode()
+    said = []
+    for _ in range(3):
+        try:
+            asked = urllib.request.Request(url, body, {"content-type": "application/json"})
+            said.append(json.load(urllib.request.urlopen(asked))["choices"][0]["message"]["content"])
+        except urllib.error.HTTPError:
+            pass
+    return said
+"""
+
+
+@pytest.mark.parametrize("plan, cases, steps", [('"rate-limit"', 1, 2), ('["rate-limit", None]', 2, 3)])
+def test_the_clean_case_of_a_test_tells_equal_calls_from_retries(run, plan, cases, steps):
+    done = run(
+        f"""{VOTES}
+@pytest.mark.aegis(plan={plan})
+def test_votes(aegis):
+    assert "42" in votes()[-1]
+    assert len(aegis.steps) == {steps}
+"""
+    )
+    done.assert_outcomes(passed=cases)
+
+
 def test_async_tests_are_judged_too(run):
     done = run(
         """

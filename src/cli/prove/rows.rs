@@ -14,7 +14,6 @@ use crate::{
     execution::{Judge, Meter, Program},
     proof::Terms,
     recording,
-    replay::Cassette,
     trajectory::{Evidence, LabelStatus, Standing},
 };
 
@@ -118,7 +117,7 @@ fn proven(
         None => execute.trial.required_judge(&recorded, execute.again, "a proof")?,
         check => Judge::of_command(check.as_deref()),
     };
-    let cassette = Arc::new(Cassette::open(dir)?.with_rules(arguments.matching.equality()?));
+    let cassette = arguments.matching.open(dir, true)?;
     let (_, proved) = prove((dir, &cassette), (program, judge), (arguments, meter), terms, global)?;
     let about = About {
         kind: sample.kind,

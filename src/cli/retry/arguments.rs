@@ -89,7 +89,6 @@ impl RetryArgs {
         Ok(RetrySettings {
             samples: self.samples,
             jobs: self.execute.trial.jobs,
-            any_tool_results: self.matching.any_tool_results(),
             seed: self.seed,
             salt: settings::fresh_token(),
             runs: self.execute.budget.limits()?.runs,

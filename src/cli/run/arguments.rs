@@ -1,6 +1,9 @@
 //! What `run` can be told.
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 
@@ -8,6 +11,7 @@ use crate::{
     cli::{
         attribute::{AttributeArgs, JudgeArgs},
         budget::BudgetArgs,
+        matching::MatchArgs,
         settings::{self, PlannedArgs, ProxyArgs},
         tracer::TracerArgs,
         watch::WatchArgs,
@@ -28,6 +32,10 @@ pub(in crate::cli) struct RunArgs {
     /// Replace an existing recording of that name.
     #[arg(long, requires = "run")]
     pub(super) overwrite: bool,
+    /// Directory of a recorded run of the same command without a plan: how often it asks what tells calls of its own from further
+    /// attempts.
+    #[arg(long, value_name = "RUN_DIR", requires = "plan")]
+    pub(super) baseline: Option<PathBuf>,
     /// Command that judges the outcome, run by `sh -c` with the program's output on standard input and `AEGIS_RUN_DIR`
     /// set. Exit code 0: success; 1: failure; other: unknown.
     #[arg(long, value_name = "CMD")]
@@ -56,6 +64,8 @@ pub(in crate::cli) struct RunArgs {
     pub(super) ask_logprobs: bool,
     #[command(flatten)]
     pub(super) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(super) matching: MatchArgs,
     #[command(flatten)]
     pub(super) watch: WatchArgs,
     /// Command to execute.

@@ -46,7 +46,7 @@ pub(super) fn subject(search: &PreparedSearch, (program, judge): (&Program, &Jud
         "{:?}",
         (
             (&program.command, &program.directory, &program.environment, judge),
-            (corrections, analyzer, settings.coupled, settings.any_tool_results),
+            (corrections, analyzer, settings.coupled, &proxy.runs.template().equality),
             proxy.upstream.name(),
         )
     );

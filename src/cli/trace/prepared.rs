@@ -53,7 +53,7 @@ impl PreparedTrace {
     /// # Errors
     /// Whatever the trace is refused for.
     pub(super) fn prepare(arguments: &TraceArgs, global: &Global) -> Result<Self, Failure> {
-        let cassette = arguments.matching.open(&arguments.dir)?;
+        let cassette = arguments.matching.open(&arguments.dir, global.quiet)?;
         capability::require(RunVerb::Trace, cassette.recording(), &arguments.dir)?;
         if arguments.source.missed_catch {
             proven::require(arguments, &cassette)?;
@@ -139,7 +139,6 @@ fn trace_settings(arguments: &TraceArgs) -> Result<TraceSettings, Failure> {
         coupled: arguments.coupled,
         runs: arguments.execute.budget.limits()?.runs,
         jobs: arguments.execute.trial.jobs,
-        any_tool_results: arguments.matching.any_tool_results(),
         agents: if arguments.agents { AGENT_EXECUTIONS } else { 0 },
         salt: settings::fresh_token(),
     })

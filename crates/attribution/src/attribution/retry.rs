@@ -49,8 +49,6 @@ pub struct RetrySettings {
     pub samples: u32,
     /// Executions at once.
     pub jobs: u32,
-    /// Whether results of tools may differ from the record.
-    pub any_tool_results: bool,
     /// What other steps are drawn from.
     pub seed: u64,
     /// What the ids of its runs are made from: another for each retry of the same run.
@@ -181,7 +179,6 @@ impl RetrySubject {
         let fork = ForkedReplies {
             cassette: Arc::clone(&self.cassette),
             at: ForkPoint { step: planned.step, at: AtFork::Live },
-            any_tool_results: self.settings.any_tool_results,
             says: None,
         };
         // It answers feedback, and earns no label.

@@ -82,12 +82,8 @@ impl SearchSubject {
     async fn execute(&self, trial: &Trial) -> Result<ExecutedRun, ExecutionError> {
         let name = format!("{} {}", self.journal.salt(), trial.arm);
         let run = self.journal.run(&trial.key());
-        let fork = ForkedReplies {
-            cassette: Arc::clone(&self.cassette),
-            at: trial.fork.clone(),
-            any_tool_results: self.settings.any_tool_results,
-            says: trial.says.clone(),
-        };
+        let fork =
+            ForkedReplies { cassette: Arc::clone(&self.cassette), at: trial.fork.clone(), says: trial.says.clone() };
         let sentences = self.system.sentences.clone();
         let mut arm = ExecutionArm { replies: ReplySource::Forked(fork), sentences, ..ExecutionArm::default() };
         if !trial.plain {

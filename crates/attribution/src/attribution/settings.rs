@@ -45,8 +45,6 @@ pub struct TraceSettings {
     pub runs: Option<u64>,
     /// Executions at once, each for another step.
     pub jobs: u32,
-    /// Whether results of tools may differ from the record.
-    pub any_tool_results: bool,
     /// How often each agent as a whole is executed with its replies all corrected, or emptied; 0: not.
     pub agents: u32,
     /// What the ids of its runs are made from, where it goes on from no earlier start.

@@ -13,6 +13,7 @@ mod pairing;
 mod parting;
 mod rules;
 mod rules_error;
+mod setting;
 mod tool_results;
 
 pub use compared_call::{ComparedCall, same_reply, same_request};
@@ -23,4 +24,5 @@ pub use pairing::Pairing;
 pub use parting::{Parting, joins, parting, parting_before};
 pub use rules::Rules;
 pub use rules_error::RulesError;
+pub use setting::EqualitySetting;
 pub use tool_results::ToolResults;

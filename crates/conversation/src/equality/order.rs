@@ -1,5 +1,6 @@
-//! The order of the calls of a run, as far as there is one: a call waited for its agent's earlier calls and for those
-//! whose answers it quotes. Nothing else has an order, whatever came first on the clock.
+//! The order of the calls of a run, as far as there is one: a call waited for those whose answers it quotes or, if it quotes none,
+//! for its agent's earlier calls. Nothing else has an order, whatever came first on the clock: an agent that is asked in several
+//! branches is asked in each of them as that gets there.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -47,7 +48,7 @@ impl ComparedRun {
             let quoted = search.quotes(number, &asked(number));
             let earlier = order.iter().take(number).enumerate();
             let waited = earlier.filter(|(at, other)| {
-                let own = (&call.agent, call.instance) == (&other.agent, other.instance);
+                let own = quoted.is_empty() && (&call.agent, call.instance) == (&other.agent, other.instance);
                 // An answer without words is quoted by none: what came after it may have waited for it.
                 let may_quote = other.answered.trim().is_empty() || quoted.iter().any(|quote| quote.answer == *at);
                 other.is_over_before(call) && (own || may_quote)

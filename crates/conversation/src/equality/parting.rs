@@ -221,6 +221,10 @@ mod tests {
         // One that was told what the other said waited for it, and so did the next call of the same agent.
         check("a:q=yes / b:q yes=no", "b:q yes=no / a:q=yes", Some(0), Some(Request(0)));
         check("a:q=yes / a:r=no", "a:r=no / a:q=yes", Some(0), Some(Request(0)));
+        // An agent that is asked in each branch waited for what it quotes, not for its call in another branch.
+        let asked_in_each = "s:q=go / a:go=one / b:go=two / p:one=x / p:two=y / w:x y=end";
+        check(asked_in_each, "s:q=go / b:go=two / p:two=y / a:go=one / p:one=x / w:x y=end", None, None);
+        check("a:q=yes / a:yes r=no", "a:yes r=no / a:q=yes", None, Some(Request(0)));
         // What came after an answer without words may have waited for it.
         check("a:q= / b:r=", "b:r= / a:q=", Some(0), Some(Request(0)));
         // Equal questions at once are told apart by their answers.

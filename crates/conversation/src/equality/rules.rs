@@ -4,7 +4,10 @@
 //! so that a request that mixes two ids up still differs. Times are not numbered: whether two of them fall into one
 //! second is chance. Rules are only tried where bytes are not equal.
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -14,6 +17,7 @@ use super::{
     built_in::BUILT_IN,
     masked::MaskedValue,
     rules_error::{FORMAT, RulesError},
+    setting::EqualitySetting,
     tool_results::ToolResults,
 };
 use crate::trajectory::{Pattern, compiled};
@@ -31,6 +35,8 @@ pub struct Rules {
     /// Whether any blanks between words, and at the ends of a text, are alike.
     blanks_alike: bool,
     tool_results: ToolResults,
+    /// The file that they were read from, whole.
+    text: Option<Arc<str>>,
 }
 
 /// A rule.
@@ -111,6 +117,7 @@ impl Default for Rules {
             unordered,
             blanks_alike: false,
             tool_results: ToolResults::Exact,
+            text: None,
         }
     }
 }
@@ -118,13 +125,7 @@ impl Default for Rules {
 impl Rules {
     /// No rule: only the order of keys and blanks between tokens may differ.
     pub fn none() -> Self {
-        Self {
-            volatile: Vec::new(),
-            ignored: Vec::new(),
-            unordered: Vec::new(),
-            blanks_alike: false,
-            tool_results: ToolResults::Exact,
-        }
+        Self { volatile: Vec::new(), unordered: Vec::new(), ..Self::default() }
     }
 
     /// The same, with all blanks between words and at the ends of a text alike.
@@ -142,6 +143,11 @@ impl Rules {
     /// How far results of tools may differ.
     pub fn tool_results(&self) -> ToolResults {
         self.tool_results
+    }
+
+    /// What a run's files keep of them.
+    pub fn setting(&self) -> EqualitySetting {
+        EqualitySetting { rules: self.text.as_deref().map(str::to_owned), tool_results: self.tool_results }
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -175,13 +181,8 @@ impl Rules {
             texts.into_iter().map(read).collect()
         };
         let unordered = read.unordered.map_or_else(|| Ok(Rules::default().unordered), pointers)?;
-        Ok(Self {
-            volatile: rules,
-            ignored: pointers(read.ignore)?,
-            unordered,
-            blanks_alike: false,
-            tool_results: ToolResults::Exact,
-        })
+        let ignored = pointers(read.ignore)?;
+        Ok(Self { volatile: rules, ignored, unordered, text: Some(text.into()), ..Self::default() })
     }
 
     /// Whether the ids that calls of tools and stored replies have are volatile: where the rule `id` holds.

@@ -21,6 +21,15 @@ impl ToolResults {
         *self == Self::Exact
     }
 
+    /// Its name, as options and files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Masked => "masked",
+            Self::Any => "any",
+        }
+    }
+
     /// What is left of a result.
     pub fn reduce(self, result: &str) -> String {
         let masked =

@@ -103,6 +103,7 @@ impl Sample {
             steps: built,
             label,
             clean_twin: about.clean_twin,
+            equality: recording.manifest.equality.clone(),
             extra: serde_json::Map::new(),
         };
         ids::number(&mut sample);

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Truth;
 use crate::{
+    equality::EqualitySetting,
     surface::{self, Part},
     trajectory::{AgentName, Call, Source, StepIndex, TokenDoubt, Verdict},
     verify::Check,
@@ -53,6 +54,9 @@ pub struct Sample {
     pub label: Option<Truth>,
     /// The id of the clean run of the same task and system.
     pub clean_twin: Option<String>,
+    /// What may differ in the requests of its run that are still the same, where that is not what holds without a word.
+    #[serde(default, skip_serializing_if = "EqualitySetting::is_default")]
+    pub equality: EqualitySetting,
     /// Fields of a foreign format that have no place here, by that format's names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,

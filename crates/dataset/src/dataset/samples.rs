@@ -4,6 +4,7 @@
 use serde_json::Map;
 
 use super::*;
+use crate::equality::EqualitySetting;
 use crate::trajectory::{
     AgentName, Evidence, Executed, Executions, FailureMode, LabelStatus, ModeClaim, Side, Tally, Verdict,
 };
@@ -72,6 +73,7 @@ pub(super) fn clean(n: u32) -> Sample {
         ],
         label: None,
         clean_twin: None,
+        equality: EqualitySetting::default(),
         extra: Map::new(),
     }
 }

@@ -6,7 +6,7 @@ use hyper::Request;
 
 use super::{ExecutionMeter, Halt};
 use crate::{
-    identity::ReferenceCalls,
+    identity::{AttributedCall, ReferenceCalls},
     plan::Plan,
     proof::NeutralSentences,
     proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
@@ -49,8 +49,6 @@ pub struct ForkedReplies {
     pub cassette: Arc<Cassette>,
     /// Where the execution leaves it, and with what.
     pub at: ForkPoint,
-    /// Whether results of tools may differ from the record.
-    pub any_tool_results: bool,
     /// An agent whose calls are set from there on, by step of the record.
     pub says: Option<(AgentName, Vec<(StepIndex, AtFork)>)>,
 }
@@ -73,7 +71,7 @@ pub(super) struct Forked {
 impl ExecutionArm {
     /// A record up to a fork point, then the live upstream.
     pub fn forked(cassette: &Arc<Cassette>, at: ForkPoint, plan: Option<Arc<Plan>>) -> Self {
-        let fork = ForkedReplies { cassette: Arc::clone(cassette), at, any_tool_results: false, says: None };
+        let fork = ForkedReplies { cassette: Arc::clone(cassette), at, says: None };
         Self { plan, replies: ReplySource::Forked(fork), ..Self::default() }
     }
 
@@ -99,9 +97,6 @@ impl ReplySource {
             ReplySource::Replayed(replayed) => ArmUpstream::Replayed(replayed),
             ReplySource::Forked(fork) => {
                 let mut prefixed = Prefixed::new(fork.cassette, fork.at, live.unwrap_or_else(|| Arc::clone(proxied)))?;
-                if fork.any_tool_results {
-                    prefixed = prefixed.with_any_tool_results();
-                }
                 if let Some((agent, says)) = fork.says {
                     prefixed = prefixed.with_agent(agent, says);
                 }
@@ -135,7 +130,7 @@ impl Upstream for Forked {
         self.prefixed.name()
     }
 
-    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         self.prefixed.recall(surface, asked, told)
     }
 

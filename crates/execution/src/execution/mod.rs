@@ -236,6 +236,7 @@ impl Executor {
             launched: system.program().map(|program| program.launched(runs.template(), judge)),
             repeat_of: reference.as_ref().map(|reference| reference.run().clone()),
             reference: arm.reference_calls,
+            equality: reference.as_ref().map(|reference| reference.rules().setting()),
             cards: reference.as_ref().map(|reference| reference.cards()).unwrap_or_default(),
         };
         let open = runs.open(run, setup).await?;

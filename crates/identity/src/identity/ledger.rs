@@ -19,7 +19,7 @@ use super::{
     recent::Recent,
     reference::{COMPARED_MAX, LedgerRequest, ReferenceCalls},
 };
-use crate::{surface::Surface, trajectory::RetryEvidence};
+use crate::{equality::Rules, surface::Surface, trajectory::RetryEvidence};
 
 /// The number of a call in the ledger of its run.
 pub type LedgerNumber = u64;
@@ -163,10 +163,10 @@ impl Default for CallLedger {
 }
 
 impl CallLedger {
-    /// Counts what a run without faults asked.
-    pub(super) fn beside(&mut self, reference: Arc<ReferenceCalls>) {
-        self.seen.rules = reference.rules.clone();
-        self.reference = Some(reference);
+    /// What may differ in requests that ask the same, and what a run without faults asked.
+    pub(super) fn count_by(&mut self, rules: Rules, reference: Option<Arc<ReferenceCalls>>) {
+        self.seen.rules = reference.as_ref().map_or(rules, |reference| reference.rules.clone());
+        self.reference = reference;
     }
 
     /// A request arrives. `own`: the instance that the request's own history names.

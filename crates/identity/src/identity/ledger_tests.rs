@@ -30,7 +30,7 @@ fn ledger(events: &str, reference: Option<&str>) -> String {
                 ..LedgerRequest::from_hash(body)
             });
         }
-        ledger.beside(Arc::new(calls));
+        ledger.count_by(Rules::default(), Some(Arc::new(calls)));
     }
     let (mut now, mut told, mut asked) = (0, Vec::new(), Vec::new());
     for event in events.split(' ') {

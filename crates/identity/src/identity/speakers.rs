@@ -25,6 +25,7 @@ use super::{
     voices::{KIN_MAX, Voices},
 };
 use crate::{
+    equality::Rules,
     surface::{Outline, Reply, Role},
     trajectory::{AgentName, Attribution, Source},
 };
@@ -104,9 +105,9 @@ impl Default for Speakers {
 }
 
 impl Speakers {
-    /// Counts its calls beside those of a run without faults.
-    pub fn beside(&mut self, reference: Arc<ReferenceCalls>) {
-        self.ledger.beside(reference);
+    /// Counts its calls by these rules, and beside those of a run without faults, which has rules of its own.
+    pub fn count_by(&mut self, rules: Rules, reference: Option<Arc<ReferenceCalls>>) {
+        self.ledger.count_by(rules, reference);
     }
 
     /// Who makes a request, and whether it is a call of its own. `declared`: what its envelope names.

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::equality::RulesError;
+
 /// An error of the recording room.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -104,6 +106,9 @@ pub enum RecordingError {
         /// Which rule, and what is wrong with it.
         why: String,
     },
+    /// The rules of what is equal, as `run.json` keeps them, cannot be read.
+    #[error(transparent)]
+    Rules(RulesError),
     /// A run has as many facts as it may have.
     #[error("`{}` takes no more: it holds {most} bytes at most", path.display())]
     FactsFull {
@@ -146,6 +151,7 @@ impl RecordingError {
             | Self::Imported { .. }
             | Self::Secrets { .. }
             | Self::Roster { .. }
+            | Self::Rules(_)
             | Self::FactsFull { .. }
             | Self::Link { .. } => 2,
             Self::Io { source, .. } if is_refusal(source) => 2,

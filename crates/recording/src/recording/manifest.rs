@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ImportedFrom, Launched, json_file::FORMAT, redact::Redactor};
+use super::{ImportedFrom, Launched, Recording, RecordingError, json_file::FORMAT, redact::Redactor};
 use crate::{
+    equality::{EqualitySetting, Rules},
     identity::RosterRule,
     trajectory::{Outcome, ProgramEnd, RunId, TAXONOMY},
 };
@@ -69,6 +70,9 @@ pub struct Manifest {
     /// Who its agents are, where whoever opened it said so: rules of this run alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roster: Vec<RosterRule>,
+    /// What may differ in its requests that are still the same: whoever executes it again goes by it.
+    #[serde(default, skip_serializing_if = "EqualitySetting::is_default")]
+    pub equality: EqualitySetting,
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
@@ -142,10 +146,19 @@ impl Manifest {
             imported: None,
             origin: None,
             roster: Vec::new(),
+            equality: EqualitySetting::default(),
             agents: BTreeMap::new(),
             calls_us: None,
             other: serde_json::Map::new(),
         }
+    }
+
+    /// What may differ in its requests that are still the same.
+    ///
+    /// # Errors
+    /// Rules that this version does not read.
+    pub fn rules(&self) -> Result<Rules, RecordingError> {
+        self.equality.to_rules(&format!("{}/run.json", self.run)).map_err(RecordingError::Rules)
     }
 
     /// The same with the text of a plan, its digest and its seed.
@@ -173,10 +186,21 @@ impl Manifest {
         self.upstream = redactor.path(&self.upstream).into_owned();
         self.task = self.task.map(|task| redactor.text(&task).into_owned());
         self.plan = self.plan.map(|plan| redactor.text(&plan).into_owned());
+        self.equality.rules = self.equality.rules.map(|rules| redactor.text(&rules).into_owned());
         self.launched = self.launched.map(|launched| launched.redacted(redactor));
         self.imported = self.imported.map(|imported| imported.redacted(redactor));
         self
     }
+}
+
+/// What is equal in two runs: as the one says that says anything. The clean runs of a campaign do not know yet what it learns from
+/// them.
+///
+/// # Errors
+/// Rules that this version does not read.
+pub fn rules_of_both(a: &Recording, b: &Recording) -> Result<Rules, RecordingError> {
+    let said = if a.manifest.equality.is_default() { b } else { a };
+    said.manifest.rules()
 }
 
 /// What a sealed run holds: `seal.json`.

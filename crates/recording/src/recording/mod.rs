@@ -95,7 +95,7 @@ pub use label::{LABEL_FILE, label_bytes, read_label};
 pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;
 pub use machine::MachineKey;
-pub use manifest::{Manifest, RunOrigin, Seal, VERSION, Versions};
+pub use manifest::{Manifest, RunOrigin, Seal, VERSION, Versions, rules_of_both};
 pub use manipulated::{ManipulatorFailure, ManipulatorQuestion};
 pub use prune::{KeepLimit, RunFate, StayReason, SurveyedRun, prune, survey};
 pub use put_down::check_room;

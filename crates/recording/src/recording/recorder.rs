@@ -23,6 +23,7 @@ use super::{
     roll, seal, write,
 };
 use crate::{
+    equality::Rules,
     identity::RosterRule,
     trajectory::{Outcome, ProgramEnd, WatchSign},
 };
@@ -108,6 +109,14 @@ impl Recorder {
     /// Who its agents are, where whoever opened it said so.
     pub fn roster(&self) -> Vec<RosterRule> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner).roster.clone()
+    }
+
+    /// What may differ in its requests that are still the same.
+    ///
+    /// # Errors
+    /// Rules that this version does not read.
+    pub fn rules(&self) -> Result<Rules, RecordingError> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).rules()
     }
 
     /// What masks secrets in it.

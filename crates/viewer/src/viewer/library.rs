@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     recording::{self, Annotation, AnnotationError, GivenAnnotation, RunFile, annotator_named},
-    replay::{Comparison, Rules},
+    replay::Comparison,
 };
 
 /// What lies below the directories that were named.
@@ -352,7 +352,8 @@ impl ViewerLibrary {
     fn diff(&self, a: &str, b: &str) -> LibraryAnswered {
         let read = |key| recording::read(&self.run(key)?.dir).map_err(unreadable);
         let (a, b) = (read(a)?, read(b)?);
-        let comparison = Comparison::compare(&a.trajectory, &b.trajectory, &Rules::default());
+        let comparison =
+            Comparison::compare(&a.trajectory, &b.trajectory, &recording::rules_of_both(&a, &b).map_err(unreadable)?);
         Ok(LibraryAnswer::Json(compare::compared(&comparison, &a, &b)))
     }
 

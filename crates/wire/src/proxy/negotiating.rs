@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     budget::{Cost, Ledger},
+    identity::AttributedCall,
     surface::ParameterChange,
     trajectory::Attribution,
 };
@@ -131,7 +132,7 @@ impl Upstream for NegotiatingUpstream {
         Box::pin(self.answer(request))
     }
 
-    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         self.upstream.recall(surface, asked, told)
     }
 }

@@ -111,9 +111,9 @@ impl Proxy {
         outline: Option<&Outline<'_>>,
         link: &Arc<Link>,
     ) -> Result<Opened, Interrupted> {
-        let IdentifiedCall { run, source, track, declared, called_by, request_hash: asked, body_hash } = identified;
+        let IdentifiedCall { run, source, track, declared, called_by, request_hash, body_hash } = identified;
         let request = LedgerRequest {
-            body: asked,
+            body: request_hash,
             bytes: Some(&call.unpacked.plain).filter(|_| !call.streams),
             surface: call.kind.surface(),
             count: call.hinted.tries,
@@ -126,24 +126,18 @@ impl Proxy {
             _ if FramedCall::is_warm_up(call) => named_beside(attribution, "warm_up"),
             _ => attribution,
         };
+        let told = AttributedCall { attribution, relation, number };
         let recalled = run.upstream.as_ref().and_then(|own| {
             let parts = &call.parts;
             let surface = surface::request_key(call.kind.name(), parts.method.as_str(), parts.uri.path());
-            own.recall(&surface, &call.body, &attribution)
+            own.recall(&surface, &call.body, &told)
         });
-        let attribution = recalled.unwrap_or(attribution);
+        let asked = AttributedCall { attribution: recalled.unwrap_or(told.attribution), ..told };
         let names_speakers = speakers::may_be_named(&run, call.kind.surface(), &call.unpacked.plain);
         let conversation =
-            inject::conversation(&run, call.kind.surface(), &attribution, names_speakers, &call.unpacked)?;
-        let (mut step, earlier) = PlacedCall {
-            run,
-            source,
-            track,
-            called_by,
-            asked: AttributedCall { attribution, relation, number },
-            body_hash,
-        }
-        .numbered(call, link)?;
+            inject::conversation(&run, call.kind.surface(), &asked.attribution, names_speakers, &call.unpacked)?;
+        let (mut step, earlier) =
+            PlacedCall { run, source, track, called_by, asked, body_hash }.numbered(call, link)?;
         step.names_speakers = names_speakers;
         Ok((step, conversation, earlier))
     }

@@ -135,13 +135,21 @@ impl Run {
         template: &RunTemplate,
         stored_ids: Option<Arc<StoredIds>>,
     ) -> Result<Self, RecordingError> {
-        let RunSetup { plan, task, roster, upstream, asking, watch, origin, launched, repeat_of, reference, cards } =
-            setup;
+        let RunSetup { plan, task, roster, upstream, asking, watch, .. } = setup;
+        let RunSetup { origin, launched, repeat_of, reference, equality, cards, .. } = setup;
         let is_served = launched.is_none() && origin.is_none() && repeat_of.is_none();
         let started = template.recording.clock.wall();
+        let equality = equality.unwrap_or_else(|| template.equality.clone());
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
-        let mut manifest =
-            Manifest { task, roster, launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
+        let mut manifest = Manifest {
+            task,
+            roster,
+            launched,
+            repeat_of,
+            origin,
+            equality,
+            ..Manifest::new(id.clone(), name, started)
+        };
         // One without a text plants nothing: it makes neutral changes.
         if let Some(plan) = plan.as_ref().filter(|plan| !plan.text.is_empty()) {
             manifest = manifest.with_plan(&plan.text, plan.seed);
@@ -150,9 +158,8 @@ impl Run {
         let own_rules = OwnRules::new(recorder.roster())?;
         let resumed = recorder.has_records().then(|| ResumedRun::read(recorder.dir(), stored_ids.as_deref()));
         let ResumedRun { state, told, mut speakers, task, stopped } = resumed.transpose()?.unwrap_or_default();
-        if let Some(reference) = reference.or_else(|| upstream.as_ref()?.reference_calls()) {
-            speakers.beside(reference);
-        }
+        let reference = reference.or_else(|| upstream.as_ref()?.reference_calls());
+        speakers.count_by(recorder.rules()?, reference);
         Ok(Self {
             id,
             cards: RunCards::new(recorder.dir(), cards),

@@ -24,6 +24,7 @@ use super::{
     upstream::{BackendAnswering, SentBody, Upload, Upstream},
 };
 use crate::{
+    identity::AttributedCall,
     surface::{self, Surface},
     trajectory::{AgentName, Attribution, Source, Step},
 };
@@ -106,7 +107,7 @@ impl Upstream for WithServers {
         self.models.opens_sockets()
     }
 
-    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         self.models.recall(surface, asked, told)
     }
 }

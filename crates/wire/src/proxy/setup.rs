@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{asking::Asking, upstream::Upstream, watched::LiveWatch};
 use crate::{
+    equality::EqualitySetting,
     identity::{ReferenceCalls, RosterRule},
     plan::Plan,
     recording::{Launched, RecordedCard, RunOrigin, Settings},
@@ -25,6 +26,8 @@ pub struct RunTemplate {
     pub base_url: Option<String>,
     /// The `aegis.toml` that was read.
     pub config: Option<PathBuf>,
+    /// What may differ in requests that are still the same.
+    pub equality: EqualitySetting,
 }
 
 /// What a run that somebody opens on purpose has of its own.
@@ -50,6 +53,8 @@ pub struct RunSetup {
     pub repeat_of: Option<RunId>,
     /// What a run of the same program without faults asked.
     pub reference: Option<Arc<ReferenceCalls>>,
+    /// What may differ in its requests that are still the same; the server's where nothing is said.
+    pub equality: Option<EqualitySetting>,
     /// The cards of peers that its program gets where a record answers it.
     pub cards: Vec<RecordedCard>,
 }

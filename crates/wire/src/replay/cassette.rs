@@ -11,9 +11,9 @@ use bytes::Bytes;
 use twox_hash::XxHash3_128;
 
 use super::{
-    NoSuchStep, Rules,
+    NoSuchStep, Rules, ToolResults,
     finishing::FinishOrder,
-    fitting::{fits_masked, without_tool_results},
+    fitting::{fits_masked, holds_tool_results},
     twins::RecordedTwins,
 };
 use crate::{
@@ -36,6 +36,8 @@ pub struct Cassette {
     /// What was recorded, whole: made for those who ask for it.
     whole: OnceLock<Recording>,
     rules: Rules,
+    /// The same as requests are matched by: where results of tools may be anything, a match that rests on that is told apart.
+    request_rules: Rules,
     /// Where the rest of an exchange stands, by step and attempt.
     details: HashMap<(StepIndex, u32), usize>,
     /// Attempts, by step, that a planned fault cut short in good order: their clients took them for whole.
@@ -61,7 +63,7 @@ type Positions = HashMap<u128, Vec<usize>>;
 pub(super) type Same<'a> = (u128, &'a [usize]);
 
 impl Cassette {
-    /// Opens a recorded run, with the built-in rules.
+    /// Opens a recorded run, with the rules that it was recorded under.
     ///
     /// # Errors
     /// [`RecordingError`] when the directory holds no readable recording.
@@ -76,12 +78,14 @@ impl Cassette {
         let exchanges = bare.exchanges.iter().enumerate();
         let details = exchanges.map(|(index, detail)| ((detail.step, detail.attempt), index)).collect();
         let clean_cuts = clean_cuts(&bare);
-        Ok(Self {
+        let rules = bare.manifest.rules()?;
+        let cassette = Self {
             dir: run_dir.to_owned(),
             bare,
             requests,
             whole: OnceLock::new(),
             rules: Rules::default(),
+            request_rules: Rules::default(),
             details,
             clean_cuts,
             exact,
@@ -90,13 +94,18 @@ impl Cassette {
             twins: OnceLock::new(),
             finish_order: OnceLock::new(),
             reference_calls: OnceLock::new(),
-        })
+        };
+        Ok(cassette.with_rules(rules))
     }
 
     /// The same with other normalisation rules.
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
-        Self { rules, canonical: OnceLock::new(), reference_calls: OnceLock::new(), ..self }
+        let told_apart =
+            if rules.tool_results() == ToolResults::Any { ToolResults::Exact } else { rules.tool_results() };
+        let request_rules = rules.clone().with_tool_results(told_apart);
+        let (canonical, resultless, reference_calls) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { rules, request_rules, canonical, resultless, reference_calls, ..self }
     }
 
     /// Whether the record would hold a call of this kind, had the run made one: those of earlier versions hold a few kinds only.
@@ -149,7 +158,7 @@ impl Cassette {
 
     /// The body of a request of an API shape in the form in which it is compared.
     pub fn canonical_form(&self, surface: &str, body: &[u8]) -> String {
-        Form::from_body(surface, body, &self.rules).text()
+        Form::from_body(surface, body, &self.request_rules).text()
     }
 
     /// What was recorded, without the requests of its steps.
@@ -210,7 +219,7 @@ impl Cassette {
     /// The steps whose request has the same canonical form.
     pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
         let form = |surface: &str, asker: &Attribution, body: &[u8]| {
-            key(surface, asker, Form::from_body(surface, body, &self.rules).text().as_bytes())
+            key(surface, asker, Form::from_body(surface, body, &self.request_rules).text().as_bytes())
         };
         let index = self.canonical.get_or_init(|| {
             let steps = self.bare_steps().iter().enumerate();
@@ -227,21 +236,32 @@ impl Cassette {
     }
 
     /// The steps that were asked the same but for what tools gave; none where the request holds no such thing.
-    pub(super) fn same_but_results(&self, surface: &str, body: &[u8]) -> Same<'_> {
-        let asked = |surface: &str, body: &[u8]| {
-            let asked = format!("{surface} {:?}", without_tool_results(surface, body)?);
-            Some(twox_hash::XxHash3_128::oneshot(asked.as_bytes()))
+    pub(super) fn same_but_results(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+        let rules = self.rules.clone().with_tool_results(ToolResults::Any);
+        let asked = |surface: &str, asker: &Attribution, body: &[u8]| {
+            let form = || Form::from_body(surface, body, &rules).text();
+            holds_tool_results(surface, body).then(|| key(surface, asker, form().as_bytes()))
         };
-        let Some(key) = asked(surface, body) else { return (0, &[]) };
+        let Some(key) = asked(surface, asker, body) else { return (0, &[]) };
         let index = self.resultless.get_or_init(|| {
             let steps = self.bare_steps().iter().enumerate();
             let mut index = Positions::new();
-            for (at, key) in steps.filter_map(|(at, step)| Some((at, asked(&step.surface, &self.request(at))?))) {
+            for (at, key) in
+                steps.filter_map(|(at, step)| Some((at, asked(&step.surface, &step.attribution, &self.request(at))?)))
+            {
                 index.entry(key).or_default().push(at);
             }
             index
         });
         found(index, key)
+    }
+
+    /// The same where results of tools may be anything; else none.
+    pub(super) fn same_with_any_results(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+        if self.rules.tool_results() == ToolResults::Any {
+            return self.same_but_results(surface, asker, body);
+        }
+        (0, &[])
     }
 
     /// Where in the log a step was opened and where its last attempt ended; a step that never ended ends where it

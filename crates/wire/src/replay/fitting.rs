@@ -1,6 +1,6 @@
 //! Requests that are not the recorded one and may be answered by it all the same.
 
-use crate::surface::{self, Conversation, Role, door};
+use crate::surface::{self, Role, door};
 
 /// Whether a body is the recorded one, of which secrets were overwritten by asterisks.
 pub(super) fn fits_masked(recorded: &[u8], asked: &[u8]) -> bool {
@@ -8,11 +8,8 @@ pub(super) fn fits_masked(recorded: &[u8], asked: &[u8]) -> bool {
         && recorded.iter().zip(asked).all(|(record, asked)| record == asked || *record == b'*')
 }
 
-/// A request with what tools gave taken out; `None` where it has no such thing or cannot be read.
-pub(super) fn without_tool_results(surface: &str, body: &[u8]) -> Option<Conversation> {
-    let surface = surface::named(surface)?;
-    let mut conversation = door::request(surface, body).ok()?;
-    let results = conversation.messages.iter_mut().filter(|message| message.role == Role::Tool);
-    let results = results.map(|message| message.parts.clear()).count();
-    (results > 0).then_some(conversation)
+/// Whether a request holds what tools gave.
+pub(super) fn holds_tool_results(surface: &str, body: &[u8]) -> bool {
+    let asked = surface::named(surface).and_then(|surface| door::request(surface, body).ok());
+    asked.is_some_and(|asked| asked.messages.iter().any(|message| message.role == Role::Tool))
 }

@@ -65,7 +65,9 @@ pub(super) fn other_value(
 /// The values that rules mask in what users and tools say, in order, with who says each.
 fn values(recorded: &Step, body: &[u8], rules: &Rules) -> Option<Vec<(Role, MaskedValue)>> {
     let conversation = door::request(surface_of(recorded)?, body).ok()?;
-    let said = conversation.messages.iter().filter(|message| matches!(message.role, Role::User | Role::Tool));
+    // Where results of tools may differ, that is what they do.
+    let counts = |role| role == Role::User || role == Role::Tool && rules.tool_results().is_exact();
+    let said = conversation.messages.iter().filter(|message| counts(message.role));
     let of = |message: &Message| {
         let role = message.role;
         rules.masked_values(&message.text()).into_iter().map(move |value| (role, value))

@@ -20,6 +20,7 @@ use super::{
     reply::{self, Given, GivenHow},
 };
 use crate::{
+    identity::{AttributedCall, CallRelation, LedgerNumber},
     proxy::upstream::{ReceivedBody, UpstreamError},
     surface,
     trajectory::{AgentName, Attempt, Attribution, CallEnding, CloseCause, StepIndex, Usage},
@@ -36,8 +37,6 @@ const HOLD_STEP: Duration = Duration::from_millis(1);
 pub(super) struct Play {
     pub(super) cassette: Arc<Cassette>,
     timing: Timing,
-    /// Whether a request may fit a record but for results of tools.
-    any_tool_results: bool,
     /// Positions of the recorded steps that may be served; `None`: all.
     served: Option<HashSet<usize>>,
     state: Mutex<PlayState>,
@@ -48,10 +47,8 @@ pub(super) struct Play {
 pub(super) struct PlayState {
     /// How often each recorded step was served, by position.
     used: HashMap<usize, usize>,
-    /// Records that answer one request, by how they fit it and its key; those that were never given, and those of whose
-    /// attempts some are left.
+    /// Records that answer one request and were never given, by how they fit it and its key.
     fresh: HashMap<(Fit, u128), Alike>,
-    begun: HashMap<(Fit, u128), Alike>,
     /// Of records that answer one request: before this one, each was given.
     first_unused: HashMap<(Fit, u128), usize>,
     /// When each recorded answer was given, by position.
@@ -60,8 +57,8 @@ pub(super) struct PlayState {
     bound: HashMap<StepIndex, (usize, Fit)>,
     /// What the record calls those whom the rules of this run call so; `None` where it has several names for them.
     names: HashMap<(AgentName, u32), Option<Attribution>>,
-    /// The record that one of them was last taken for, by what it asked: what failed there is tried again.
-    recalled: HashMap<(AgentName, u32, u128), usize>,
+    /// Who makes a call of the ledger, by the record: whoever made its first try makes the others.
+    recalled: HashMap<LedgerNumber, Attribution>,
     /// Steps of the run that went live.
     pub(super) live: HashSet<StepIndex>,
     /// Whether the fork point is behind us.
@@ -73,7 +70,7 @@ pub(super) struct PlayState {
 
 impl Play {
     pub(super) fn new(cassette: Arc<Cassette>) -> Self {
-        Self { cassette, timing: Timing::Fast, any_tool_results: false, served: None, state: Mutex::default() }
+        Self { cassette, timing: Timing::Fast, served: None, state: Mutex::default() }
     }
 
     /// The same of a part of the record.
@@ -90,10 +87,6 @@ impl Play {
         self.timing = timing;
     }
 
-    pub(super) fn allow_any_tool_results(&mut self) {
-        self.any_tool_results = true;
-    }
-
     /// A panic elsewhere leaves a report that is at worst one entry short.
     pub(super) fn state(&self) -> MutexGuard<'_, PlayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,10 +99,8 @@ impl Play {
         let found = if let Some(bound) = state.bound.get(&asker.step) {
             Some(*bound)
         } else {
-            let allowed = |position| self.is_played(position);
-            let fresh = self.find(state, question, false, &allowed);
-            // What was a retry then is a request of its own now where the failure shows in the record alone.
-            fresh.or_else(|| self.find(state, question, true, &allowed))
+            let fresh = self.find(state, question, &|position| self.is_played(position));
+            fresh.or_else(|| self.cut_clean_before(state, question))
         };
         let (position, fit) = found?;
         let step = self.cassette.bare_steps().get(position)?;
@@ -118,6 +109,20 @@ impl Play {
         *served += 1;
         state.bound.insert(asker.step, (position, fit));
         Some(Taken { position, attempt: attempt.clone(), fit })
+    }
+
+    /// The record whose last given attempt was cut short in good order: the ledger takes that for an answer, and its next try for a
+    /// call of its own.
+    fn cut_clean_before(&self, state: &PlayState, question: &CassetteQuestion) -> Option<(usize, Fit)> {
+        let (_, same) =
+            self.cassette.same_bytes(&question.surface, &question.asker.attribution, &question.asker.client_body);
+        let is_cut = |position: &usize| {
+            let (step, given) = (self.cassette.bare_steps().get(*position)?, state.used.get(position)?);
+            step.attempts.get(*given)?;
+            Some(self.cassette.is_cut_clean(step, step.attempts.get(given.checked_sub(1)?)?))
+        };
+        let cut = same.iter().copied().find(|position| is_cut(position) == Some(true))?;
+        Some((cut, Fit::Bytes))
     }
 
     /// Takes this record, whatever is asked.
@@ -130,32 +135,31 @@ impl Play {
     }
 
     /// Who asks, by the record: as it names this very request, else as it names whom the rules call the same.
-    pub(super) fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    pub(super) fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         let mut state = self.state();
-        let told_as = (told.agent.clone(), told.instance);
+        if let CallRelation::Retry { of, .. } = told.relation
+            && let Some(first) = state.recalled.get(&of)
+        {
+            return Some(first.clone());
+        }
+        let told_as = (told.attribution.agent.clone(), told.attribution.instance);
         let steps = self.cassette.bare_steps();
-        let PlayState { used, first_unused, recalled, .. } = &mut *state;
+        let PlayState { used, first_unused, .. } = &mut *state;
         let twins = self.cassette.twins();
-        let mut unused = |fit, (key, positions): (u128, &[usize])| {
+        let mut unused = |fit, (key, positions): Same<'_>| {
             let next = first_unused.entry((fit, key)).or_default();
             while positions.get(*next).is_some_and(|position| used.contains_key(&twins.given(*position))) {
                 *next += 1;
             }
-            let begun = |position: &&usize| {
-                let attempts = steps.get(**position).map_or(0, |step| step.attempts.len());
-                used.get(*position).is_some_and(|served| *served < attempts)
-            };
-            let asked = (told.agent.clone(), told.instance, key);
-            let again = recalled.get(&asked).filter(begun).copied();
-            let fresh = || positions.get(*next).map(|place| twins.given(*place));
-            let position = again.or_else(fresh).or_else(|| positions.iter().find(begun).copied());
-            let position = position.or(positions.first().copied())?;
-            recalled.insert(asked, position);
-            steps.get(position).map(|step| step.attribution.clone())
+            let position = positions.get(*next).map(|place| twins.given(*place));
+            steps.get(position.or(positions.first().copied())?).map(|step| step.attribution.clone())
         };
-        let recorded = unused(Fit::Bytes, self.cassette.same_bytes(surface, told, asked))
-            .or_else(|| unused(Fit::Canonical, self.cassette.same_form(surface, told, asked)));
+        let who = &told.attribution;
+        let recorded = unused(Fit::Bytes, self.cassette.same_bytes(surface, who, asked))
+            .or_else(|| unused(Fit::Canonical, self.cassette.same_form(surface, who, asked)))
+            .or_else(|| unused(Fit::ToolResults, self.cassette.same_with_any_results(surface, who, asked)));
         let Some(recorded) = recorded else { return state.names.get(&told_as).cloned().flatten() };
+        state.recalled.insert(told.number, recorded.clone());
         let known = state.names.entry(told_as).or_insert_with(|| Some(recorded.clone()));
         let same = |known: &Attribution| known.agent == recorded.agent && known.instance == recorded.instance;
         if known.as_ref().is_some_and(|known| !same(known)) {
@@ -166,46 +170,38 @@ impl Play {
 
     /// Whether the record answers this request anywhere.
     pub(super) fn knows(&self, question: &CassetteQuestion) -> bool {
-        self.find(&mut PlayState::default(), question, false, &|_| true).is_some()
+        self.find(&mut PlayState::default(), question, &|_| true).is_some()
     }
 
-    /// The best of the records that answer a question: of those that were never given or, once `begun`, of those that
-    /// have an attempt left.
+    /// The best of the records that answer a question and were never given.
     fn find(
         &self,
         state: &mut PlayState,
         question: &CassetteQuestion,
-        begun: bool,
         allowed: &impl Fn(usize) -> bool,
     ) -> Option<(usize, Fit)> {
         let CassetteQuestion { asker, surface } = question;
         let (who, asked, cassette) = (&asker.attribution, &asker.client_body, &self.cassette);
         let steps = cassette.bare_steps();
-        let PlayState { used, fresh, begun: resumed, .. } = state;
-        let known = if begun { resumed } else { fresh };
+        let PlayState { used, fresh, .. } = state;
         let twins = cassette.twins();
         let left = |place: usize| {
             let position = twins.given(place);
-            let served = used.get(&position).copied().unwrap_or_default();
-            let most = if begun { steps.get(position).map_or(0, |step| step.attempts.len()) } else { 1 };
-            allowed(position) && served < most
+            allowed(position) && !used.contains_key(&position)
         };
         let mut of = |fit, (key, positions): Same<'_>| {
             // In the place of a twin stands the record that is given there, at that place's turn.
             let record =
                 |place: &usize| Some((*place, &steps.get(twins.given(*place))?.attribution, steps.get(*place)?.call));
             let of = || Alike::group(positions.iter().filter_map(record));
-            let alike = known.entry((fit, key)).or_insert_with(of);
+            let alike = fresh.entry((fit, key)).or_insert_with(of);
             alike.best(who, asker.call, left).map(|place| (twins.given(place), fit))
         };
         let bytes = cassette.same_bytes(surface, who, asked);
         of(Fit::Bytes, bytes)
             .or_else(|| of(Fit::Canonical, cassette.same_form(surface, who, asked)))
             .or_else(|| of(Fit::Masked, (bytes.0, &cassette.same_but_secrets(surface, asked))))
-            .or_else(|| {
-                let same = || cassette.same_but_results(surface, asked);
-                self.any_tool_results.then(same).and_then(|same| of(Fit::ToolResults, same))
-            })
+            .or_else(|| of(Fit::ToolResults, cassette.same_with_any_results(surface, who, asked)))
     }
 
     /// Gives what was taken, and writes it down.
@@ -223,7 +219,7 @@ impl Play {
             let saved = &mut state.report.saved;
             *saved = Usage { input: saved.input + usage.input, output: saved.output + usage.output };
             let (asked, recorded) = (question.asker.step, step.step);
-            if fit == Fit::Canonical {
+            if matches!(fit, Fit::Canonical | Fit::ToolResults) {
                 let was = self.cassette.request(position);
                 let other = other_value(asked, step, &was, &question.asker.client_body, self.cassette.rules());
                 state.report.other_values.extend(other);
@@ -299,7 +295,7 @@ impl Play {
         let steps = self.cassette.bare_steps();
         let same = self.cassette.same_form(surface, who, &asker.client_body).1.len();
         let unused = |position: &usize| !state.used.contains_key(position);
-        let mut resultless = self.cassette.same_but_results(surface, &asker.client_body).1.to_vec();
+        let mut resultless = self.cassette.same_but_results(surface, who, &asker.client_body).1.to_vec();
         resultless.retain(unused);
         let tool_results_only = same == 0 && !resultless.is_empty();
         let candidates = if tool_results_only { resultless } else { self.likely(surface, &asker.client_body, unused) };

@@ -13,7 +13,7 @@ use super::{
     reply::Given,
 };
 use crate::{
-    identity::ReferenceCalls,
+    identity::{AttributedCall, ReferenceCalls},
     proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
     surface,
     trajectory::{AgentName, Attribution, Call, Step, StepIndex},
@@ -76,13 +76,6 @@ impl Prefixed {
     #[must_use]
     pub fn with_timing(mut self, timing: Timing) -> Self {
         self.play.set_timing(timing);
-        self
-    }
-
-    /// The same for tools that run again and may give other results: the recorded replies are served all the same.
-    #[must_use]
-    pub fn with_any_tool_results(mut self) -> Self {
-        self.play.allow_any_tool_results();
         self
     }
 
@@ -196,7 +189,7 @@ impl Upstream for Prefixed {
         self.live.name()
     }
 
-    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         self.play.recall(surface, asked, told)
     }
 

@@ -6,7 +6,7 @@ use hyper::Request;
 
 use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
 use crate::{
-    identity::ReferenceCalls,
+    identity::{AttributedCall, ReferenceCalls},
     proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
     surface,
     trajectory::{Attribution, StepIndex},
@@ -30,13 +30,6 @@ impl Replayed {
     #[must_use]
     pub fn with_timing(mut self, timing: Timing) -> Self {
         self.play.set_timing(timing);
-        self
-    }
-
-    /// The same for tools that run again and may give other results: the recorded replies are served all the same.
-    #[must_use]
-    pub fn with_any_tool_results(mut self) -> Self {
-        self.play.allow_any_tool_results();
         self
     }
 
@@ -70,7 +63,7 @@ impl Upstream for Replayed {
         "replay"
     }
 
-    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         self.play.recall(surface, asked, told)
     }
 

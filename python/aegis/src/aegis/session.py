@@ -44,10 +44,12 @@ class Session:
         allow: Union[str, Iterable[str]] = (),
         allow_inconclusive: bool = False,
         strict: bool = False,
+        baseline: Optional[AnyPath] = None,
         binary: Optional[str] = None,
     ) -> None:
         """`name`: the run's. `plan`: a file or a ready-made one's name. `allow`: rules whose findings are no defects. `strict`,
-        `allow_inconclusive`: as of `aegis test`. Raises `AegisError`, `AlreadyRecorded`, `BinaryMissing`.
+        `allow_inconclusive`: as of `aegis test`. `baseline`: the directory of a recorded run of the same program without a plan,
+        which tells how often it asks what. Raises `AegisError`, `AlreadyRecorded`, `BinaryMissing`.
         """
         self.name, self.plan = name, plan
         self.directory = Path(logs) / name
@@ -61,6 +63,7 @@ class Session:
         command = [self._binary, "run", "--run", name, "--log-dir", str(logs)]
         command += ["--overwrite"] if overwrite else []
         command += ["--plan", str(plan)] if plan else []
+        command += ["--baseline", str(baseline)] if baseline else []
         command += ["--upstream", upstream] if upstream else []
         command += ["--config", str(config)] if config else []
         command += ["--simulator-seed", str(seed)] if seed is not None else []

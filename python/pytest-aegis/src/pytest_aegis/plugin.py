@@ -17,6 +17,8 @@ MARKER = (
     "judge=False leaves the verdict to the test; allow names rules of which a finding is no defect"
 )
 TRIES = pytest.StashKey()
+# Where the clean case of a test is recorded, by the test.
+BASELINES = pytest.StashKey()
 OPTIONS = {"plan", "repeats", "upstream", "seed", "judge", "allow", "allow_inconclusive", "strict"}
 # Switches of the command line and of the ini file; a marker may say otherwise.
 SWITCHES = {
@@ -78,7 +80,8 @@ def pytest_generate_tests(metafunc):
         return
     told = marked(metafunc.definition)
     plan = told.get("plan", said(metafunc.config, "plan"))
-    plans = list(plan) if isinstance(plan, (list, tuple)) else [plan]
+    # The clean case first: the others are judged beside it.
+    plans = sorted(plan, key=lambda plan: plan is not None) if isinstance(plan, (list, tuple)) else [plan]
     repeats = told.get("repeats", 1)
     if not isinstance(repeats, int) or repeats < 1:
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: repeats={repeats!r}: expected a whole number from 1")
@@ -108,7 +111,13 @@ class Tries:
         return max(self.begun + 1, getattr(node, "execution_count", 1) - self.refused)
 
 
-def begun(config, told, name, plan, path, tmp_path_factory):
+def test_of(node):
+    """A test, whatever its plan: its function and what else it is given."""
+    others = {name: value for name, value in node.callspec.params.items() if name != "aegis"} if hasattr(node, "callspec") else {}
+    return f"{node.parent.nodeid} {getattr(node, 'originalname', node.name)} {others!r}"
+
+
+def begun(config, told, name, plan, path, tmp_path_factory, baseline=None):
     """A run under the options of a marker, of the command line and of the ini file."""
     directory = said(config, "dir")
     # A plan may be a file beside the test.
@@ -121,6 +130,7 @@ def begun(config, told, name, plan, path, tmp_path_factory):
         config=said(config, "config"),
         seed=told.get("seed"),
         overwrite=config.getoption("aegis_overwrite"),
+        baseline=baseline if plan else None,
         allow=[*told.get("allow", ()), *config.getoption("aegis_allow"), *config.getini("aegis_allow")],
         **{name: bool(told.get(name, said(config, name))) for name in SWITCHES},
     )
@@ -134,7 +144,8 @@ def aegis(request, monkeypatch, tmp_path_factory):
     tries = request.node.stash.setdefault(TRIES, Tries())
     name = run_name(request.node.nodeid, tries.number(request.node))
     try:
-        recorded = begun(request.config, told, name, plan, request.path, tmp_path_factory)
+        baseline = request.config.stash.get(BASELINES, {}).get(test_of(request.node))
+        recorded = begun(request.config, told, name, plan, request.path, tmp_path_factory, baseline)
         tries.begun += 1
     except AlreadyRecorded as error:
         tries.refused += 1
@@ -195,6 +206,8 @@ def pytest_pyfunc_call(pyfuncitem):
         if not skipped:
             pyfuncitem.add_report_section("call", "aegis", recorded.report())
         return
+    if recorded.plan is None:
+        pyfuncitem.config.stash.setdefault(BASELINES, {})[test_of(pyfuncitem)] = recorded.directory
     if marked(pyfuncitem).get("judge", True):
         try:
             recorded.assert_survived()

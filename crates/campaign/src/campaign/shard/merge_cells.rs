@@ -20,7 +20,7 @@ use crate::{
         error::CampaignError,
     },
     equality::{Rules, parting},
-    recording::{self, RunFile, link_plain, link_plain_tree},
+    recording::{self, Recording, RunFile, link_plain, link_plain_tree},
     replay::{compared_run, learned_tool_results},
     trajectory::RunId,
 };
@@ -195,6 +195,13 @@ fn what_it_says(cell: &EndedCell) -> String {
     format!("{:?} {:?} {:?} {:?}", cell.ending, cell.outcome, cell.answer, cell.label)
 }
 
+/// What is equal in executions of a cell: as they say, and as far as results of tools show that they differ.
+fn recorded_rules(seen: &[Recording; 2]) -> Result<Rules, CampaignError> {
+    let rules = seen[0].manifest.rules()?;
+    let tool_results = learned_tool_results(seen, &rules).max(rules.tool_results());
+    Ok(rules.with_tool_results(tool_results))
+}
+
 /// Whether two executions of a cell asked, were answered and came to the same, ids and times aside.
 fn is_equal(one: &Path, other: &Path, run: &RunId) -> Result<bool, CampaignError> {
     let cells = [cell(one, run)?, cell(other, run)?];
@@ -203,7 +210,7 @@ fn is_equal(one: &Path, other: &Path, run: &RunId) -> Result<bool, CampaignError
         return Ok(false);
     }
     let seen = [recording::read(&log(one, run))?, recording::read(&log(other, run))?];
-    let rules = Rules::default().with_tool_results(learned_tool_results(&seen, &Rules::default()));
+    let rules = recorded_rules(&seen)?;
     let [one, other] = seen.each_ref().map(|recording| compared_run(recording, &rules));
     Ok(parting(&one, &other).is_none())
 }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     dataset::{FORMAT, LabelledError, Mode, Sample, SampleKind, SampleStep, Task, Truth},
+    equality::EqualitySetting,
     score::{agent_key, mode_key},
     trajectory::{FailureMode, LabelStatus, Side, Verdict},
 };
@@ -74,6 +75,7 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
         steps: std::mem::take(steps),
         label: (!normal).then(|| label(errors)),
         clean_twin: None,
+        equality: EqualitySetting::default(),
         extra,
     })
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
+    equality::EqualitySetting,
     score::agent_key,
     trajectory::{AgentName, Call, LabelStatus, MissedCatch, StepIndex, Verdict},
 };
@@ -155,6 +156,7 @@ impl HistoryFormat {
             steps,
             label,
             clean_twin: None,
+            equality: EqualitySetting::default(),
             extra,
         })
     }

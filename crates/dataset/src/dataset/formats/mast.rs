@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, Task},
+    equality::EqualitySetting,
     score::mode_key,
     trajectory::{FailureMode, Verdict},
 };
@@ -67,6 +68,7 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
         steps: Vec::new(),
         label: None,
         clean_twin: None,
+        equality: EqualitySetting::default(),
         extra,
     })
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     dataset::{FORMAT, Sample, SampleKind, SampleStep, Task, Truth},
+    equality::EqualitySetting,
     trajectory::{StepIndex, Verdict},
 };
 
@@ -80,6 +81,7 @@ pub(super) fn read(value: &Value, stem: &str, path: &Path, defects: &mut Defects
         tools: Vec::new(),
         steps,
         label,
+        equality: EqualitySetting::default(),
         clean_twin: None,
         extra,
     })

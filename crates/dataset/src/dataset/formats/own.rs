@@ -39,6 +39,10 @@ pub(super) const SAMPLE: Type = Type::Record(&[
     Needed("steps", Type::List(&STEP)),
     Needed("label", Type::Maybe(&LABEL)),
     Needed("clean_twin", Type::Maybe(&Type::Text)),
+    May(
+        "equality",
+        Type::Record(&[May("rules", Type::Text), May("tool_results", Type::OneOf(&["exact", "masked", "any"]))]),
+    ),
     May("extra", Type::Map(&Type::Json)),
 ]);
 

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     dataset::{FORMAT, Input, Mode, Sample, SampleKind, SampleStep, Task, Truth},
+    equality::EqualitySetting,
     trajectory::{StepIndex, Verdict},
 };
 
@@ -79,6 +80,7 @@ impl PublishedRun {
             steps: self.steps,
             label,
             clean_twin: None,
+            equality: EqualitySetting::default(),
             extra,
         }
     }

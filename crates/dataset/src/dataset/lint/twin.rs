@@ -100,28 +100,35 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<usize> {
     let edited: Vec<u32> = planted.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).collect();
     let first = edited.iter().min()?;
     let edited: Vec<usize> = edited.iter().filter_map(|step| usize::try_from(*step).ok()).collect();
-    let (sample, twin) = (compared_run(sample), compared_run(twin));
+    // A clean run does not know yet what its campaign learns from it. Rules that cannot be read excuse nothing.
+    let rules = sample.equality.to_rules(&sample.id).unwrap_or_default();
+    let (sample, twin) = (compared_run(sample, &rules), compared_run(twin, &rules));
     let (Parting::Request(at) | Parting::Answered(at) | Parting::Missing(at)) =
         equality::parting_before(&twin, &sample, usize::try_from(*first).ok()?, &edited)?;
     Some(at)
 }
 
 /// The steps as they are compared.
-fn compared_run(sample: &Sample) -> ComparedRun {
-    let rules = Rules::default();
+fn compared_run(sample: &Sample, rules: &Rules) -> ComparedRun {
+    let reduced = |said: &SampleMessage| {
+        let text = if said.role == "tool" { rules.tool_results().reduce(&said.text) } else { said.text.clone() };
+        SampleMessage { text, ..said.clone() }
+    };
     let call = |(number, step): (u32, &SampleStep)| {
         let input = sample.input(number);
         let mut tools: Vec<&String> = step.tools.iter().collect();
         tools.sort_unstable();
+        let said: Option<Vec<SampleMessage>> =
+            input.as_ref().map(|said| said.iter().map(|said| reduced(said)).collect());
         let asked = ComparedContent {
             ids: input.iter().flatten().flat_map(|said| ids(said)).collect(),
-            value: json!([step.model, tools, input]),
+            value: json!([step.model, tools, said]),
         };
         let answered = step.output.as_ref().map(|said| ComparedContent {
             ids: ids(said).collect(),
             value: json!([step.status, step.finish_reason, said]),
         });
-        ComparedCall::new(step.agent.clone(), asked, answered, &rules)
+        ComparedCall::new(step.agent.clone(), asked, answered, rules)
     };
     let words = |said: &[&SampleMessage]| said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
     let order = |step: &SampleStep| OrderedCall {

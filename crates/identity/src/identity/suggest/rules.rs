@@ -1,7 +1,7 @@
 //! The rule for each proposed agent: the first of its candidates that fits all its calls and nobody else's, and that fits runs
 //! which it was not made from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
     Suggestion,
@@ -9,15 +9,26 @@ use super::{
     fixed::FixedTemplate,
     portrait::Portrait,
 };
-use crate::identity::{ObservedRun, Roster, RosterRule};
+use crate::{
+    identity::{ObservedRun, Roster, RosterRule, fingerprint::Mark},
+    surface::LazyMessage,
+};
 
 /// Finds a rule for each suggestion that needs one.
 pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[ObservedRun<'_>]) {
     let calls = calls_of(all, runs);
+    let of_several = used_by_several(&calls);
     let mut found: Vec<(usize, ProposedRule)> = Vec::new();
     for number in 0..all.len() {
         let Some(suggestion) = all.get(number).filter(|one| one.needs_rule()) else { continue };
-        found.push((number, ProposedRule::from_suggestion(suggestion, &calls, number, runs)));
+        let proposed = if of_several.contains(&number) {
+            let note = "NOT SURE: asked the same as several other agents, each time another one: they may ask again under this \
+                        prompt, so that no rule is proposed";
+            ProposedRule { conditions: None, note: Some(note.to_owned()) }
+        } else {
+            ProposedRule::from_suggestion(suggestion, &calls, number, runs)
+        };
+        found.push((number, proposed));
     }
     for (number, ProposedRule { conditions, note }) in found {
         let Some(suggestion) = all.get_mut(number) else { continue };
@@ -26,6 +37,28 @@ pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[ObservedRun<'_>]) {
         let notes = notes(suggestion);
         suggestion.notes.extend(notes);
     }
+}
+
+/// The suggestions under whose prompt several agents seem to ask again: whatever is asked under it, another agent was asked, and not
+/// always the same one.
+fn used_by_several(calls: &[CallOfRun<'_>]) -> BTreeSet<usize> {
+    let asked = |call: &CallOfRun<'_>| -> (usize, Vec<Mark>) {
+        (call.run, call.step.outline.messages.iter().map(LazyMessage::mark).collect())
+    };
+    let mut askers: HashMap<_, BTreeSet<usize>> = HashMap::new();
+    for call in calls {
+        askers.entry(asked(call)).or_default().insert(call.agent);
+    }
+    let mut beside: BTreeMap<usize, Vec<BTreeSet<usize>>> = BTreeMap::new();
+    for call in calls {
+        let others = askers.get(&asked(call)).into_iter().flatten().copied().filter(|other| *other != call.agent);
+        beside.entry(call.agent).or_default().push(others.collect());
+    }
+    let is_shared = |beside: &[BTreeSet<usize>]| {
+        let nobody_always = || beside.iter().flatten().all(|one| beside.iter().any(|others| !others.contains(one)));
+        beside.iter().all(|others| !others.is_empty()) && nobody_always()
+    };
+    beside.into_iter().filter(|(_, beside)| is_shared(beside)).map(|(agent, _)| agent).collect()
 }
 
 /// What is proposed for an agent.

@@ -82,6 +82,20 @@ const ANSWERS: [&str; 4] = [
 ];
 
 #[test]
+fn a_prompt_under_which_several_agents_ask_again_gets_no_rule() {
+    let [a, b, c, d] = ANSWERS;
+    let again = "Answer in JSON only.";
+    let run = [("You sort things.", "tea", a), (again, "tea", b), ("You check what was sorted.", b, c), (again, b, d)];
+    let (roster, _) = proposed(&[&run, &run]);
+    assert!(roster.contains("NOT SURE: asked the same as several"), "{roster}");
+    assert_eq!(run.map(|call| matched_rule(&roster, &call).is_some()), [true, false, true, false], "{roster}");
+    // Reviewers who all read the same are agents.
+    let run = [("You plan.", "tea", a), ("You look for bugs.", a, b), ("You look for style.", a, c)];
+    let (roster, _) = proposed(&[&run, &run]);
+    assert_eq!(run.map(|call| matched_rule(&roster, &call).is_some()), [true, true, true], "{roster}");
+}
+
+#[test]
 fn a_roster_of_some_tasks_names_the_agents_of_others() {
     let [a, b, c, d] = ANSWERS;
     for (first, second, other) in [

@@ -59,6 +59,7 @@ fn runs() -> (Arc<Runs>, tempfile::TempDir) {
         upstream: "none".to_owned(),
         base_url: None,
         config: None,
+        equality: Default::default(),
     };
     (Arc::new(Runs::new(template)), logs)
 }

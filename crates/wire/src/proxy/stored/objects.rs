@@ -17,6 +17,7 @@ use twox_hash::XxHash3_128;
 
 use super::ids::{StoredPath, decoded, stored_path};
 use crate::{
+    identity::AttributedCall,
     proxy::{
         headers,
         lock::locked,
@@ -288,7 +289,7 @@ impl Upstream for UserUpstream {
         self.upstream.open_socket(request)
     }
 
-    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, surface: &str, asked: &[u8], told: &AttributedCall) -> Option<Attribution> {
         self.upstream.recall(surface, asked, told)
     }
 }

@@ -6,7 +6,7 @@ use hyper::{Request, Response};
 
 use super::{body::ReceivedBody, error::UpstreamError, upload::SentBody};
 use crate::{
-    identity::ReferenceCalls,
+    identity::{AttributedCall, ReferenceCalls},
     trajectory::{Attribution, Call, RunId, StepIndex},
 };
 use bytes::Bytes;
@@ -65,7 +65,7 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
 
     /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
     /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.
-    fn recall(&self, _surface: &str, _asked: &[u8], _told: &Attribution) -> Option<Attribution> {
+    fn recall(&self, _surface: &str, _asked: &[u8], _told: &AttributedCall) -> Option<Attribution> {
         None
     }
 
