@@ -2,7 +2,10 @@
 //! run into a new one.
 
 use crate::cli::printed::{RepairedRun, printed};
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 
@@ -10,7 +13,7 @@ use super::{Exit, Failure, Finished};
 use crate::{
     launch::shell_word,
     recording::{self, RecordingError},
-    ruling,
+    ruling::{self, NoLabel, Ruling},
 };
 
 /// Options of `repair`.
@@ -62,8 +65,9 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
         ruling::settle(&dir, None)?.ok();
     }
     let dir = target.as_ref().unwrap_or(&arguments.dir).display().to_string();
+    let differs = differing(Path::new(&dir))?;
     let written = if json {
-        writeln!(out, "{}", printed(&RepairedRun { run_dir: &dir, repaired: &repaired }))
+        writeln!(out, "{}", printed(&RepairedRun { run_dir: &dir, repaired: &repaired, differs: &differs }))
     } else {
         let recording::Repaired { records, lost, torn_bytes, steps } = repaired;
         writeln!(
@@ -71,9 +75,23 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
             "{}: {records} records, {steps} steps; {lost} records lost, {torn_bytes} bytes of a torn end moved",
             super::escape(&dir)
         )
+        .and_then(|()| differs.iter().try_for_each(|why| writeln!(out, "differs  {}", super::escape(why))))
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let sealed = if arguments.seal { ", sealed" } else { "" };
     let summary = format!("{dir}  {} records kept, {} lost{sealed}", repaired.records, repaired.lost);
-    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::Value::Null })
+    let exit = if differs.is_empty() { Exit::Ok } else { Exit::Recording };
+    Ok(Finished { exit, summary, data: serde_json::Value::Null })
+}
+
+/// What lies beside the log and is not as it was written, or not as the log says.
+fn differing(dir: &Path) -> Result<Vec<String>, Failure> {
+    let recording = recording::read(dir)?;
+    let edited = recording
+        .edited
+        .iter()
+        .map(|name| format!("`{name}` differs from its hash: it was edited after it was written"));
+    let label = recording.label.as_ref().and_then(|label| Ruling::new(&recording).objects_to(label));
+    let label = label.filter(|why| *why == NoLabel::DiffersFromLog).map(|why| why.to_string());
+    Ok(edited.chain(label).collect())
 }

@@ -38,7 +38,7 @@ use crate::{
     plan,
     proof::ProofSample,
     replay::Cassette,
-    ruling,
+    ruling::{self, Ruling},
     trajectory::{Label, LabelStatus, Void},
 };
 
@@ -233,7 +233,9 @@ impl RetryConductor for Retrying<'_> {
         }
         // What was executed outranks what is suspected.
         let steps = &cassette.recording().trajectory.steps;
-        if let Some(label) = cassette.recording().label.as_ref().filter(|label| is_traced(label)) {
+        let ruling = Ruling::new(cassette.recording());
+        let holds = |label: &&Label| is_traced(label) && ruling.objects_to(label).is_none();
+        if let Some(label) = cassette.recording().label.as_ref().filter(holds) {
             let critique = Critique::from_label(label, steps, arguments.answer.as_deref());
             return Ok(critique.map_err(|why| format!("the label gives no note for {}: {why}", dir.display())));
         }

@@ -140,8 +140,7 @@ async fn completed(
 
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.
 fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
-    let text = serde_json::to_vec_pretty(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
-    label::replace(&dir.join("trace.json"), &text)
+    Ok(crate::recording::write_beside(&dir.join("trace.json"), finding)?)
 }
 
 fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Stdio};
 
-use crate::program::{AEGIS, aegis, verb};
+use crate::{
+    program::{AEGIS, aegis, verb},
+    viewer::View,
+};
 
 /// A key by its shape, one by the name of its variable, and one that only the program's requests say.
 const SHAPED: &str = "ghp_Qz7Wm3Xk9Rt2Yb5Nc8Vd1Lf4Jh6Gs0PaXy1";
@@ -151,9 +154,47 @@ async fn a_label_that_the_log_does_not_hold_is_said_to_differ() {
     let label = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}: {talk}"));
     let (_, shown, _) = verb(dir.path(), &["show", "logs/r"]).await;
     assert!(!shown.contains("differs"), "{shown}");
-    for (from, to) in [("FM-2.6", "FM-1.1"), ("\"solver\"", "\"ada\"")] {
-        fs::write(&path, label.replace(from, to)).expect("written");
+    for (from, to) in [("FM-2.6", "FM-1.1"), ("\"solver\"", "\"ada\""), ("\"delivered\": true", "\"delivered\":true")] {
+        assert!(label.contains(from), "{label}");
+        let forged = label.replace(from, to);
+        fs::write(&path, &forged).expect("written");
+        every_verb_says_of(dir.path(), "`label.json` differs from its hash").await;
+        if to.starts_with("\"delivered") {
+            continue;
+        }
+        // One that is without its hash, as earlier versions wrote them, is held to the log.
+        let hash = forged.rfind(",\n  \"blake3\"").expect("a hash");
+        fs::write(&path, format!("{}\n}}\n", &forged[..hash])).expect("written");
+        every_verb_says_of(dir.path(), "`label.json` differs from the log").await;
         let (_, shown, _) = verb(dir.path(), &["show", "logs/r"]).await;
-        assert!(shown.contains("`label.json` differs from the log"), "{to}: {shown}");
+        assert!(shown.contains("`label.json` is without a hash"), "{shown}");
     }
+    let (_, _, talk) = verb(dir.path(), &["repair", "logs/r", "--seal"]).await;
+    assert_eq!(fs::read_to_string(&path).expect("readable"), label, "it is derived from the log again: {talk}");
+    let (_, shown, _) = verb(dir.path(), &["show", "logs/r"]).await;
+    assert!(!shown.contains("differs"), "{shown}");
+    for name in ["run.json", "seal.json"] {
+        let path = dir.path().join("logs/r").join(name);
+        let text = fs::read_to_string(&path).expect("readable");
+        fs::write(&path, text.replacen("\"format\": 1", "\"format\":  1", 1)).expect("written");
+        every_verb_says_of(dir.path(), &format!("`{name}` differs from its hash")).await;
+        fs::write(&path, text).expect("written");
+    }
+}
+
+/// Each verb that reads a label says why the one of the run does not hold, and no export has it.
+async fn every_verb_says_of(dir: &Path, why: &str) {
+    for arguments in [&["show", "logs/r"][..], &["repair", "logs/r"], &["lint", "logs/r"], &["runs", "logs"]] {
+        let (code, out, talk) = verb(dir, arguments).await;
+        // A row of runs has no room for the whole reason.
+        let is_said = |why: &str| format!("{out}{talk}").contains(why);
+        let says = is_said(why) || arguments[0] == "runs" && (is_said("refused") || is_said("differ"));
+        assert!(says, "{arguments:?} {code:?}: {out}{talk}");
+    }
+    let view = View::of(dir, &["logs"]).await;
+    let head = view.get("/api/run/r").await["head"].clone();
+    assert!(head["no_label"].as_str().is_some_and(|said| said.contains("differs from")), "{head}");
+    assert!(head.to_string().contains(why), "{head}");
+    let (_, _, talk) = verb(dir, &["export", "logs", "--to", "whowhen", "--out", "exported"]).await;
+    assert!(talk.contains("differs from"), "{talk}");
 }

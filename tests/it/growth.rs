@@ -18,7 +18,7 @@ use self::bodies::{Grown, replies, requests};
 /// What the larger body has of what the smaller one has once.
 const TIMES: usize = 10;
 /// How many times as much work ten times the body may be.
-const WORK_MAX: f64 = 20.0;
+const WORK_MAX: f64 = 15.0;
 /// How many times a body that seems too dear is measured again.
 const TRIES: usize = 4;
 

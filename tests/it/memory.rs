@@ -1,5 +1,7 @@
 //! F9, F13: what clients and upstreams send does not decide how much memory the program takes.
 
+use std::{sync::Arc, time::Duration};
+
 use tokio::task::JoinSet;
 
 use crate::{
@@ -75,4 +77,50 @@ async fn bombs_take_little_memory() {
     let grown = served.kilobytes("VmHWM") - before;
     assert!(grown <= 48 << 10, "{grown} kB more than before");
     assert_eq!(served.stop().await, Some(0));
+}
+
+/// Clients that together hold back the ends of four times the memory that bodies may take: who finds none waits or is told to come
+/// again, the program stays small, and what it acknowledged is in the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_are_held_back_share_their_memory() {
+    const CLIENTS: usize = 100;
+    const BODY: usize = 1 << 20;
+    const LIMIT: usize = CLIENTS * BODY / 4;
+    let dir = tempfile::tempdir().expect("a directory");
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", &chat_reply("ok"))]).await;
+    std::fs::write(dir.path().join("aegis.toml"), format!("[limits]\nmemory = {LIMIT}\n")).expect("written");
+    let url = format!("http://{}", upstream.address);
+    let served = Served::start(dir.path(), &["--upstream", &url, "--log-dir", "logs", "--run", "r"]).await;
+    let before = served.kilobytes("VmHWM");
+    let whole = request("POST", "/v1/chat/completions", &chat(&"x".repeat(BODY)), "Connection: close\r\n");
+    let whole: Arc<[u8]> = whole.into();
+    let mut held = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (address, whole) = (served.address, Arc::clone(&whole));
+        held.spawn(async move {
+            let mut client = Client::connect(address).await;
+            let (most, last) = whole.split_at(whole.len() - 1);
+            client.send(most).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            client.send(last).await;
+            client.reply().await
+        });
+    }
+    let replies = held.join_all().await;
+    let acknowledged = replies.iter().filter(|reply| reply.status == 200).count();
+    for refused in replies.iter().filter(|reply| reply.status != 200) {
+        refused.assert_own_error(503, "busy");
+        assert!(refused.header("retry-after").is_some(), "{}", refused.text());
+    }
+    let grown = served.kilobytes("VmHWM") - before;
+    println!("{acknowledged} of {CLIENTS} answered, {grown} kB more than before");
+    assert!(acknowledged >= CLIENTS / 4, "{acknowledged} were answered");
+    // A body is recorded, too: it is there twice for a while, and what was freed is not all given back.
+    assert!(grown <= 4 * (LIMIT as u64 >> 10), "{grown} kB more than before");
+    assert_eq!(call(&served, "/v1/chat/completions", "after it").await.status, 200);
+    assert_eq!(served.stop().await, Some(0));
+    let recording = aegis::recording::read(&dir.path().join("logs/r")).expect("a recording");
+    let steps = &recording.trajectory.steps;
+    let whole = steps.iter().filter(|step| step.attempts.iter().any(|attempt| attempt.status == Some(200)));
+    assert_eq!(whole.count(), acknowledged + 1);
 }

@@ -326,6 +326,8 @@ pub(in crate::cli) struct JudgedModes<'a> {
 pub(in crate::cli) struct RepairedRun<'a> {
     pub(in crate::cli) run_dir: &'a str,
     pub(in crate::cli) repaired: &'a Repaired,
+    /// What lies beside the log and is not as it was written, or not as the log says.
+    pub(in crate::cli) differs: &'a [String],
 }
 
 /// `run`.

@@ -5,7 +5,7 @@ use std::{
     fs,
     sync::{Arc, Mutex, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -16,6 +16,8 @@ use crate::{
 
 /// Runs that are sealed at once: each waits for the disk most of the time.
 const SEALERS: usize = 16;
+/// How long the runs of a server that stops are ruled on: a stop is waited for.
+const LABELS: Duration = Duration::from_secs(1);
 /// How often idle runs are looked for.
 const IDLE_CHECK: Duration = Duration::from_secs(5);
 /// Descriptors of the reserve: each that seals takes a few.
@@ -81,11 +83,13 @@ fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     // Each run gives its descriptors back once it is done with.
     side_by_side(proxy.runs.retire_displaced(), |run| proxy.runs.seal(&run).map_or_else(fail, drop));
     conclude(proxy);
-    let left = Mutex::new(Vec::new());
+    let (left, stopping) = (Mutex::new(Vec::new()), Instant::now());
     side_by_side(proxy.runs.close_all(), |closing| match proxy.runs.put_down(closing) {
         Ok(run) => {
-            // Whoever looks at it before its programs go on finds what is known by now.
-            run.label();
+            // Whoever looks at it before its programs go on finds what is known by now, where there is time: ending it rules anew.
+            if stopping.elapsed() < LABELS {
+                run.label();
+            }
             left.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
         Err(error) => fail(error),

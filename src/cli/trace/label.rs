@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     attribution::{LabelRule, TraceFinding, is_contradicted, label_of},
-    cli::{Exit, Failure},
+    cli::Failure,
     replay::Cassette,
     ruling,
     trajectory::Label,
@@ -26,11 +26,4 @@ pub(super) fn settle(
         let hint = if why.is_mended_by_names() { format!("; {ROSTER}") } else { String::new() };
         format!("no label: {why}{hint}")
     }))
-}
-
-/// Replaces a small file whole.
-pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    let new = path.with_extension("json.new");
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
-    written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
 }

@@ -4,7 +4,7 @@ use crate::cli::printed::{ForetoldCatches, PrintedCatches, printed};
 use std::{io::Write, path::Path, sync::Arc};
 
 use super::{
-    TraceArgs, completed, journal, label,
+    TraceArgs, completed, journal,
     prepared::{PreparedSearch, PreparedTrace},
     proven::proven,
 };
@@ -45,8 +45,7 @@ pub(super) fn run(
     };
     let searched = conduct(((program, judge), &cassette, search), &label, meter, arguments, global);
     let searched = settings::block_on(searched)??;
-    let text = serde_json::to_vec_pretty(&searched.printed()).map_err(|error| Failure::new(Exit::Recording, error))?;
-    label::replace(&arguments.dir.join(CATCH_FILE), &text)?;
+    recording::write_beside(&arguments.dir.join(CATCH_FILE), &searched.printed())?;
     finish(&searched, global)
 }
 

@@ -4,6 +4,7 @@ use super::arguments::TraceArgs;
 use crate::{
     cli::{Exit, Failure},
     replay::Cassette,
+    ruling::Ruling,
     trajectory::{Label, LabelStatus},
 };
 
@@ -25,6 +26,7 @@ pub(super) fn proven(cassette: &Cassette) -> Result<Label, Failure> {
         .label
         .as_ref()
         .filter(|label| label.status == LabelStatus::Verified && !label.errors.is_empty());
+    let label = label.filter(|label| Ruling::new(cassette.recording()).objects_to(label).is_none());
     label.cloned().ok_or_else(|| {
         Failure::new(Exit::Usage, "--missed-catch: the run has no proven label, so no agent is later than its error")
             .hint("aegis prove proves the label of a run with a plan; aegis trace finds the error of another")

@@ -18,7 +18,14 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("named_later", &["crates/recording/src/recording/amended.rs"]),
     ("with_outcome", &["crates/recording/src/recording/amended.rs"]),
     ("under_names_of", &["crates/recording/src/recording/renamed.rs"]),
-    ("LABEL_FILE", &["crates/recording/src/recording/label.rs", "crates/recording/src/recording/mod.rs"]),
+    (
+        "LABEL_FILE",
+        &[
+            "crates/recording/src/recording/label.rs",
+            "crates/recording/src/recording/mod.rs",
+            "crates/recording/src/recording/read.rs",
+        ],
+    ),
 ];
 
 /// The files of a label; the first is named where it is read, and both where the schemas of all files are listed.

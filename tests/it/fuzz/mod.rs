@@ -4,6 +4,7 @@
 //! The loop is guided by outcomes: an input that makes a target say something that no other did joins the pool. That
 //! finds less than guidance by coverage, and needs neither another toolchain nor instrumented builds.
 
+mod clone;
 mod examples;
 mod files;
 mod foreign;

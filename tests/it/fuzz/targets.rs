@@ -14,6 +14,7 @@ use aegis::{
 };
 
 use super::{
+    clone,
     examples::{bodies, heads, logs, plans, recorded, said, streams},
     files, foreign, servers, socket, task_set,
 };
@@ -126,6 +127,7 @@ pub const TARGETS: &[Target] = &[
         words: &["\"kind\":\"open\"", "\"kind\":\"close\"", "\"seq\":", "\"crc\":", "\"segs\":", "\"hash\":", "\n"],
         check: log,
     },
+    Target { name: "clone", examples: clone::examples, words: clone::WORDS, check: clone::check },
     Target {
         name: "plan",
         examples: plans,

@@ -1,5 +1,6 @@
 //! Attacked from outside: each test does what an attacker would do, and looks at what the attacker wants.
 
+mod clone;
 mod found_config;
 mod imports;
 mod listeners;

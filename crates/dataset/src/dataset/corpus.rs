@@ -181,11 +181,14 @@ fn kind(recording: &Recording, facts: &CorpusFacts) -> Result<SampleKind, String
     if !recording.sealed {
         return Err("is not sealed: it is under way, or was killed".to_owned());
     }
+    if let Some(edited) = recording.edited.first() {
+        return Err(format!("has an edited file: `{edited}` differs from its hash"));
+    }
     let objection = |label: &Label| Ruling::new(recording).objects_to(label);
     let verdict = manifest.outcome.verdict;
     match (&recording.label, verdict) {
-        (_, Verdict::Unknown) => Err("has no outcome: `run --check` gives one".to_owned()),
         (Some(label), _) if let Some(why) = objection(label) => Err(format!("has a label that does not hold: {why}")),
+        (_, Verdict::Unknown) => Err("has no outcome: `run --check` gives one".to_owned()),
         (Some(_), Verdict::Failure) => Ok(SampleKind::Failure),
         (Some(_), Verdict::Success) => Ok(SampleKind::Benign),
         (None, Verdict::Failure) if facts.unlabelled => Ok(SampleKind::Failure),

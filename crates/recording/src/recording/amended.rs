@@ -1,13 +1,16 @@
 //! `facts.jsonl`: what was learned of a run after it was recorded. A line a fact, only ever appended to.
 //!
-//! The file lies outside the seal's hash: the recording stays as it is, and what is known of it may grow. The newest fact of
+//! The file lies outside the seal's hash: the recording stays as it is, and what is known of it may grow. Each line has a hash of
+//! itself and of the line before it. The newest fact of
 //! a kind holds; each says when it was given, how, by whom, and what it takes the place of. Every reader of a run reads
 //! through it.
 
 use std::path::Path;
 
 use super::{
-    Manifest, Recording, RecordingError, disk, renamed,
+    Manifest, Recording, RecordingError, disk,
+    own_hash::{self, OwnHash},
+    renamed,
     run_fact::{FactContent, FactSource, LaterRoster, RunFact},
 };
 use crate::{
@@ -28,12 +31,14 @@ pub(super) const LONGEST: u64 = 8 << 20;
 #[derive(Debug, Default)]
 pub(super) struct FactsFile {
     all: Vec<RunFact>,
-    /// Words about lines that cannot be read.
+    /// Words about lines that cannot be read, or are without a hash.
     unread: Vec<String>,
     /// How long the file is, in bytes.
     pub(super) length: u64,
     /// Whether its last line was cut off.
     pub(super) is_torn: bool,
+    /// The hash of its last line that has one.
+    pub(super) last_hash: String,
 }
 
 impl FactsFile {
@@ -49,8 +54,19 @@ impl FactsFile {
             ..Self::default()
         };
         for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
-            match serde_json::from_slice::<RunFact>(line) {
-                Ok(fact) if fact.format <= FORMAT => facts.all.push(fact),
+            let mut line = line.to_vec();
+            let (hash, stated) = own_hash::take(&mut line, &facts.last_hash);
+            facts.last_hash = stated.unwrap_or(facts.last_hash);
+            match serde_json::from_slice::<RunFact>(&line) {
+                Ok(_) if hash == OwnHash::Differs => {
+                    let why = "it differs from its hash: it, or what was before it, was edited";
+                    facts.unread.push(format!("{FACTS_FILE} line {} is left out: {why}", at + 1));
+                }
+                Ok(fact) if fact.format <= FORMAT => {
+                    let note = format!("{FACTS_FILE} line {} is without a hash: an earlier version wrote it", at + 1);
+                    facts.unread.extend((hash == OwnHash::Missing).then_some(note));
+                    facts.all.push(fact);
+                }
                 Ok(RunFact { format, .. }) => {
                     let why = format!("it has format {format}: expected at most {FORMAT}");
                     facts.unread.push(format!("{FACTS_FILE} line {} is left out: {why}", at + 1));

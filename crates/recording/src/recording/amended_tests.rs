@@ -159,6 +159,31 @@ fn a_line_that_cannot_be_read_is_left_out_and_said() {
 }
 
 #[test]
+fn a_line_that_was_edited_or_lost_the_line_before_it_is_left_out_and_said() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = record(logs.path(), &[&[(learned("agent-0000000a"), "You plan.")]]);
+    let path = dir.join(FACTS_FILE);
+    give(&dir, &outcome(Verdict::Failure, "one"));
+    give(&dir, &outcome(Verdict::Success, "two"));
+    let whole = fs::read_to_string(&path).expect("facts");
+    let (first, second) = whole.trim_end().split_once('\n').expect("two lines");
+    let read_as = |text: String| {
+        fs::write(&path, text).expect("written");
+        let recording = read(&dir).expect("reads");
+        let notes = recording.notes.into_iter().filter(|note| note.contains(FACTS_FILE)).collect::<Vec<_>>();
+        (recording.trajectory.outcome.verdict, notes.join("; "))
+    };
+    assert_eq!(read_as(whole.clone()), (Verdict::Success, String::new()));
+    let (verdict, said) = read_as(whole.replace("two", "new"));
+    assert!(verdict == Verdict::Failure && said.contains("line 2 is left out: it differs from its hash"), "{said}");
+    let (verdict, said) = read_as(format!("{second}\n"));
+    assert!(verdict == Verdict::Unknown && said.contains("line 1 is left out"), "{said}");
+    let bare = first.rfind(",\"blake3\"").map(|at| format!("{}}}\n", &first[..at])).expect("a hash");
+    let (verdict, said) = read_as(bare);
+    assert!(verdict == Verdict::Failure && said.contains("line 1 is without a hash"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_added_is_refused() {
     let logs = tempfile::tempdir().expect("a directory");
     let giver = Giver { source: FactSource::Http, by: None };

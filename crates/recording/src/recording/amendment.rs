@@ -6,7 +6,7 @@ use super::{
     Durability, Manifest, RecordingError, Settings,
     amended::{FACTS_FILE, FORMAT, FactsFile, LONGEST},
     disk::{Disk, failed},
-    lock,
+    lock, own_hash,
     read::{read_run_file, read_unamended},
     renamed,
     run_fact::{FactContent, FactSource, LaterRoster, RunFact},
@@ -93,11 +93,14 @@ pub fn amend(
     }
     // A line that was cut off stays, and is none.
     let mut lines = if facts.is_torn { vec![b'\n'] } else { Vec::new() };
+    let mut before = facts.last_hash;
     for fact in &added {
         let unwritable =
             |error: serde_json::Error| RecordingError::Unreadable { path: path.clone(), why: error.to_string() };
-        serde_json::to_writer(&mut lines, fact).map_err(unwritable)?;
-        lines.push(b'\n');
+        let mut line = serde_json::to_vec(fact).map_err(unwritable)?;
+        before = own_hash::add(&mut line, &before).unwrap_or_default();
+        line.push(b'\n');
+        lines.extend(line);
     }
     if facts.length + lines.len() as u64 > LONGEST {
         return Err(RecordingError::FactsFull { path, most: LONGEST });

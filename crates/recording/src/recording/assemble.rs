@@ -43,6 +43,8 @@ pub struct Recording {
     pub manipulator_questions: Vec<ManipulatorQuestion>,
     /// `label.json`.
     pub label: Option<Label>,
+    /// The files beside the log that somebody edited after they were written, by their own hashes. No label rests on them.
+    pub edited: Vec<&'static str>,
     /// `identity.json`: where the late pass sees a step otherwise than its record does.
     pub late: Vec<LateStep>,
     /// What was learned of it later (`facts.jsonl`), oldest first. All the rest reads as they say.
@@ -176,6 +178,7 @@ impl Assembly {
             manipulator_failures: self.failures,
             manipulator_questions: self.questions,
             label: None,
+            edited: Vec::new(),
             late: Vec::new(),
             facts: Vec::new(),
             sealed: false,

@@ -100,6 +100,16 @@ pub enum RecordingError {
         /// What the parser said.
         why: String,
     },
+    /// A file beside the log is not as it was written.
+    #[error(
+        "`{}` differs from its hash: it was edited after it was written; remove it, and make it again: \
+         `aegis repair RUN_DIR --seal` derives the label of what was planted from the log, `aegis prove` or `aegis trace` proves one",
+        path.display()
+    )]
+    Edited {
+        /// The file.
+        path: PathBuf,
+    },
     /// A rule of a roster cannot be used.
     #[error("the roster cannot be used: {why}")]
     Roster {
@@ -159,7 +169,8 @@ impl RecordingError {
             | Self::Stopped { .. }
             | Self::Corrupt { .. }
             | Self::SealLost { .. }
-            | Self::Unreadable { .. } => 5,
+            | Self::Unreadable { .. }
+            | Self::Edited { .. } => 5,
         }
     }
 }

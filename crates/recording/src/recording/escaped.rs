@@ -83,7 +83,7 @@ fn json(rest: &[u8]) -> (Option<u8>, usize) {
 
 fn percent(rest: &[u8]) -> (Option<u8>, usize) {
     match rest.strip_prefix(b"%").and_then(|code| code.get(..2)).and_then(hex) {
-        Some(byte @ b'!'..=b'~') => (Some(byte), 3),
+        Some(byte @ (b' '..=b'~' | 0x80..)) => (Some(byte), 3),
         _ => (None, memchr::memchr(b'%', rest.get(1..).unwrap_or_default()).map_or(rest.len(), |at| at + 1)),
     }
 }
@@ -104,7 +104,7 @@ mod tests {
             (Escapes::Json, r#"{\"k\":\"\\u0073k\"}"#, Some(r#"{\"k\":\"sk\"}"#)),
             (Escapes::Json, r"a\n\u0041\u0022", Some(r"a\nA\u0022")),
             (Escapes::Json, r"caf\u00e9 \n", None),
-            (Escapes::Percent, "%73k-%6bey%20%zz%", Some("sk-key%20%zz%")),
+            (Escapes::Percent, "%73k-%6bey%20%0a%c3%a9%zz%", Some("sk-key %0aé%zz%")),
             (Escapes::Percent, "plain", None),
         ] {
             let plain = plain(text.as_bytes(), 0, escapes);

@@ -5,7 +5,8 @@ use std::{io, path::Path};
 use super::{
     RecordingError,
     amended::{FACTS_FILE, FactsFile},
-    json_file::read_json,
+    json_file::{own_hash, read_json},
+    own_hash::OwnHash,
     run_file::RunFile,
 };
 use crate::{
@@ -19,8 +20,17 @@ pub const LABEL_FILE: &str = "label.json";
 /// Reads `label.json`, under the names that were given to its steps since; `None` when the run has none.
 ///
 /// # Errors
-/// [`RecordingError`] when it is there and cannot be read.
+/// [`RecordingError`] when it is there and cannot be read, and [`RecordingError::Edited`].
 pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
+    let path = run_dir.join(LABEL_FILE);
+    if own_hash(&path) == Some(OwnHash::Differs) {
+        return Err(RecordingError::Edited { path });
+    }
+    read_as_it_is(run_dir)
+}
+
+/// The same, whether or not it was edited.
+pub(super) fn read_as_it_is(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
     let Some(mut label) = read_json::<LabelContent>(&run_dir.join(LABEL_FILE))? else { return Ok(None) };
     if let Some(mut evidence) = label.evidence.clone()
         && proof::read_former_states(&mut evidence)

@@ -40,6 +40,7 @@ mod manifest;
 mod manipulated;
 mod of_process;
 mod overlap;
+mod own_hash;
 mod prune;
 mod put_down;
 mod read;

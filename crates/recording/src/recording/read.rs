@@ -10,8 +10,9 @@ use super::{
     disk,
     head::read_unsealed,
     identity,
-    json_file::read_json,
-    label,
+    json_file::{own_hash, read_json},
+    label::{self, LABEL_FILE},
+    own_hash::OwnHash,
     record::Record,
     recover::check_packed,
     renamed,
@@ -20,6 +21,8 @@ use super::{
 };
 use crate::{identity::RosterRule, trajectory::Step};
 
+/// The files beside the log that each have their own hash, and of which readers take what they say of the run.
+const HASHED: [&str; 6] = ["run.json", "seal.json", LABEL_FILE, "identity.json", "cards.json", "trace.json"];
 /// Records that are held before they are put together.
 const AT_ONCE: usize = 8192;
 
@@ -130,14 +133,30 @@ pub(super) fn read_unamended(run_dir: &Path, apart: bool) -> Result<(Recording, 
         }
     }
     let (mut recording, requests) = assembly.finish(manifest.with_seal(seal.as_ref()));
-    recording.label = label::read_label(run_dir)?;
+    recording.label = label::read_as_it_is(run_dir)?;
     recording.late = identity::read_identity(run_dir)?;
     recording.sealed = seal.is_some();
+    look_at_hashes(run_dir, &mut recording);
     recording.torn_bytes = torn.len() as u64;
     if !torn.is_empty() {
         recording.notes.push(format!("the last write is torn: {} bytes are left out", torn.len()));
     }
     Ok((recording, requests))
+}
+
+/// Notes which files beside the log were edited after they were written.
+fn look_at_hashes(run_dir: &Path, recording: &mut Recording) {
+    for name in HASHED {
+        let why = match own_hash(&run_dir.join(name)) {
+            Some(OwnHash::Differs) => {
+                recording.edited.push(name);
+                "differs from its hash: it was edited after it was written"
+            }
+            Some(OwnHash::Missing) if name == LABEL_FILE => "is without a hash: an earlier version wrote it",
+            _ => continue,
+        };
+        recording.notes.push(format!("`{name}` {why}"));
+    }
 }
 
 /// The uncompressed log and the file that it came from.

@@ -236,15 +236,23 @@ impl<'a> Ruling<'a> {
     }
 
     /// Why a label that the run has does not hold: the first gate that refuses it, if one does. A label of what was planted is held
-    /// to all gates, another to those of the steps that it names.
+    /// to all gates, another to those of the steps that it names. Neither may have been edited, nor name another's step.
     pub fn objects_to(&self, label: &Label) -> Option<NoLabel> {
+        if self.recording.is_some_and(|recording| !recording.edited.is_empty()) {
+            return Some(NoLabel::Edited);
+        }
         if label.definition == PLANTED {
             return match self.label() {
                 Ok(own) if names_others(label, &own) => Some(NoLabel::DiffersFromLog),
                 own => own.err(),
             };
         }
-        label.errors.iter().find_map(|entry| self.may_name(entry.error.step).err())
+        label.errors.iter().find_map(|entry| {
+            let InjectedError { step, agent, speaker, .. } = &entry.error;
+            let named = || self.trajectory.steps.iter().find(|known| known.step == *step);
+            let is_others = || speaker.is_none() && named().is_some_and(|known| known.attribution.agent != *agent);
+            self.may_name(*step).err().or_else(|| is_others().then_some(NoLabel::DiffersFromLog))
+        })
     }
 
     /// Whether a step may be another agent's, or another call of its agent: a doubt that rows of data sets state of any step. A

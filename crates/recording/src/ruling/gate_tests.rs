@@ -192,6 +192,20 @@ fn a_label_names_nothing_that_was_not_read_whole() {
 }
 
 #[test]
+fn a_found_label_names_the_agent_that_the_log_has_at_its_step() {
+    let whole = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"said"}}]}"#;
+    let mut answered = step(&[planted()], &[(DONE, 200)]);
+    answered.attempts[0].reply_delivered = Some(whole.into());
+    let trajectory = run(vec![answered]);
+    let own = ruled(&trajectory).expect("a label").into_content();
+    for (agent, expected) in [(own.errors[0].error.agent.as_str(), None), ("ada", Some(NoLabel::DiffersFromLog))] {
+        let mut found = LabelContent { definition: "flip".to_owned(), ..own.clone() };
+        found.errors[0].error.agent = AgentName::parse(agent).expect("a name");
+        assert_eq!(before_gates(&trajectory).objects_to(&Label::ruled(found)), expected, "{agent}");
+    }
+}
+
+#[test]
 fn each_gate_has_a_name_a_rule_and_a_reason_of_its_own() {
     let names: BTreeSet<_> = GATES.iter().map(|gate| gate.name).collect();
     let reasons: BTreeSet<_> = GATES.iter().map(|gate| gate.refusal.to_string()).collect();

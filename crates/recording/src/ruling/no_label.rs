@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Why a run, or a step of one, gets no label, or its label does not hold: one reason for each gate, in the order of
-/// [`GATES`](super::GATES), and one for a label that is not the log's.
+/// [`GATES`](super::GATES), one for a label that is not the log's, and one for an edited file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoLabel {
@@ -66,6 +66,9 @@ pub enum NoLabel {
     /// The label beside the log says of a planted error what the log does not hold.
     #[error("`label.json` differs from the log: it names an error that was not planted so")]
     DiffersFromLog,
+    /// The label, or a file that it rests on, was edited after it was written.
+    #[error("`label.json` differs from its hash, or a file that it rests on does: it was edited after it was written")]
+    Edited,
 }
 
 impl NoLabel {
@@ -93,7 +96,8 @@ impl NoLabel {
             | Self::EditRefused
             | Self::Unanswered
             | Self::NotReadWhole
-            | Self::DiffersFromLog => false,
+            | Self::DiffersFromLog
+            | Self::Edited => false,
         }
     }
 }

@@ -58,7 +58,8 @@ pub fn settle_recording(
         recording.late.extend(hidden);
         recording::write_identity(run_dir, &recording.late)?;
     }
-    let former = recording.label.take();
+    // What somebody edited is no label, and makes way.
+    let former = recording.label.take().filter(|_| !recording.edited.contains(&recording::LABEL_FILE));
     let ruled =
         Ruling::new(recording).after(reference).label().map(|label| made::with_modes_of(label, former.as_ref()));
     match (&ruled, former) {
@@ -72,6 +73,7 @@ pub fn settle_recording(
             }
             write(run_dir, label)?;
             recording.label = Some(label.clone());
+            recording.edited.retain(|name| *name != recording::LABEL_FILE);
         }
         (Err(_), Some(former)) if former.definition == PLANTED && former.status != LabelStatus::Withdrawn => {
             write(run_dir, &made::withdrawn(former))?;
@@ -87,7 +89,7 @@ pub fn settle_recording(
 /// # Errors
 /// As [`settle`].
 pub fn settle_amended(run_dir: &Path) -> Result<Result<Label, NoLabel>, RecordingError> {
-    match recording::read_label(run_dir)? {
+    match former_label(run_dir)? {
         Some(label) if label.definition != PLANTED || label.status != LabelStatus::Delivered => Ok(Ok(label)),
         _ => settle(run_dir, None),
     }
@@ -139,7 +141,7 @@ pub fn settle_finding(
         return Ok(Err(why));
     }
     let found = found.map(|label| with_later_names(label.with_origins_of(&recording.trajectory.steps), recording));
-    let former = recording::read_label(run_dir)?;
+    let former = former_label(run_dir)?;
     let contradicted = former.as_ref().is_some_and(contradicts);
     Ok(Ok(match after_finding(former.as_ref(), found, contradicted) {
         LabelChange::None => "no label".to_owned(),
@@ -170,6 +172,14 @@ fn with_later_names(label: Label, recording: &Recording) -> Label {
         let step = recording.trajectory.steps.iter().find(|known| known.step == step)?;
         Some((step.attribution.agent.clone(), step.attribution.instance))
     })
+}
+
+/// The label that a run has; one that somebody edited is none, and makes way.
+fn former_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
+    match recording::read_label(run_dir) {
+        Err(RecordingError::Edited { .. }) => Ok(None),
+        read => read,
+    }
 }
 
 fn write(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {

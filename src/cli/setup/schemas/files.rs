@@ -32,10 +32,10 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "a line of a recording's log; docs/reference/log-format.md says how bodies are rebuilt",
         log_schema,
     ),
-    WrittenSchema::new("files/run", "logs/RUN/run.json", "what a run is", made::<Manifest>),
-    WrittenSchema::new("files/seal", "logs/RUN/seal.json", "what a sealed run holds", made::<Seal>),
-    WrittenSchema::new("files/kept", "logs/RUN/kept.json", "that a run is never pruned", made::<KeepMark>),
-    WrittenSchema::new("files/label", "logs/RUN/label.json", "the ground truth of a run", made::<Label>),
+    WrittenSchema::new("files/run", "logs/RUN/run.json", "what a run is", made::<Manifest>).hashed(),
+    WrittenSchema::new("files/seal", "logs/RUN/seal.json", "what a sealed run holds", made::<Seal>).hashed(),
+    WrittenSchema::new("files/kept", "logs/RUN/kept.json", "that a run is never pruned", made::<KeepMark>).hashed(),
+    WrittenSchema::new("files/label", "logs/RUN/label.json", "the ground truth of a run", made::<Label>).hashed(),
     WrittenSchema::new(
         "files/label.former",
         "logs/RUN/label.former.json",
@@ -47,14 +47,17 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "logs/RUN/identity.json",
         "agents of steps that were recognised only when the run was whole",
         identity_schema,
-    ),
+    )
+    .hashed(),
     WrittenSchema::new(
         "files/cards",
         "logs/RUN/cards.json",
         "the cards of peers that the run's program asked for",
         cards_schema,
-    ),
-    WrittenSchema::new("files/facts", "logs/RUN/facts.jsonl", "a line of what became known later", made::<RunFact>),
+    )
+    .hashed(),
+    WrittenSchema::new("files/facts", "logs/RUN/facts.jsonl", "a line of what became known later", made::<RunFact>)
+        .hashed(),
     WrittenSchema::new(
         "files/attribution",
         "logs/RUN/attribution.jsonl",
@@ -66,19 +69,22 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "logs/RUN/trace.json",
         "what a trace found, with its evidence",
         made::<TraceFinding>,
-    ),
+    )
+    .hashed(),
     WrittenSchema::new(
         "files/missed-catch",
         "logs/RUN/missed-catch.json",
         "what a search for missed catches found",
         made::<PrintedCatches<'static>>,
-    ),
+    )
+    .hashed(),
     WrittenSchema::new(
         "files/search-refused",
         "logs/RUN/search-refused.json",
         "why a campaign cannot search a failed run",
         made::<SearchRefusal>,
-    ),
+    )
+    .hashed(),
     WrittenSchema::new(
         "files/trace.journal",
         "logs/RUN/trials/trace.journal.jsonl",

@@ -22,6 +22,8 @@ pub(super) struct WrittenSchema {
     /// What those are, in a sentence without its full stop.
     pub(super) about: &'static str,
     make: fn(&mut SchemaGenerator) -> Schema,
+    /// Whether the file, or each line of it, ends with a hash of itself.
+    has_own_hash: bool,
 }
 
 /// Makes the schema of a type: a row of a list names it.
@@ -36,13 +38,21 @@ impl WrittenSchema {
         about: &'static str,
         make: fn(&mut SchemaGenerator) -> Schema,
     ) -> Self {
-        Self { name, describes, about, make }
+        Self { name, describes, about, make, has_own_hash: false }
+    }
+
+    /// The same of a file, or of lines, with a hash of their own.
+    const fn hashed(self) -> Self {
+        Self { has_own_hash: true, ..self }
     }
 
     /// The schema.
     fn schema(&self) -> Value {
         let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-        let made = closed::closed((self.make)(&mut generator).into());
+        let mut made = closed::closed((self.make)(&mut generator).into());
+        if self.has_own_hash {
+            add_own_hash(&mut made);
+        }
         let mut schema = Map::new();
         schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
         schema.insert("$id".to_owned(), format!("urn:aegis:schema:{}", self.name.replace('/', ":")).into());
@@ -54,6 +64,20 @@ impl WrittenSchema {
             }
         }
         Value::Object(schema)
+    }
+}
+
+/// The hash that a file ends with is a member of it, and of no type.
+fn add_own_hash(made: &mut Value) {
+    let name = made.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
+    let defined = name.and_then(|name| made.get("$defs")?.get(name)?.as_object()).cloned();
+    if let (Some(defined), Some(root)) = (defined, made.as_object_mut()) {
+        root.remove("$ref");
+        root.extend(defined);
+    }
+    if let Some(members) = made.get_mut("properties").and_then(Value::as_object_mut) {
+        let about = "A hash of the rest; in lines, of the line before as well. Earlier versions wrote none.";
+        members.insert("blake3".to_owned(), serde_json::json!({"type": "string", "description": about}));
     }
 }
 

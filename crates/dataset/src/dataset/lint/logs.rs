@@ -41,6 +41,7 @@ fn sample_facts(sample: &Sample) -> About {
 
 fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut Noted<'_>) {
     let mut differs = |what: String| noted.note(Rule::RecordingDiffers, what);
+    recording.edited.iter().for_each(|name| differs(format!("its `{name}` differs from its hash")));
     if sample.outcome != again.outcome {
         differs("it has another outcome".to_owned());
     }

@@ -162,8 +162,8 @@ pub(super) static SHAPES: &[KeyShape] = &[
     shape("passphrase", ShapeRule::Named),
     shape("token", ShapeRule::Named),
     shape("jwt", ShapeRule::Named),
-    // The same names in German, Spanish, Portuguese, French, Italian, Dutch, Polish, Turkish, Russian, Chinese, Japanese
-    // and Korean.
+    // The same names in German, Spanish, Portuguese, French, Italian, Dutch, Polish, Turkish, Russian, Chinese, Japanese,
+    // Korean, Hindi, Arabic, Bengali, Urdu and Indonesian.
     shape("passwort", ShapeRule::Named),
     shape("kennwort", ShapeRule::Named),
     shape("schlüssel", ShapeRule::Named),
@@ -181,6 +181,14 @@ pub(super) static SHAPES: &[KeyShape] = &[
     shape("пароль", ShapeRule::Named),
     shape("ключ", ShapeRule::Named),
     shape("токен", ShapeRule::Named),
+    // Only the case of ASCII letters is folded.
+    shape("Пароль", ShapeRule::Named),
+    shape("ПАРОЛЬ", ShapeRule::Named),
+    shape("Ключ", ShapeRule::Named),
+    shape("Токен", ShapeRule::Named),
+    shape("Şifre", ShapeRule::Named),
+    shape("CONTRASEÑA", ShapeRule::Named),
+    shape("SCHLÜSSEL", ShapeRule::Named),
     shape("密码", ShapeRule::Named),
     shape("密碼", ShapeRule::Named),
     shape("密钥", ShapeRule::Named),
@@ -190,6 +198,12 @@ pub(super) static SHAPES: &[KeyShape] = &[
     shape("トークン", ShapeRule::Named),
     shape("비밀번호", ShapeRule::Named),
     shape("토큰", ShapeRule::Named),
+    shape("पासवर्ड", ShapeRule::Named),
+    shape("كلمة المرور", ShapeRule::Named),
+    shape("كلمة السر", ShapeRule::Named),
+    shape("পাসওয়ার্ড", ShapeRule::Named),
+    shape("پاس ورڈ", ShapeRule::Named),
+    shape("kata sandi", ShapeRule::Named),
     shape("?sig=", ShapeRule::Query),
     shape("&sig=", ShapeRule::Query),
     shape("?key=", ShapeRule::Query),

@@ -1,6 +1,7 @@
 //! What is written is read back; what must not be written is refused.
 
 pub(super) mod faults;
+mod matrix;
 mod queue;
 mod reading;
 mod recovery;

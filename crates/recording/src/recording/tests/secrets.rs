@@ -13,7 +13,7 @@ use crate::{
 const CANARY: &str = "sk-canary7f3e9b2d1c";
 
 /// Every byte under a directory, compressed files also unpacked.
-fn everything(dir: &Path) -> Vec<u8> {
+pub(super) fn everything(dir: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in std::fs::read_dir(dir).expect("lists") {
         let path = entry.expect("an entry").path();

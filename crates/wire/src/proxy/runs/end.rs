@@ -156,8 +156,9 @@ impl Runs {
     fn ended_before(&self, id: &RunId) -> Result<EndedRun, RecordingError> {
         let dir = self.template.log_dir.join(id.as_str());
         let steps = recording::read_seal(&dir)?.map_or(0, |seal| u32::try_from(seal.steps).unwrap_or(u32::MAX));
-        // One that has its label is not ruled on again.
-        let planned = recording::read_manifest(&dir)?.plan.is_some() && recording::read_label(&dir)?.is_none();
+        // One that has its label, and nobody has edited that, is not ruled on again.
+        let planned =
+            recording::read_manifest(&dir)?.plan.is_some() && !matches!(recording::read_label(&dir), Ok(Some(_)));
         Ok(EndedRun { id: id.clone(), dir, steps, planned })
     }
 }
