@@ -104,10 +104,10 @@ fn held(pairs: bool, known: impl Fn(&[ChainRuns]) -> Vec<ChainRuns>) -> (usize, 
 
 #[test]
 fn nine_of_ten_campaigns_cost_what_is_foretold_after_a_few_tasks() {
-    for pairs in [false, true] {
+    for (pairs, bound) in [(false, 3.0), (true, 5.0)] {
         let (held, width) = held(pairs, |all| all.iter().take(4).cloned().collect());
         println!("after four tasks, pairs {pairs}: {held} held, {width:.2} wide");
-        assert!(held >= 87 && width < 4.0, "pairs {pairs}: {held} {width}");
+        assert!(held >= 87 && width < bound, "pairs {pairs}: {held} {width}");
     }
 }
 
