@@ -303,7 +303,7 @@ fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], re
         upstream: backend.url.clone(),
         base_url: None,
         config: None,
-        equality: Default::default(),
+        equality: aegis::equality::EqualitySetting::default(),
     };
     let proxy = Arc::new(Proxy {
         identity: rules(names),

@@ -170,7 +170,7 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, 
         upstream: "replay".to_owned(),
         base_url: None,
         config: None,
-        equality: Default::default(),
+        equality: aegis::equality::EqualitySetting::default(),
     };
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),

@@ -81,7 +81,7 @@ fn look(runtime: &Runtime) -> Look {
         upstream: "none".to_owned(),
         base_url: None,
         config: None,
-        equality: Default::default(),
+        equality: aegis::equality::EqualitySetting::default(),
     };
     let runs = Arc::new(Runs::new(template));
     runtime.block_on(async {

@@ -132,7 +132,7 @@ impl Lab {
             upstream: upstream.name().to_owned(),
             base_url: None,
             config: None,
-            equality: Default::default(),
+            equality: aegis::equality::EqualitySetting::default(),
         };
         let runs = Runs::new(template);
         let proxy = Arc::new(Proxy {

@@ -104,7 +104,7 @@ async fn failed_as(system: Arc<dyn System>, upstreams: Upstreams, answer: &str, 
         upstream: "simulator".to_owned(),
         base_url: None,
         config: None,
-        equality: Default::default(),
+        equality: aegis::equality::EqualitySetting::default(),
     };
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),

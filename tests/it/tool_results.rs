@@ -52,13 +52,13 @@ async fn a_runs_setting_is_kept_with_it_and_inherited_by_whatever_is_executed_of
         let run = format!("logs/{name}");
         assert_eq!(json(&dir.path().join(&run).join("run.json"))["equality"]["tool_results"].as_str(), setting);
         let (code, _, said) = made(&["replay", &run, "--log-dir", "again", "--run", name]).await;
-        assert_eq!(code, Some(if setting.is_some() { 0 } else { 1 }), "{said}");
+        assert_eq!(code, Some(i32::from(setting.is_none())), "{said}");
         assert_eq!(said.contains("as the run was recorded (--tool-results masked)"), setting.is_some(), "{said}");
         let again = json(&dir.path().join("again").join(name).join("run.json"));
         assert_eq!(again["equality"]["tool_results"].as_str(), setting);
         let (code, _, said) =
             made(&["fork", &run, "--at", "1", "--keep", "--upstream", &url, "--log-dir", "forks"]).await;
-        assert_eq!(code, Some(if setting.is_some() { 0 } else { 1 }), "{said}");
+        assert_eq!(code, Some(i32::from(setting.is_none())), "{said}");
     }
     // What is said here holds over what was recorded.
     let (code, _, said) = made(&["replay", "logs/set", "--tool-results", "exact", "--log-dir", "exact"]).await;
