@@ -121,6 +121,7 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
             |dir| {
                 let seal = dir.join("logs").join(a_run(dir)).join("seal.json");
                 replace(&seal, "\"ended\": \"2", "\"ended\": \"3");
+                without_hash(&seal);
             },
             "other_runs",
             1,
@@ -153,6 +154,13 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
             assert_eq!(label("whole"), label(&into), "{name}: the label of {run}");
         }
     }
+}
+
+/// As an earlier version wrote it: a file that differs from its hash is believed by nobody.
+fn without_hash(path: &Path) {
+    let text = fs::read_to_string(path).expect("read");
+    let hash = text.rfind(",\n  \"blake3\"").expect("a hash");
+    fs::write(path, format!("{}\n}}\n", &text[..hash])).expect("written");
 }
 
 fn cut(path: &Path) {
