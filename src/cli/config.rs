@@ -1,5 +1,6 @@
 //! `aegis.toml`: who is who, where requests go, bounds. Flags and `AEGIS_*` variables win over it.
 
+mod limits;
 mod server;
 
 use std::{
@@ -20,6 +21,7 @@ use crate::{
     trajectory::nearest,
 };
 
+pub(super) use limits::LimitsConfig;
 pub(super) use server::ServerConfig;
 
 /// Version of the file's format that this build reads.
@@ -153,36 +155,6 @@ pub struct RouteConfig {
     pub key_env: Option<String>,
 }
 
-/// `[limits]`. Times are in seconds.
-#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsConfig {
-    /// Maximum request body in bytes.
-    pub max_body_bytes: Option<usize>,
-    /// Maximum memory of request bodies in bytes. Default: a quarter of the machine's, at most 2 GiB.
-    pub memory: Option<usize>,
-    /// Maximum parallel connections.
-    pub max_connections: Option<usize>,
-    /// Maximum parallel exchanges.
-    pub max_streams: Option<usize>,
-    /// Timeout of a request head.
-    pub head_timeout_s: Option<f64>,
-    /// Timeout of a request body.
-    pub body_timeout_s: Option<f64>,
-    /// Timeout of a reply's head, and of silence within it.
-    pub upstream_timeout_s: Option<f64>,
-    /// Longest wait of a call for room on a full disk; then 503, to be tried again.
-    pub room_wait_s: Option<f64>,
-    /// Timeout of a client that does not read.
-    pub write_timeout_s: Option<f64>,
-    /// Maximum parallel `WebSocket`s; 0 refuses them, as `--no-websocket` does.
-    pub max_tunnels: Option<usize>,
-    /// Timeout of silence on both sides of a `WebSocket`.
-    pub tunnel_idle_s: Option<f64>,
-    /// Timeout of open exchanges at shutdown.
-    pub drain_s: Option<f64>,
-}
-
 /// What a recording survives.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -224,7 +196,7 @@ impl Config {
 
     /// Whether a file that lay in the working directory keeps to what such a file may say. It may be another person's,
     /// come with a repository: it tells agents apart, and has no word in where calls, keys and recordings go, what is read of a key,
-    /// whose words an edit says, or who may ask.
+    /// whose words an edit or a neutral change says, or who may ask.
     fn check_found(&self) -> Result<(), Failure> {
         let said = [
             ("log_dir", self.log_dir.is_some()),
@@ -237,6 +209,7 @@ impl Config {
             ("[manipulator] url", self.manipulator.url.is_some()),
             ("[manipulator] key_env", self.manipulator.key_env.is_some()),
             ("[manipulator] templates", self.manipulator.templates.is_some()),
+            ("[proof] sentences", !self.proof.sentences.is_empty()),
             ("[hints] key", self.hints.uses_keys()),
             ("token_env", self.token_env.is_some()),
             ("[serve] tokens", self.serve.tokens.is_some()),
@@ -251,7 +224,7 @@ impl Config {
             return Ok(());
         }
         let error = format!(
-            "`./{LOCAL}` was found, not named, and it says where calls, keys or recordings go, or who may ask: {}",
+            "`./{LOCAL}` was found, not named, and it says where calls, keys or recordings go, what is sent, or who may ask: {}",
             said.join(", ")
         );
         Err(Failure::new(Exit::Usage, error)

@@ -46,11 +46,18 @@ impl ComparedRun {
         let search = QuoteSearch::new(order);
         let waits = order.iter().enumerate().map(|(number, call)| {
             let quoted = search.quotes(number, &asked(number));
+            // Of an agent's equal answers one is enough to quote them all.
+            let is_first = |at: usize, other: &OrderedCall| {
+                let before =
+                    quoted.iter().filter(|quote| quote.answer < at).filter_map(|quote| order.get(quote.answer));
+                !before.into_iter().any(|one| (&one.agent, &one.answered) == (&other.agent, &other.answered))
+            };
+            let is_quoted = |at: usize| quoted.iter().any(|quote| quote.answer == at);
             let earlier = order.iter().take(number).enumerate();
             let waited = earlier.filter(|(at, other)| {
                 let own = quoted.is_empty() && (&call.agent, call.instance) == (&other.agent, other.instance);
                 // An answer without words is quoted by none: what came after it may have waited for it.
-                let may_quote = other.answered.trim().is_empty() || quoted.iter().any(|quote| quote.answer == *at);
+                let may_quote = other.answered.trim().is_empty() || is_quoted(*at) && is_first(*at, other);
                 other.is_over_before(call) && (own || may_quote)
             });
             waited.map(|(at, _)| at).collect()

@@ -224,6 +224,8 @@ mod tests {
         // An agent that is asked in each branch waited for what it quotes, not for its call in another branch.
         let asked_in_each = "s:q=go / a:go=one / b:go=two / p:one=x / p:two=y / w:x y=end";
         check(asked_in_each, "s:q=go / b:go=two / p:two=y / a:go=one / p:one=x / w:x y=end", None, None);
+        let equal_at_once = "s:q=go / a:go=one / |a:go=one / p:one=x / |p:one=x / w:x=end";
+        check(equal_at_once, "s:q=go / a:go=one / p:one=x / a:go=one / p:one=x / w:x=end", None, None);
         check("a:q=yes / a:yes r=no", "a:yes r=no / a:q=yes", None, Some(Request(0)));
         // What came after an answer without words may have waited for it.
         check("a:q= / b:r=", "b:r= / a:q=", Some(0), Some(Request(0)));
