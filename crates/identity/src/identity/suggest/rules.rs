@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     identity::{ObservedRun, Roster, RosterRule, fingerprint::Mark},
-    surface::LazyMessage,
+    surface::{LazyMessage, Role},
 };
 
 /// Finds a rule for each suggestion that needs one.
@@ -43,7 +43,9 @@ pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[ObservedRun<'_>]) {
 /// always the same one.
 fn used_by_several(calls: &[CallOfRun<'_>]) -> BTreeSet<usize> {
     let asked = |call: &CallOfRun<'_>| -> (usize, Vec<Mark>) {
-        (call.run, call.step.outline.messages.iter().map(LazyMessage::mark).collect())
+        let spoken =
+            call.step.outline.messages.iter().filter(|message| !matches!(message.role, Role::System | Role::Developer));
+        (call.run, spoken.map(LazyMessage::mark).collect())
     };
     let mut askers: HashMap<_, BTreeSet<usize>> = HashMap::new();
     for call in calls {
