@@ -165,6 +165,7 @@ fn of_the_former_rule(out: &Path) -> Vec<String> {
     let text = fs::read_to_string(out.join("dataset.jsonl")).expect("rows");
     let stripped = |mut label: Value| {
         label["evidence"].as_object_mut().expect("evidence").remove("executed");
+        label.as_object_mut().expect("a label").remove("blake3");
         label
     };
     let rows = text.lines().map(|line| {
