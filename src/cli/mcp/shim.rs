@@ -211,7 +211,13 @@ impl Shim {
 
     /// Gives the server a message.
     async fn hand(self: &Arc<Self>, place: ReplyPlace, message: &[u8]) {
-        let MessageKind::Request(id, token) = MessageKind::read(message) else {
+        let kind = MessageKind::read(message);
+        if let MessageKind::Cancel(id) = &kind {
+            // Before the server can answer what the client no longer waits for: a replay would give that answer to a client
+            // which has not given up yet.
+            self.give_up(id);
+        }
+        let MessageKind::Request(id, token) = kind else {
             self.write(message).await;
             return self.reply(place, HandedReply::Nothing);
         };
