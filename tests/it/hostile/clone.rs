@@ -109,7 +109,7 @@ async fn prepared(dir: &Path, server: &Scripted) -> Vec<PathBuf> {
 }
 
 /// What a verb says, in a process that may not grow.
-async fn said(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+async fn output_of(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let program = aegis(dir).as_std().get_program().to_owned();
     let mut command = tokio::process::Command::new("sh");
     let line = format!("ulimit -v {ADDRESSES}; exec \"$0\" \"$@\"");
@@ -134,7 +134,7 @@ async fn no_verb_reads_runs_or_sends_what_is_the_users() {
     let mut found = Vec::new();
     for line in &lines {
         let arguments: Vec<&str> = line.iter().map(String::as_str).collect();
-        let (code, text) = said(dir.path(), &arguments).await;
+        let (code, text) = output_of(dir.path(), &arguments).await;
         let ended = matches!(code, Some(0..=5)) && !text.contains("Usage: ");
         let says_why = code == Some(0) || text.contains("error") || text.contains("RESULT");
         if !ended || !says_why || text.contains(PRIVATE) || text.contains("memory allocation") {

@@ -126,13 +126,13 @@ impl Proxy {
             _ if FramedCall::is_warm_up(call) => named_beside(attribution, "warm_up"),
             _ => attribution,
         };
-        let told = AttributedCall { attribution, relation, number };
+        let attributed = AttributedCall { attribution, relation, number };
         let recalled = run.upstream.as_ref().and_then(|own| {
             let parts = &call.parts;
             let surface = surface::request_key(call.kind.name(), parts.method.as_str(), parts.uri.path());
-            own.recall(&surface, &call.body, &told)
+            own.recall(&surface, &call.body, &attributed)
         });
-        let asked = AttributedCall { attribution: recalled.unwrap_or(told.attribution), ..told };
+        let asked = AttributedCall { attribution: recalled.unwrap_or(attributed.attribution), ..attributed };
         let names_speakers = speakers::may_be_named(&run, call.kind.surface(), &call.unpacked.plain);
         let conversation =
             inject::conversation(&run, call.kind.surface(), &asked.attribution, names_speakers, &call.unpacked)?;
