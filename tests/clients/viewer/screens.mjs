@@ -125,6 +125,25 @@ export async function a_run_outside_a_campaign_answers_the_four_questions({ brow
   served.end();
 }
 
+/** A link followed between the first drawing and the moment in which the page begins to listen. */
+export async function an_address_that_changes_while_the_page_opens_is_shown({ browser }) {
+  const served = await view([recorded()]);
+  const { page, context } = await browser.open();
+  await page.addInitScript(() => {
+    const app = () => document.getElementById('app');
+    new MutationObserver((_, observer) => {
+      if (!app()?.querySelector('footer')) return;
+      observer.disconnect();
+      history.replaceState(null, '', '#/run/second');
+      dispatchEvent(new HashChangeEvent('hashchange'));
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.goto(served.url);
+  await shown(page, 'p.planted');
+  await context.close();
+  served.end();
+}
+
 export async function before_and_after_and_where_it_went({ browser }) {
   const served = await view([recorded()]);
   const { page } = await browser.open();

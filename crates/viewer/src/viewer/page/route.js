@@ -36,8 +36,10 @@ export function address(parts, set = {}) {
 export function useRoute() {
   const [route, setRoute] = useState(() => parse(location.hash));
   useEffect(() => {
-    const changed = () => setRoute(parse(location.hash));
+    const changed = () => setRoute((route) => (route.hash === location.hash ? route : parse(location.hash)));
     addEventListener('hashchange', changed);
+    // The address may have changed after the first drawing and before anything listened.
+    changed();
     return () => removeEventListener('hashchange', changed);
   }, []);
   return route;
