@@ -3,7 +3,7 @@
 
 use crate::cli::printed::{
     AnnotatedRow, AnnotatorAgreement, ExportedAnnotations, ImportedAnnotations, LabelAgreement, ListedAnnotations,
-    printed,
+    UnreadRun, printed,
 };
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, escape,
+    Exit, Failure, Finished, Global, OutputFormat, escape, logging,
     output::{OutputFile, Replaces},
 };
 use crate::{
@@ -69,9 +69,13 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
     if let (Some(path), Some(name)) = (&arguments.import, &arguments.annotator) {
         return import(&rows, path, name);
     }
-    let runs = annotated(rows)?;
+    let AnnotatedRuns { runs, unread } = annotated(rows)?;
+    for unread in &unread {
+        logging::line(format_args!("unread   {}: {}", escape(&unread.run), escape(&unread.why)));
+    }
+    let exit = if unread.is_empty() { Exit::Ok } else { Exit::Finding };
     if let Some(out) = &arguments.export {
-        return export(&runs, out, arguments.overwrite);
+        return Ok(Finished { exit, ..export(&runs, out, arguments.overwrite)? });
     }
     let compared = compared(&runs);
     if global.format == OutputFormat::Text {
@@ -79,26 +83,41 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
     }
     let said: usize = runs.iter().map(|run| run.annotations.len()).sum();
     let listed = runs.iter().map(|run| AnnotatedRow { run: &run.row.key, said: &run.annotations });
-    let data = printed(&ListedAnnotations { runs: listed.collect(), agreement: compared.printed() });
-    Ok(Finished { exit: Exit::Ok, summary: format!("{said} annotations of {} runs", runs.len()), data })
+    let count = runs.len();
+    let data = printed(&ListedAnnotations { runs: listed.collect(), agreement: compared.printed(), unread });
+    Ok(Finished { exit, summary: format!("{said} annotations of {count} runs"), data })
+}
+
+/// The runs of which something was said, and those whose files do not let it be compared.
+#[derive(Default)]
+struct AnnotatedRuns {
+    runs: Vec<AnnotatedRun>,
+    unread: Vec<UnreadRun>,
 }
 
 /// The runs of which something was said.
-fn annotated(rows: Vec<Arc<RunRow>>) -> Result<Vec<AnnotatedRun>, Failure> {
-    let mut runs = Vec::new();
+fn annotated(rows: Vec<Arc<RunRow>>) -> Result<AnnotatedRuns, Failure> {
+    let mut annotated = AnnotatedRuns::default();
     for row in rows.into_iter().filter(|row| row.trial_of.is_none()) {
-        // What is no recording has no words; one with words and a label that cannot be read is an error, below.
+        // What is no recording has no words.
         let Ok(manifest) = recording::read_manifest(&row.dir) else { continue };
         let said = annotations(&row.dir, &manifest.run).map_err(|error| Failure::new(Exit::Usage, error))?;
         if said.is_empty() {
             continue;
         }
         let stands = row.label.as_ref().is_some_and(|label| label.refused.is_none());
-        let label = recording::read_label(&row.dir)?;
+        // One whose label cannot be read is named, and the others are compared.
+        let label = match recording::read_label(&row.dir) {
+            Ok(label) => label,
+            Err(error) => {
+                annotated.unread.push(UnreadRun { run: row.key.clone(), why: error.to_string() });
+                continue;
+            }
+        };
         let proven = label.filter(|label| stands && label.status == LabelStatus::Verified);
-        runs.push(AnnotatedRun { row, annotations: said, proven });
+        annotated.runs.push(AnnotatedRun { row, annotations: said, proven });
     }
-    Ok(runs)
+    Ok(annotated)
 }
 
 /// How far people agree.

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from runner import environments, model, real_model
+from runner import desk, environments, model, real_model
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -32,7 +32,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = arguments()
     planted = [f"{folder}-{name}" for folder in PLANTED for name in real_model.SYSTEMS]
-    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo", *planted]
+    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo", *planted, "rewriter"]
     names = options.systems or known
     unknown = set(names) - set(known)
     if unknown:
@@ -43,8 +43,11 @@ def main():
     for name in names if not options.table else ():
         seed = -1 if name == "placebo" else 1
         # The larger ones hand everything on, and a small model that is not stopped talks on.
-        answer = ["--answer", 32] if name in real_model.LARGER else []
+        answer = ["--answer", 32] if name in real_model.LARGER else ["--answer", 160] if name == "rewriter" else []
         with model.served(options.cache, "--port", options.port, "--seed", seed, *answer) as url:
+            if name == "rewriter":
+                desk.rewritten(real_model.ROOT.parent, aegis, options.cache, report, url, model.NAME)
+                continue
             program = "handover" if name == "placebo" else name.rsplit("-", 1)[-1]
             run(real_model.Suite(aegis, options.cache, report, url, name, program), options)
     table(options.out)

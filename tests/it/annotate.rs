@@ -165,6 +165,13 @@ async fn people_are_compared_with_each_other_and_with_what_was_proven() {
 
     let label = dir.path().join("logs/second/label.json");
     let mut proven: Value = serde_json::from_slice(&std::fs::read(&label).expect("readable")).expect("JSON");
+    // A label that was edited is named, and the other runs are compared.
+    proven["status"] = json!("flipped");
+    std::fs::write(&label, proven.to_string()).expect("written");
+    let (code, shown, talk) = verb(dir.path(), &["annotations", "logs"]).await;
+    assert_eq!(code, Some(1), "{talk}");
+    assert!(talk.contains("unread   second: ") && talk.contains("label.json"), "{talk}");
+    assert!(shown.contains("first  ada: none  bo: none"), "{shown}");
     proven["status"] = json!("verified");
     proven.as_object_mut().expect("members").remove("blake3");
     std::fs::write(&label, proven.to_string()).expect("written");

@@ -136,6 +136,7 @@ mod user_limits;
 mod users;
 mod view_contract;
 mod viewer;
+mod volatile;
 mod watch;
 mod websocket;
 mod workflows;

@@ -229,6 +229,16 @@ pub(in crate::cli) struct RunAmendment<'a> {
 pub(in crate::cli) struct ListedAnnotations<'a> {
     pub(in crate::cli) runs: Vec<AnnotatedRow<'a>>,
     pub(in crate::cli) agreement: AnnotatorAgreement<'a>,
+    /// Annotated runs that are not compared: their files cannot be read or were edited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::cli) unread: Vec<UnreadRun>,
+}
+
+/// An annotated run whose label cannot be read.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct UnreadRun {
+    pub(in crate::cli) run: String,
+    pub(in crate::cli) why: String,
 }
 
 /// A run and what was said of it.

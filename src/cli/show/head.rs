@@ -92,6 +92,8 @@ fn what_it_is(recording: &Recording, screen: Screen) -> Vec<HeadLine> {
         let unproven = if manifest.is_made_here() { "" } else { "  (not recorded by you on this machine)" };
         ("program", format!("{}{unproven}", shell_line(&launched.command)))
     }));
+    let equality = Some(&manifest.equality).filter(|equality| !equality.is_default());
+    lines.extend(equality.map(|equality| ("equal", format!("requests are compared with {equality}"))));
     lines.extend(manifest.task.as_ref().map(|task| ("task", first_words(task, screen.width.saturating_sub(9)))));
     lines.push(("outcome", outcome_text(&manifest.outcome)));
     let later: Vec<String> = recording.facts_that_hold().map(RunFact::words).collect();

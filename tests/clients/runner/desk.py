@@ -24,6 +24,29 @@ LABELS = 30
 
 def test(root, aegis, cache, report):
     """Run the campaign, hold its labels against the upstream's log, and let the rater rate them."""
+    came = planted(root, aegis, cache, report)
+    if not came:
+        return
+    out, log, said = came
+    campaign(report, said)
+    calls = [json.loads(line) for line in log.read_text().splitlines()]
+    labels(report, out, calls)
+    questions = sum(call["part"] == "manipulator" for call in calls)
+    report.equal(f"{NAME}: the report counts the questions to the model", said["rewriting"]["asked"], questions)
+    rate(root, report, out, log)
+
+
+def rewritten(root, aegis, cache, report, url, model):
+    """The same with a real model that rewrites: what it makes of the modes is its affair, a label whose mode cannot be there is not."""
+    came = planted(root, aegis, cache, report, ["--manipulator-upstream", url, "--manipulator-model", model])
+    if came:
+        out, log, said = came
+        print(f"   {json.dumps(said['rewriting'])}")
+        rate(root, report, out, log)
+
+
+def planted(root, aegis, cache, report, rewriter=()):
+    """Run the campaign; gives where it lies, the upstream's log and the report, or nothing where it did not end well."""
     folder = root / NAME
     interpreter = environments.python("openai-new", cache)
     early = {"PYTHONHASHSEED": "0", "DEFER_PYDANTIC_BUILD": "false", "PATH": f"{interpreter.parent}:{aegis.environment['PATH']}"}
@@ -34,19 +57,20 @@ def test(root, aegis, cache, report):
     imports = [word for module in LATE for word in ("--import", module)]
     with backend(folder, log) as url:
         arguments = [folder / "campaign.toml", "--out", out, "--upstream", f"{url}/v1"]
-        arguments += ["--manipulator-upstream", f"{url}/manipulator/v1", "--manipulator-model", "scripted"]
-        done = inside.call("campaign", *arguments, folder=folder, seconds=1500, below=[interpreter, WARM, *imports, "main.py", "--"])
+        arguments += rewriter or ["--manipulator-upstream", f"{url}/manipulator/v1", "--manipulator-model", "scripted"]
+        done = inside.call("campaign", *arguments, folder=folder, seconds=3 * 3600, below=[interpreter, WARM, *imports, "main.py", "--"])
     last = done.stderr.strip().splitlines()[-1:]
     ended = done.code == 0 and last and last[0].startswith("RESULT")
     if not report.check(f"{NAME}: it comes to its end", ended, done.stderr[-2500:]):
-        return
+        return None
     said = json.loads((out / "report.json").read_text())
     print(f"   {json.dumps(said['funnel'])} {json.dumps(said['classes'])} {said['seconds']:.0f} s")
-    campaign(report, said)
-    calls = [json.loads(line) for line in log.read_text().splitlines()]
-    labels(report, out, calls)
-    questions = sum(call["part"] == "manipulator" for call in calls)
-    report.equal(f"{NAME}: the report counts the questions to the model", said["rewriting"]["asked"], questions)
+    return out, log, said
+
+
+def rate(root, report, out, log):
+    """Let the rater rate the labels."""
+    folder = root / NAME
     report.heading(f"{NAME}: rater")
     rated = subprocess.run([sys.executable, folder / "rater.py", out, "--log", log], capture_output=True, text=True, timeout=120)
     print(rated.stdout)

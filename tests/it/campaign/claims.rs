@@ -166,8 +166,9 @@ async fn an_upstream_that_fails_makes_claims_void() {
 
 #[tokio::test]
 async fn a_request_that_is_not_the_references_diverges_before_its_edit() {
-    // The program draws a number into its first request: what is edited is not what the reference asked.
-    let script = "\"$1\" example pipeline --task \"$2 (call $(od -An -N4 -tu4 /dev/urandom))\"";
+    // The program draws a number into its first request: what is edited is not what the reference asked. In a line of its own, the
+    // number is not known to be volatile.
+    let script = "\"$1\" example pipeline --task \"$2\n$(od -An -N4 -tu4 /dev/urandom)\"";
     let system = format!(
         "[[system]]\nname = \"s\"\ncommand = [\"sh\", \"-c\", '''{script}''', \"sh\", \"{{aegis}}\", \"{{question}}\"]\n\
          config = \"ROOT/examples/pipeline/aegis.toml\"\n"

@@ -18,6 +18,8 @@ use crate::{
 
 /// Most tasks that are left out of which it is said why.
 pub(super) const TOLD: usize = 3;
+/// Most kinds of difference between clean runs that are counted.
+const LEARNED_MAX: usize = 16;
 
 /// The sums of a campaign, as `campaign --format json` prints them.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
@@ -56,6 +58,8 @@ pub struct Concluded {
     pub kept: usize,
     /// Those in which neutral changes alone turn the outcome too often.
     pub(super) chaotic: usize,
+    /// What differs between clean runs although nothing else does, and in how many tasks.
+    pub(super) learned: BTreeMap<String, usize>,
     /// Finished clean runs.
     pub clean_runs: usize,
     /// Those that passed.
@@ -196,6 +200,11 @@ impl Concluded {
         self.tasks += 1;
         self.kept += usize::from(task.reference.is_some());
         self.chaotic += usize::from(task.chaotic);
+        for learned in &task.learned {
+            if self.learned.len() < LEARNED_MAX || self.learned.contains_key(learned) {
+                *self.learned.entry(learned.clone()).or_default() += 1;
+            }
+        }
         self.clean_runs += usize::try_from(task.runs).unwrap_or_default();
         self.clean_passed += usize::try_from(task.passed).unwrap_or_default();
         self.silent += usize::try_from(task.silent).unwrap_or_default();

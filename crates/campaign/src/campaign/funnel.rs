@@ -107,6 +107,9 @@ pub struct TaskState {
     /// How far results of its tools may differ from run to run, as its clean runs show.
     #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
     pub tool_results: ToolResults,
+    /// What differs from run to run although nothing else does, as its clean runs show, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learned: Vec<String>,
 }
 
 /// Why a task is left out.

@@ -270,7 +270,7 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     }
     writeln!(
         page,
-        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable | chaotic |\n|---|---|--:|---|---|---|---|"
+        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable | chaotic | differs between clean runs |\n|---|---|--:|---|---|---|---|---|"
     )?;
     for task in report.tasks.first() {
         let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
@@ -278,7 +278,8 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         let clean = format!("{} of {}", task.clean.passed, task.clean.of);
         let [system, named, said] =
             [task.system.as_str(), &task.task, task.why.as_deref().unwrap_or_default()].map(cell);
-        writeln!(page, "| {system} | {named} | {clean} | {why} | {said} | {repeatable} | {chaotic} |")?;
+        let learned = cell(&task.learned.join("; "));
+        writeln!(page, "| {system} | {named} | {clean} | {why} | {said} | {repeatable} | {chaotic} | {learned} |")?;
     }
     more(page, &report.tasks)
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     recording::Recording,
-    replay::{AtFork, Cassette, ForkPoint, Rules, ToolResults, learned_tool_results},
+    replay::{AtFork, Cassette, ForkPoint, Rules, ToolResults, learned_rules},
     trajectory::RunId,
 };
 
@@ -30,8 +30,8 @@ pub struct CampaignEquality {
 pub(super) struct References {
     equality: CampaignEquality,
     held: Mutex<HashMap<RunId, Weak<Cassette>>>,
-    /// How far results of tools may differ from those of a reference, where its clean runs showed that they do.
-    learned: Mutex<HashMap<RunId, ToolResults>>,
+    /// What may differ from the requests of a reference, as its clean runs showed.
+    learned: Mutex<HashMap<RunId, Rules>>,
 }
 
 impl References {
@@ -39,20 +39,30 @@ impl References {
         Self { equality, ..Self::default() }
     }
 
-    /// What the clean runs of a task show of its tools, unless the user says it.
-    pub(super) fn learn(&self, reference: &RunId, clean: &[Recording]) -> ToolResults {
-        let said = Some(self.equality.rules.tool_results()).filter(|_| self.equality.tool_results_given);
-        let tool_results = said.unwrap_or_else(|| learned_tool_results(clean, &self.equality.rules));
+    /// What the clean runs of a task show to be equal; of its tools, unless the user says it.
+    pub(super) fn learn(&self, reference: &RunId, clean: &[Recording]) -> Rules {
+        let rules = learned_rules(clean, &self.equality.rules, !self.equality.tool_results_given);
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        learned.insert(reference.clone(), tool_results);
-        tool_results
+        learned.insert(reference.clone(), rules.clone());
+        rules
+    }
+
+    /// What of these rules was learned, in words.
+    pub(super) fn learned(&self, rules: &Rules) -> Vec<String> {
+        let how = match rules.tool_results() {
+            setting if setting == self.equality.rules.tool_results() => None,
+            ToolResults::Exact => None,
+            ToolResults::Masked => Some("results of tools, in words with a digit".to_owned()),
+            ToolResults::Any => Some("results of tools".to_owned()),
+        };
+        let places = rules.volatile().iter().map(|place| format!("volatile: {place}"));
+        how.into_iter().chain(places).collect()
     }
 
     /// What is equal in the runs of a reference.
     pub(super) fn rules(&self, reference: &RunId) -> Rules {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        let tool_results = learned.get(reference).copied().unwrap_or(self.equality.rules.tool_results());
-        self.equality.rules.clone().with_tool_results(tool_results)
+        learned.get(reference).unwrap_or(&self.equality.rules).clone()
     }
 
     /// The record of a run.

@@ -94,7 +94,7 @@ pub struct CampaignReport {
     /// Verified failures, and what the search for missed catches in each came to.
     #[serde(skip_serializing_if = "ReportRows::is_empty")]
     pub missed_catch_runs: ReportRows<CatchRun>,
-    /// The tasks that were left out are not repeatable or are chaotic.
+    /// The tasks that were left out, are not repeatable or chaotic, or whose clean runs differ in what counts as equal.
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.
     pub seconds: f64,
@@ -311,6 +311,9 @@ pub struct TaskRow {
     pub repeatable: bool,
     /// Whether neutral changes alone turn its outcome too often.
     pub chaotic: bool,
+    /// What differs between its clean runs although they were answered the same; it counts as equal.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learned: Vec<String>,
 }
 
 impl Expense {

@@ -95,7 +95,8 @@ impl ReportSums {
         }
         chain.naturals.iter().try_for_each(|run| self.naturals.push(run.clone()))?;
         chain.catches.iter().try_for_each(|run| self.catches.push(run.clone()))?;
-        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic;
+        let odd =
+            |task: &&TaskState| task.left_out.is_some() || !task.repeatable || task.chaotic || !task.learned.is_empty();
         chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
     }
 
@@ -230,5 +231,6 @@ fn task(state: &TaskState) -> TaskRow {
         clean: Tally { passed: state.passed, of: state.runs },
         repeatable: state.repeatable,
         chaotic: state.chaotic,
+        learned: state.learned.clone(),
     }
 }

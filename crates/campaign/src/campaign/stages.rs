@@ -54,8 +54,8 @@ impl CellBench {
         let all = finished.len() == ended.len();
         let seen = finished.iter().map(|run| recording::read(&self.state.run_dir(&run.run)));
         let seen: Vec<Recording> = if passed < ended.len() { Vec::new() } else { seen.collect::<Result<_, _>>()? };
-        let tool_results = self.references.learn(&first.run, &seen);
-        let difference = first_difference(&seen, &self.references.rules(&first.run));
+        let rules = self.references.learn(&first.run, &seen);
+        let difference = first_difference(&seen, &rules);
         let repeatable = difference.is_none();
         if self.context.campaign.repeats_itself && !repeatable {
             self.revoke(first.system, difference.as_deref());
@@ -88,7 +88,8 @@ impl CellBench {
             why,
             repeatable,
             chaotic: false,
-            tool_results,
+            tool_results: rules.tool_results(),
+            learned: self.references.learned(&rules),
         })
     }
 

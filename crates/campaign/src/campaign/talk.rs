@@ -33,6 +33,11 @@ impl Concluded {
         if self.untold > 0 {
             line.extend([format!("\n          and {} more: report.md has them", self.untold)]);
         }
+        for (what, tasks) in self.learned.iter().take(TOLD) {
+            line.extend([format!(
+                "\n          differs between clean runs of {tasks} tasks, and counts as equal: {what}"
+            )]);
+        }
         line
     }
 

@@ -15,6 +15,7 @@ mod rules;
 mod rules_error;
 mod setting;
 mod tool_results;
+mod volatile;
 
 pub use compared_call::{ComparedCall, same_reply, same_request};
 pub use form::{ComparedContent, Form};
@@ -26,3 +27,4 @@ pub use rules::Rules;
 pub use rules_error::RulesError;
 pub use setting::EqualitySetting;
 pub use tool_results::ToolResults;
+pub use volatile::{VolatilePlace, volatile_between, volatile_within};

@@ -19,6 +19,7 @@ use super::{
     rules_error::{FORMAT, RulesError},
     setting::EqualitySetting,
     tool_results::ToolResults,
+    volatile::VolatilePlace,
 };
 use crate::trajectory::{Pattern, compiled};
 
@@ -35,6 +36,8 @@ pub struct Rules {
     /// Whether any blanks between words, and at the ends of a text, are alike.
     blanks_alike: bool,
     tool_results: ToolResults,
+    /// What recorded calls showed to be volatile.
+    learned: Vec<VolatilePlace>,
     /// The file that they were read from, whole.
     text: Option<Arc<str>>,
 }
@@ -117,6 +120,7 @@ impl Default for Rules {
             unordered,
             blanks_alike: false,
             tool_results: ToolResults::Exact,
+            learned: Vec::new(),
             text: None,
         }
     }
@@ -140,6 +144,17 @@ impl Rules {
         Self { tool_results, ..self }
     }
 
+    /// The same, with places of requests that are known to be volatile.
+    #[must_use]
+    pub fn with_volatile(self, learned: Vec<VolatilePlace>) -> Self {
+        Self { learned, ..self }
+    }
+
+    /// The places of requests that are known to be volatile.
+    pub fn volatile(&self) -> &[VolatilePlace] {
+        &self.learned
+    }
+
     /// How far results of tools may differ.
     pub fn tool_results(&self) -> ToolResults {
         self.tool_results
@@ -147,7 +162,8 @@ impl Rules {
 
     /// What a run's files keep of them.
     pub fn setting(&self) -> EqualitySetting {
-        EqualitySetting { rules: self.text.as_deref().map(str::to_owned), tool_results: self.tool_results }
+        let (rules, volatile) = (self.text.as_deref().map(str::to_owned), self.learned.clone());
+        EqualitySetting { rules, tool_results: self.tool_results, volatile }
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -256,6 +272,10 @@ impl Rules {
 
     /// Replaces what is volatile in a text. A pattern's group `keep` is left standing.
     fn mask(&self, text: &mut String, seen: &mut SeenValues) {
+        // No reply repeats them, and they are known by their lines.
+        for place in self.learned.iter().filter(|_| !seen.closed) {
+            place.mask(text);
+        }
         if self.blanks_alike {
             *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Rules, RulesError, ToolResults};
+use super::{Rules, RulesError, ToolResults, VolatilePlace};
 
 /// What may differ in the requests of a run that are still the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -13,6 +13,9 @@ pub struct EqualitySetting {
     /// How far results of tools may differ (`--tool-results`).
     #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
     pub tool_results: ToolResults,
+    /// What clean runs of the same task showed to be volatile in its requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volatile: Vec<VolatilePlace>,
 }
 
 impl EqualitySetting {
@@ -27,13 +30,14 @@ impl EqualitySetting {
     /// As [`Rules::parse`].
     pub fn to_rules(&self, file: &str) -> Result<Rules, RulesError> {
         let rules = self.rules.as_deref().map(|text| Rules::parse(text, file)).transpose()?;
-        Ok(rules.unwrap_or_default().with_tool_results(self.tool_results))
+        Ok(rules.unwrap_or_default().with_tool_results(self.tool_results).with_volatile(self.volatile.clone()))
     }
 }
 
 impl std::fmt::Display for EqualitySetting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rules = if self.rules.is_some() { " --rules …" } else { "" };
-        write!(f, "--tool-results {}{rules}", self.tool_results.name())
+        write!(f, "--tool-results {}{rules}", self.tool_results.name())?;
+        self.volatile.iter().try_for_each(|place| write!(f, ", volatile: {place}"))
     }
 }

@@ -17,7 +17,7 @@ use super::{
     twins::RecordedTwins,
 };
 use crate::{
-    equality::Form,
+    equality::{Form, volatile_within},
     fault::Disturbance,
     identity::ReferenceCalls,
     plan::{self, Operator},
@@ -46,6 +46,8 @@ pub struct Cassette {
     exact: Positions,
     /// Positions of the steps that have this canonical form; made when bytes alone do not answer.
     canonical: OnceLock<Positions>,
+    /// The same without what changes from call to call in the record itself; made when that does not answer either.
+    renewed: OnceLock<(Rules, Positions)>,
     /// The same without what tools gave; made when that does not answer either, and may.
     resultless: OnceLock<Positions>,
     /// Equal questions at once; made when the first question comes.
@@ -90,6 +92,7 @@ impl Cassette {
             clean_cuts,
             exact,
             canonical: OnceLock::new(),
+            renewed: OnceLock::new(),
             resultless: OnceLock::new(),
             twins: OnceLock::new(),
             finish_order: OnceLock::new(),
@@ -104,8 +107,9 @@ impl Cassette {
         let told_apart =
             if rules.tool_results() == ToolResults::Any { ToolResults::Exact } else { rules.tool_results() };
         let request_rules = rules.clone().with_tool_results(told_apart);
-        let (canonical, resultless, reference_calls) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { rules, request_rules, canonical, resultless, reference_calls, ..self }
+        let (canonical, renewed, resultless) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let reference_calls = OnceLock::new();
+        Self { rules, request_rules, canonical, renewed, resultless, reference_calls, ..self }
     }
 
     /// Whether the record would hold a call of this kind, had the run made one: those of earlier versions hold a few kinds only.
@@ -226,6 +230,36 @@ impl Cassette {
             positions(steps.map(|(at, step)| form(&request_key(step), &step.attribution, &self.request(at))))
         });
         found(index, form(surface, asker, body))
+    }
+
+    /// The steps whose request has the same canonical form but for values that change from call to call in the record.
+    pub(super) fn same_but_volatile(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+        let (rules, index) = self.renewed();
+        if rules.volatile().is_empty() {
+            return (0, &[]);
+        }
+        found(index, key(surface, asker, Form::from_body(surface, body, rules).text().as_bytes()))
+    }
+
+    /// What may differ in a request, values that change from call to call in the record among it.
+    pub(super) fn volatile_rules(&self) -> &Rules {
+        &self.renewed().0
+    }
+
+    fn renewed(&self) -> &(Rules, Positions) {
+        self.renewed.get_or_init(|| {
+            let learned = volatile_within(&self.recording().trajectory.steps, &self.request_rules);
+            if learned.is_empty() {
+                return (self.request_rules.clone().with_volatile(Vec::new()), Positions::new());
+            }
+            let rules = self.request_rules.clone().with_volatile(learned);
+            let steps = self.bare_steps().iter().enumerate();
+            let form = |step: &Step, body: &[u8]| Form::from_body(&step.surface, body, &rules).text();
+            let keys = steps
+                .map(|(at, step)| key(&request_key(step), &step.attribution, form(step, &self.request(at)).as_bytes()));
+            let index = positions(keys);
+            (rules, index)
+        })
     }
 
     /// Positions of the steps that have the same bytes but for secrets that the record masks.

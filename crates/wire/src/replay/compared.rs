@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::reading::{answered_text, step_request_text};
 use crate::{
-    equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults},
+    equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults, volatile_between},
     recording::{ExchangeDetail, Recording},
     trajectory::{Step, StepIndex},
 };
 
 /// How far results of tools differ between runs of one task that nothing was planted in: as far as it takes for all of them to
 /// have asked the same where they had got the same replies. [`ToolResults::Exact`] where that explains nothing.
-pub fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
+fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
     let Some((first, others)) = runs.split_first() else { return ToolResults::Exact };
     let explains = |setting: &ToolResults| {
         let rules = rules.clone().with_tool_results(*setting);
@@ -23,6 +23,18 @@ pub fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
         !others.iter().any(parts)
     };
     [ToolResults::Exact, ToolResults::Masked, ToolResults::Any].into_iter().find(explains).unwrap_or_default()
+}
+
+/// The same rules with what clean runs of one task show to differ between them, other than by a reply: values in their requests, and
+/// results of tools, where `tool_results` is to be learned too.
+pub fn learned_rules(runs: &[Recording], rules: &Rules, tool_results: bool) -> Rules {
+    let steps: Vec<&[Step]> = runs.iter().map(|run| run.trajectory.steps.as_slice()).collect();
+    let rules = rules.clone().with_volatile(volatile_between(&steps, rules));
+    if !tool_results {
+        return rules;
+    }
+    let learned = learned_tool_results(runs, &rules).max(rules.tool_results());
+    rules.with_tool_results(learned)
 }
 
 /// The calls of a run, in the order of its steps, for [`equality::parting`] and [`equality::parting_before`].

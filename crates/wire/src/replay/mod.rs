@@ -16,6 +16,7 @@ mod effects;
 mod finishing;
 mod fitting;
 mod fork;
+mod nearest;
 mod other_value;
 mod play;
 mod prefixed;
@@ -30,7 +31,7 @@ mod twins;
 
 pub use crate::equality::{Rules, RulesError, ToolResults};
 pub use cassette::Cassette;
-pub use compared::{compared_run, learned_tool_results};
+pub use compared::{compared_run, learned_rules};
 pub use comparison::{CallChange, CallPlace, Changed, Comparison, Pair};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::reading::surface_of;
 use crate::{
-    equality::{MaskedValue, Rules},
+    equality::{MaskedValue, Rules, VolatilePlace},
     surface::{Message, Role, door},
     trajectory::{Step, StepIndex},
 };
@@ -18,7 +18,7 @@ pub struct OtherValue {
     pub step: StepIndex,
     /// Step of the record that answered it.
     pub recorded: StepIndex,
-    /// The rule that masks it, for example `date`.
+    /// The rule that masks it, for example `date`; or where it stands, of one that changes from call to call in the record.
     pub rule: String,
     /// The value in the record.
     pub was: String,
@@ -60,6 +60,29 @@ pub(super) fn other_value(
     let of_tool = role == Role::Tool && (to_the_second || MADE_BY_TOOLS.contains(&was.rule.as_str()));
     let made_anew = of_tool || (!matches!(was.rule.as_str(), "uuid" | "hex") && !was.is_time);
     Some(OtherValue { step, recorded: recorded.step, rule: was.rule, was: was.value, is: is.value, made_anew })
+}
+
+/// The values that differ at places which change from call to call in the record.
+pub(super) fn renewed_values(
+    step: StepIndex,
+    recorded: &Step,
+    was: &[u8],
+    is: &[u8],
+    places: &[VolatilePlace],
+) -> Vec<OtherValue> {
+    let lines = |body: &[u8]| -> Vec<String> {
+        let read = surface_of(recorded).and_then(|surface| door::request(surface, body).ok());
+        let texts = read.into_iter().flat_map(|conversation| conversation.messages).map(|message| message.text());
+        texts.flat_map(|text| text.split('\n').map(str::to_owned).collect::<Vec<_>>()).collect()
+    };
+    let (before, now) = (lines(was), lines(is));
+    let differs = |(was, is): (&String, &String)| {
+        let found = places.iter().find_map(|place| Some((place, place.value(was)?, place.value(is)?)));
+        let (place, was, is) = found.filter(|(_, was, is)| was != is)?;
+        let (was, is, rule) = (was.to_owned(), is.to_owned(), format!("volatile value ({place})"));
+        Some(OtherValue { step, recorded: recorded.step, rule, was, is, made_anew: true })
+    };
+    before.iter().zip(&now).filter_map(differs).collect()
 }
 
 /// The values that rules mask in what users and tools say, in order, with who says each.

@@ -6,16 +6,14 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use hyper::Response;
 use tokio::time::Instant;
 
 use super::{
-    Cassette, Departure, Fit, Nearest, ReplayReport, ServedReply, Timing, advice,
+    Cassette, Fit, ReplayReport, ServedReply, Timing,
     alike::Alike,
     cassette::{Same, request_key},
-    difference,
-    other_value::other_value,
+    other_value::{other_value, renewed_values},
     question::CassetteQuestion,
     reply::{self, Given, GivenHow},
 };
@@ -26,8 +24,6 @@ use crate::{
     trajectory::{AgentName, Attempt, Attribution, CallEnding, CloseCause, StepIndex, Usage},
 };
 
-/// How many records are compared in full to find the nearest.
-const LIKELY: usize = 16;
 /// How long a failure is held back for equal questions that were under way then, at most, and how often that is looked at.
 const HOLD_MAX: Duration = Duration::from_millis(500);
 const HOLD_STEP: Duration = Duration::from_millis(1);
@@ -46,7 +42,7 @@ pub(super) struct Play {
 #[derive(Debug, Default)]
 pub(super) struct PlayState {
     /// How often each recorded step was served, by position.
-    used: HashMap<usize, usize>,
+    pub(super) used: HashMap<usize, usize>,
     /// Records that answer one request and were never given, by how they fit it and its key.
     fresh: HashMap<(Fit, u128), Alike>,
     /// Of records that answer one request: before this one, each was given.
@@ -157,6 +153,7 @@ impl Play {
         let who = &told.attribution;
         let recorded = unused(Fit::Bytes, self.cassette.same_bytes(surface, who, asked))
             .or_else(|| unused(Fit::Canonical, self.cassette.same_form(surface, who, asked)))
+            .or_else(|| unused(Fit::Volatile, self.cassette.same_but_volatile(surface, who, asked)))
             .or_else(|| unused(Fit::ToolResults, self.cassette.same_with_any_results(surface, who, asked)));
         let Some(recorded) = recorded else { return state.names.get(&told_as).cloned().flatten() };
         state.recalled.insert(told.number, recorded.clone());
@@ -201,6 +198,7 @@ impl Play {
         of(Fit::Bytes, bytes)
             .or_else(|| of(Fit::Canonical, cassette.same_form(surface, who, asked)))
             .or_else(|| of(Fit::Masked, (bytes.0, &cassette.same_but_secrets(surface, asked))))
+            .or_else(|| of(Fit::Volatile, cassette.same_but_volatile(surface, who, asked)))
             .or_else(|| of(Fit::ToolResults, cassette.same_with_any_results(surface, who, asked)))
     }
 
@@ -223,6 +221,12 @@ impl Play {
                 let was = self.cassette.request(position);
                 let other = other_value(asked, step, &was, &question.asker.client_body, self.cassette.rules());
                 state.report.other_values.extend(other);
+            }
+            if fit == Fit::Volatile {
+                let was = self.cassette.request(position);
+                let places = self.cassette.volatile_rules().volatile();
+                let renewed = renewed_values(asked, step, &was, &question.asker.client_body, places);
+                state.report.other_values.extend(renewed);
             }
             state.report.served.push(ServedReply {
                 step: asked,
@@ -288,69 +292,6 @@ impl Play {
         let _ = tokio::time::timeout(HOLD_MAX, held).await;
     }
 
-    /// What is to be said of a request that the record does not answer.
-    pub(super) fn departure(&self, state: &PlayState, question: &CassetteQuestion) -> Departure {
-        let CassetteQuestion { asker, surface } = question;
-        let who = &asker.attribution;
-        let steps = self.cassette.bare_steps();
-        let same = self.cassette.same_form(surface, who, &asker.client_body).1.len();
-        let unused = |position: &usize| !state.used.contains_key(position);
-        let mut resultless = self.cassette.same_but_results(surface, who, &asker.client_body).1.to_vec();
-        resultless.retain(unused);
-        let tool_results_only = same == 0 && !resultless.is_empty();
-        let candidates = if tool_results_only { resultless } else { self.likely(surface, &asker.client_body, unused) };
-        let differs = |position: &usize| {
-            let request = self.cassette.request(*position);
-            difference::size(surface, &request, &asker.client_body, self.cassette.rules())
-        };
-        let other_agent =
-            |position: &usize| steps.get(*position).is_none_or(|step| step.attribution.agent != who.agent);
-        let nearest = candidates.into_iter().min_by_key(|at| (!unused(at), differs(at), other_agent(at), *at));
-        let nearest = nearest.and_then(|position| {
-            let step = steps.get(position)?;
-            let request = self.cassette.request(position);
-            Some(Nearest {
-                step: step.step,
-                agent: step.attribution.agent.clone(),
-                call: step.call,
-                difference: difference::first(surface, &request, &asker.client_body, self.cassette.rules()),
-            })
-        });
-        let difference = nearest.as_ref().and_then(|nearest| nearest.difference.as_ref());
-        let reordered = difference.is_some_and(|difference| difference.reordered);
-        let position = |step: StepIndex| steps.iter().position(|known| known.step == step);
-        let met = nearest.as_ref().and_then(|nearest| position(nearest.step));
-        let swapped = reordered && met.is_some_and(|position| self.cassette.twins().meet_in(position));
-        let joined_otherwise = reordered && met.is_some_and(|at| self.cassette.finish_order().is_joined_in(at));
-        let rule = difference.filter(|_| !tool_results_only).and_then(advice::rule);
-        let agent = who.agent.clone();
-        let form = self.cassette.canonical_form(surface, &asker.client_body);
-        let unread = surface.split_once(' ').filter(|(name, _)| surface::is_unread(name));
-        let unread = unread.map(|(_, asked)| asked.to_owned());
-        Departure {
-            step: asker.step,
-            agent,
-            call: asker.call,
-            unread,
-            answers: same,
-            nearest,
-            tool_results_only,
-            swapped,
-            joined_otherwise,
-            rule,
-            form,
-        }
-    }
-
-    /// Records that may be the nearest: looking at all of them in full would take as long as the record is large.
-    fn likely(&self, surface: &str, asked: &Bytes, unused: impl Fn(&usize) -> bool) -> Vec<usize> {
-        let steps = self.cassette.bare_steps().iter().enumerate().filter(|(_, step)| request_key(step) == surface);
-        let rank = |at: usize| (!unused(&at), std::cmp::Reverse(likeness(&self.cassette.request(at), asked)), at);
-        let mut ranked: Vec<_> = steps.map(|(at, _)| rank(at)).collect();
-        ranked.sort_unstable();
-        ranked.into_iter().take(LIKELY).map(|(.., at)| at).collect()
-    }
-
     /// The report so far.
     pub(super) fn report(&self) -> ReplayReport {
         let state = self.state();
@@ -381,13 +322,4 @@ pub(super) struct Taken {
     pub(super) position: usize,
     pub(super) attempt: Attempt,
     fit: Fit,
-}
-
-/// How much of two bodies is equal at their start and their end, in percent of the longer one.
-fn likeness(left: &Bytes, right: &Bytes) -> u32 {
-    let longer = left.len().max(right.len()).max(1);
-    let start = left.iter().zip(right.iter()).take_while(|(a, b)| a == b).count();
-    let rest = left.len().min(right.len()) - start;
-    let end = left.iter().rev().zip(right.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
-    u32::try_from((start + end) * 100 / longer).unwrap_or(100)
 }

@@ -94,6 +94,8 @@ pub enum Fit {
     Canonical,
     /// The same bytes but for secrets that the record masks.
     Masked,
+    /// The same but for values that change from call to call in the record itself.
+    Volatile,
     /// The same but for results of tools, where these were allowed to differ.
     ToolResults,
     /// Whatever was asked: the agent's replies are set.

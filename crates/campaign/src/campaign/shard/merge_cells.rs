@@ -21,7 +21,7 @@ use crate::{
     },
     equality::{Rules, parting},
     recording::{self, Recording, RunFile, link_plain, link_plain_tree},
-    replay::{compared_run, learned_tool_results},
+    replay::{compared_run, learned_rules},
     trajectory::RunId,
 };
 
@@ -198,8 +198,7 @@ fn what_it_says(cell: &EndedCell) -> String {
 /// What is equal in executions of a cell: as they say, and as far as results of tools show that they differ.
 fn recorded_rules(seen: &[Recording; 2]) -> Result<Rules, CampaignError> {
     let rules = seen[0].manifest.rules()?;
-    let tool_results = learned_tool_results(seen, &rules).max(rules.tool_results());
-    Ok(rules.with_tool_results(tool_results))
+    Ok(learned_rules(seen, &rules, true))
 }
 
 /// Whether two executions of a cell asked, were answered and came to the same, ids and times aside.

@@ -1,0 +1,262 @@
+//! Places in the instructions of an agent whose value changes although the agent is asked the same: clocks, counters, names of
+//! places to work in that no declared rule knows. They are learned from recorded calls.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Rules, compared_call::same_reply, form::surface_of};
+use crate::{
+    surface::{Conversation, Message, Role, door},
+    trajectory::{AgentName, Step},
+};
+
+/// A request in which more lines than this differ is another request.
+const LINES_MAX: usize = 4;
+/// The letters that a line must begin with before its value: less may begin any line.
+const LETTERS_LEAST: usize = 3;
+/// The longest value, in bytes.
+const VALUE_MAX: usize = 200;
+/// How many places are learned.
+const PLACES_MAX: usize = 32;
+
+/// A value in a line of an agent's instructions that says nothing of what is asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct VolatilePlace {
+    /// The agent in whose requests it was seen.
+    pub agent: AgentName,
+    /// The line of its message, from 1.
+    pub line: usize,
+    /// What the line begins with.
+    pub before: String,
+    /// What it ends with.
+    pub after: String,
+}
+
+impl VolatilePlace {
+    /// The value in a line, if the line is this one.
+    pub fn value<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let value = line.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?;
+        Some(value).filter(|value| is_value(value))
+    }
+
+    /// Puts a name in the place of the value, in each line that is this one.
+    pub(super) fn mask(&self, text: &mut String) {
+        if text.contains(&self.before) && text.split('\n').any(|line| self.value(line).is_some()) {
+            let masked = |line: &str| match self.value(line) {
+                Some(_) => format!("{}<volatile>{}", self.before, self.after),
+                None => line.to_owned(),
+            };
+            *text = text.split('\n').map(masked).collect::<Vec<_>>().join("\n");
+        }
+    }
+}
+
+impl fmt::Display for VolatilePlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agent, line, before, after } = self;
+        write!(formatter, "{agent} line {line}, \"{before} … {after}\"")
+    }
+}
+
+/// The volatile places that clean runs of one task show: their calls were answered the same though a line differed. A place
+/// whose value any reply or tool result of its run holds, and one whose change a reply followed, is none.
+pub fn volatile_between(runs: &[&[Step]], rules: &Rules) -> Vec<VolatilePlace> {
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let by_call = |steps: &'_ [Step]| -> BTreeMap<(AgentName, u32, u32), usize> {
+        let key = |step: &Step| (step.attribution.agent.clone(), step.attribution.instance, step.call);
+        steps.iter().enumerate().map(|(at, step)| (key(step), at)).collect()
+    };
+    let (known, known_words) = (by_call(first), SpokenWords::from_steps(first, &[Role::Assistant, Role::Tool]));
+    let (mut learned, mut refuted) = (LearnedPlaces::default(), LearnedPlaces::default());
+    for other in others {
+        let words = SpokenWords::from_steps(other, &[Role::Assistant, Role::Tool]);
+        for (key, at) in by_call(other) {
+            let pair = known.get(&key).and_then(|place| Some((first.get(*place)?, other.get(at)?)));
+            let Some((one, another)) = pair else { continue };
+            let instructions = &[Role::System, Role::Developer, Role::User];
+            let Some(changes) = changes(one, another, rules, instructions) else { continue };
+            let is_answered_alike = same_reply(one, another, rules);
+            for change in changes {
+                let is_free = !known_words.hold(&change.values[0]) && !words.hold(&change.values[1]);
+                let into = if is_free && is_answered_alike { &mut learned } else { &mut refuted };
+                into.add(change.place);
+            }
+        }
+    }
+    learned.without(&refuted)
+}
+
+/// The volatile places that a run shows by itself: values with a digit that change from one call of an agent to its next one, in
+/// system prompts, and that nobody else says. That no reply depends on them is not shown.
+pub fn volatile_within(steps: &[Step], rules: &Rules) -> Vec<VolatilePlace> {
+    let words = SpokenWords::from_steps(steps, &[Role::User, Role::Assistant, Role::Tool, Role::Other]);
+    let mut before: BTreeMap<(&AgentName, u32), &Step> = BTreeMap::new();
+    let (mut learned, mut refuted) = (LearnedPlaces::default(), LearnedPlaces::default());
+    for step in steps {
+        let Some(earlier) = before.insert((&step.attribution.agent, step.attribution.instance), step) else { continue };
+        let instructions = &[Role::System, Role::Developer];
+        for change in changes(earlier, step, rules, instructions).unwrap_or_default() {
+            let is_value = |value: &String| value.bytes().any(|byte| byte.is_ascii_digit()) && !words.hold(value);
+            let into = if change.values.iter().all(is_value) { &mut learned } else { &mut refuted };
+            into.add(change.place);
+        }
+    }
+    learned.without(&refuted)
+}
+
+/// Places, each once.
+#[derive(Debug, Default)]
+struct LearnedPlaces(Vec<VolatilePlace>);
+
+impl LearnedPlaces {
+    fn holds(&self, place: &VolatilePlace) -> bool {
+        self.0.iter().any(|known| (&known.before, &known.after) == (&place.before, &place.after))
+    }
+
+    fn add(&mut self, place: VolatilePlace) {
+        if !self.holds(&place) {
+            self.0.push(place);
+        }
+    }
+
+    fn without(mut self, refuted: &Self) -> Vec<VolatilePlace> {
+        self.0.retain(|place| !refuted.holds(place));
+        self.0.truncate(PLACES_MAX);
+        self.0.sort();
+        self.0
+    }
+}
+
+/// A line that differs between two calls of an agent.
+struct LineChange {
+    place: VolatilePlace,
+    values: [String; 2],
+}
+
+/// The lines that differ in what messages of these roles say, declared rules aside; none where two calls differ in more than a
+/// value in each of a few lines.
+fn changes(one: &Step, other: &Step, rules: &Rules, roles: &[Role]) -> Option<Vec<LineChange>> {
+    let read = |step: &Step| -> Option<Conversation> { door::request(surface_of(&step.surface)?, &step.request).ok() };
+    let texts = |said: &Conversation| -> Vec<String> {
+        said.messages.iter().filter(|message| roles.contains(&message.role)).map(Message::text).collect()
+    };
+    let (one_texts, other_texts) = (texts(&read(one)?), texts(&read(other)?));
+    if one_texts.len() != other_texts.len() {
+        return None;
+    }
+    let mut changes = Vec::new();
+    for (left, right) in one_texts.iter().zip(&other_texts).filter(|(left, right)| left != right) {
+        let (left, right): (Vec<&str>, Vec<&str>) = (left.split('\n').collect(), right.split('\n').collect());
+        if left.len() != right.len() {
+            return None;
+        }
+        for (number, (left, right)) in left.into_iter().zip(right).enumerate() {
+            if left == right || rules.apply_text(left) == rules.apply_text(right) {
+                continue;
+            }
+            let (before, after, values) = parted(left, right)?;
+            let (agent, line) = (one.attribution.agent.clone(), number + 1);
+            changes.push(LineChange { place: VolatilePlace { agent, line, before, after }, values });
+        }
+    }
+    Some(changes).filter(|changes| changes.len() <= LINES_MAX)
+}
+
+/// What two lines begin and end with, whole words, and the values between; none where too little is common to know the line by.
+fn parted(left: &str, right: &str) -> Option<(String, String, [String; 2])> {
+    let begins = left.bytes().zip(right.bytes()).take_while(|(a, b)| a == b).count();
+    let is_edge = |byte: u8| byte.is_ascii_whitespace() || b"\"'=:,;()<>[]{}".contains(&byte);
+    let begins = left.as_bytes().get(..begins)?.iter().rposition(|byte| is_edge(*byte))? + 1;
+    let (left_rest, right_rest) = (left.get(begins..)?, right.get(begins..)?);
+    let ends = left_rest.bytes().rev().zip(right_rest.bytes().rev()).take_while(|(a, b)| a == b).count();
+    let tail = left_rest.len() - ends;
+    let tail = left_rest.as_bytes().get(tail..)?.iter().position(|byte| is_edge(*byte)).map(|at| tail + at);
+    let ends = tail.map_or(0, |tail| left_rest.len() - tail);
+    // Blanks beside a value may be what makes it as wide as another one.
+    let before = left.get(..begins)?.trim_end().to_owned();
+    let after = left_rest.get(left_rest.len() - ends..)?.trim_start().to_owned();
+    let value = |line: &str| Some(line.strip_prefix(&before)?.strip_suffix(&after)?.to_owned());
+    let values = [value(left)?, value(right)?];
+    let is_known_by_it = before.chars().filter(|c| c.is_alphabetic()).count() >= LETTERS_LEAST;
+    (is_known_by_it && values.iter().all(|value| is_value(value))).then_some((before, after, values))
+}
+
+/// Whether a text between two others is one word.
+fn is_value(text: &str) -> bool {
+    text.len() <= VALUE_MAX && text.split_whitespace().count() == 1
+}
+
+/// The words of a run that are no instructions: a value among them may be what it is about.
+struct SpokenWords(HashSet<String>);
+
+impl SpokenWords {
+    /// All words of replies, and of the messages of these roles.
+    fn from_steps(steps: &[Step], roles: &[Role]) -> Self {
+        let mut words = HashSet::new();
+        for step in steps {
+            let Some(surface) = surface_of(&step.surface) else { continue };
+            let reply = step.last_attempt().map(|attempt| door::reply(surface, attempt.delivered(), attempt.streamed));
+            for answer in reply.into_iter().flatten().flat_map(|reply| reply.answers) {
+                words.extend(split(&answer.message.text()).map(str::to_owned));
+                words.extend(
+                    answer.message.tool_calls.iter().flat_map(|call| split(&call.arguments)).map(str::to_owned),
+                );
+            }
+            let Ok(asked) = door::request(surface, &step.request) else { continue };
+            for message in asked.messages.iter().filter(|message| roles.contains(&message.role)) {
+                words.extend(split(&message.text()).map(str::to_owned));
+            }
+        }
+        Self(words)
+    }
+
+    fn hold(&self, value: &str) -> bool {
+        split(value).any(|word| self.0.contains(word))
+    }
+}
+
+/// Words and numbers, each whole: a decimal number is one.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && !"._-".contains(c));
+    words.map(|word| word.trim_matches(['.', '_', '-'])).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_lines_have_in_common_is_whole_words() {
+        for (left, right, expected) in [
+            ("Uptime: 532 s", "Uptime: 538 s", Some(("Uptime:", "s", " 532 ", " 538 "))),
+            ("cwd bench-x7", "cwd bench-x9", Some(("cwd", "", " bench-x7", " bench-x9"))),
+            (
+                "You have <load>0.41</load> now",
+                "You have <load>1.3</load> now",
+                Some(("You have <load>", "</load> now", "0.41", "1.3")),
+            ),
+            ("call   7)", "call  17)", Some(("call", ")", "   7", "  17"))),
+            ("You see one bird", "You see two small birds", None),
+            ("ab 1", "ab 2", None),
+            ("Alice speaks", "Bob speaks", None),
+        ] {
+            let found = parted(left, right);
+            let found = found.as_ref().map(|(before, after, [one, other])| (&**before, &**after, &**one, &**other));
+            assert_eq!(found, expected, "{left} / {right}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_masked_in_its_line_alone() {
+        let agent = AgentName::parse("planner").expect("a name");
+        let place = VolatilePlace { agent, line: 2, before: "Uptime:".to_owned(), after: "s".to_owned() };
+        let mut text = "You plan.\nUptime: 532 s\nThe Uptime: 532 s is long".to_owned();
+        place.mask(&mut text);
+        assert_eq!(text, "You plan.\nUptime:<volatile>s\nThe Uptime: 532 s is long");
+        assert_eq!(place.to_string(), "planner line 2, \"Uptime: … s\"");
+    }
+}
