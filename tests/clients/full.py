@@ -43,10 +43,10 @@ def main():
     for name in names if not options.table else ():
         seed = -1 if name == "placebo" else 1
         # The larger ones hand everything on, and a small model that is not stopped talks on.
-        answer = ["--answer", 32] if name in real_model.LARGER else ["--answer", 160] if name == "rewriter" else []
+        answer = ["--answer", 32] if name in real_model.LARGER else ["--answer", 300, "--threads", 2] if name == "rewriter" else []
         with model.served(options.cache, "--port", options.port, "--seed", seed, *answer) as url:
             if name == "rewriter":
-                desk.rewritten(real_model.ROOT.parent, aegis, options.cache, report, url, model.NAME)
+                desk.rewritten(real_model.ROOT.parent, aegis, options.cache, report, url, model.NAME, min(options.tasks, 24))
                 continue
             program = "handover" if name == "placebo" else name.rsplit("-", 1)[-1]
             run(real_model.Suite(aegis, options.cache, report, url, name, program), options)

@@ -13,6 +13,7 @@ import http.client
 import importlib.util
 import itertools
 import json
+import math
 import re
 import secrets
 import sys
@@ -47,6 +48,7 @@ def main():
 
 def fronted(model, front, options):
     """The address of a server that hands each request on to the model, by the rules of `front`."""
+    front.longest = options.answer if options.answer != ANSWER_MAX else math.inf
     front.backend, front.seeds = urlsplit(model).netloc, itertools.count(options.seed)
     server = ThreadingHTTPServer(("127.0.0.1", options.port), front)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -55,6 +57,9 @@ def fronted(model, front, options):
 
 class Front(BaseHTTPRequestHandler):
     """Hands requests on to the model, and answers back as they come."""
+
+    # Tokens of an answer, whatever a request asks for.
+    longest = math.inf
 
     def do_GET(self):
         self.hand_on(None)
@@ -97,6 +102,10 @@ class Remembered(Front):
 
     def do_POST(self):
         body = self.body()
+        asked = json.loads(body)
+        longer = [name for name in ("max_tokens", "max_completion_tokens") if asked.get(name, 0) > self.longest]
+        if longer:
+            body = json.dumps(asked | dict.fromkeys(longer, self.longest)).encode()
         question = self.path, body
         with self.turn:
             if question not in self.answers:
@@ -138,7 +147,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, help="what draws depend on; below 0: another each time")
     parser.add_argument("--draws", action="store_true", help="a seed of its own for each request, counted from --seed")
     parser.add_argument("--context", type=int, default=4096, help="tokens of a question with its answer")
-    parser.add_argument("--answer", type=int, default=ANSWER_MAX, help="tokens of an answer at most")
+    parser.add_argument("--answer", type=int, default=ANSWER_MAX, help="tokens of an answer at most; other than that, whatever a request asks for")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
         "--round-otherwise", action="store_true", help="sums in another order, as on another processor: half of its longer answers differ"

@@ -124,9 +124,9 @@ pub(super) fn place(campaign: &Campaign, chain: Chain) -> String {
     format!("{CHAINS}/{}.{ENDING}", short(&hash.finalize()))
 }
 
-/// Whether all of a chain was made, by the conclusion that lies below a root, whatever campaign it was made of.
-pub(super) fn is_whole(root: &Path, campaign: &Campaign, chain: Chain) -> bool {
-    ConclusionHead::read(&root.join(place(campaign, chain))).is_ok_and(|(head, _)| head.facts.settled)
+/// What the conclusion of a chain says of it, as it lies there; `None` where it cannot be read.
+pub(super) fn facts(root: &Path, campaign: &Campaign, chain: Chain) -> Option<ChainFacts> {
+    Some(ConclusionHead::read(&root.join(place(campaign, chain))).ok()?.0.facts)
 }
 
 /// The digest of what is evidence of a run: what it came to, its record's seal, its label and what was said of

@@ -6,6 +6,7 @@ use std::{
     fmt,
 };
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{Rules, compared_call::same_reply, form::surface_of};
@@ -66,21 +67,31 @@ impl fmt::Display for VolatilePlace {
 /// whose value any reply or tool result of its run holds, and one whose change a reply followed, is none.
 pub fn volatile_between(runs: &[&[Step]], rules: &Rules) -> Vec<VolatilePlace> {
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let spoken = |steps: &[Step]| {
+        let mut words = SpokenWords::default();
+        steps
+            .iter()
+            .for_each(|step| words.add(step, read(step, &step.request).as_ref(), &[Role::Assistant, Role::Tool]));
+        words
+    };
     let by_call = |steps: &'_ [Step]| -> BTreeMap<(AgentName, u32, u32), usize> {
         let key = |step: &Step| (step.attribution.agent.clone(), step.attribution.instance, step.call);
         steps.iter().enumerate().map(|(at, step)| (key(step), at)).collect()
     };
-    let (known, known_words) = (by_call(first), SpokenWords::from_steps(first, &[Role::Assistant, Role::Tool]));
+    let asked = |step: &Step| {
+        let asked = read(step, &step.request)?;
+        Some(instructions(&asked, &[Role::System, Role::Developer, Role::User]))
+    };
+    let (known, known_words) = (by_call(first), spoken(first));
     let (mut learned, mut refuted) = (LearnedPlaces::default(), LearnedPlaces::default());
     for other in others {
-        let words = SpokenWords::from_steps(other, &[Role::Assistant, Role::Tool]);
+        let words = spoken(other);
         for (key, at) in by_call(other) {
             let pair = known.get(&key).and_then(|place| Some((first.get(*place)?, other.get(at)?)));
             let Some((one, another)) = pair else { continue };
-            let instructions = &[Role::System, Role::Developer, Role::User];
-            let Some(changes) = changes(one, another, rules, instructions) else { continue };
+            let Some((before, now)) = asked(one).zip(asked(another)) else { continue };
             let is_answered_alike = same_reply(one, another, rules);
-            for change in changes {
+            for change in changes(&one.attribution.agent, &before, &now, rules).unwrap_or_default() {
                 let is_free = !known_words.hold(&change.values[0]) && !words.hold(&change.values[1]);
                 let into = if is_free && is_answered_alike { &mut learned } else { &mut refuted };
                 into.add(change.place);
@@ -91,21 +102,40 @@ pub fn volatile_between(runs: &[&[Step]], rules: &Rules) -> Vec<VolatilePlace> {
 }
 
 /// The volatile places that a run shows by itself: values with a digit that change from one call of an agent to its next one, in
-/// system prompts, and that nobody else says. That no reply depends on them is not shown.
-pub fn volatile_within(steps: &[Step], rules: &Rules) -> Vec<VolatilePlace> {
-    let words = SpokenWords::from_steps(steps, &[Role::User, Role::Assistant, Role::Tool, Role::Other]);
-    let mut before: BTreeMap<(&AgentName, u32), &Step> = BTreeMap::new();
-    let (mut learned, mut refuted) = (LearnedPlaces::default(), LearnedPlaces::default());
-    for step in steps {
-        let Some(earlier) = before.insert((&step.attribution.agent, step.attribution.instance), step) else { continue };
-        let instructions = &[Role::System, Role::Developer];
-        for change in changes(earlier, step, rules, instructions).unwrap_or_default() {
-            let is_value = |value: &String| value.bytes().any(|byte| byte.is_ascii_digit()) && !words.hold(value);
-            let into = if change.values.iter().all(is_value) { &mut learned } else { &mut refuted };
-            into.add(change.place);
+/// system prompts, and that nobody else says. That no reply depends on them is not shown. `steps`: each with its request; of all
+/// that was asked only the last instructions of each agent are held.
+pub fn volatile_within<'a>(steps: impl Iterator<Item = (&'a Step, Bytes)>, rules: &Rules) -> Vec<VolatilePlace> {
+    let mut words = SpokenWords::default();
+    let mut before: BTreeMap<(&AgentName, u32), Vec<String>> = BTreeMap::new();
+    let mut found: Vec<LineChange> = Vec::new();
+    for (step, request) in steps {
+        let asked = read(step, &request);
+        words.add(step, asked.as_ref(), &[Role::User, Role::Assistant, Role::Tool, Role::Other]);
+        let Some(asked) = asked else { continue };
+        let now = instructions(&asked, &[Role::System, Role::Developer]);
+        let who = (&step.attribution.agent, step.attribution.instance);
+        if let Some(earlier) = before.get(&who) {
+            found.extend(changes(who.0, earlier, &now, rules).unwrap_or_default());
         }
+        before.insert(who, now);
+    }
+    let (mut learned, mut refuted) = (LearnedPlaces::default(), LearnedPlaces::default());
+    for change in found {
+        let is_free = |value: &String| value.bytes().any(|byte| byte.is_ascii_digit()) && !words.hold(value);
+        let into = if change.values.iter().all(is_free) { &mut learned } else { &mut refuted };
+        into.add(change.place);
     }
     learned.without(&refuted)
+}
+
+/// What a step was asked, if it can be read.
+fn read(step: &Step, request: &[u8]) -> Option<Conversation> {
+    door::request(surface_of(&step.surface)?, request).ok()
+}
+
+/// What messages of these roles say.
+fn instructions(asked: &Conversation, roles: &[Role]) -> Vec<String> {
+    asked.messages.iter().filter(|message| roles.contains(&message.role)).map(Message::text).collect()
 }
 
 /// Places, each once.
@@ -137,19 +167,14 @@ struct LineChange {
     values: [String; 2],
 }
 
-/// The lines that differ in what messages of these roles say, declared rules aside; none where two calls differ in more than a
-/// value in each of a few lines.
-fn changes(one: &Step, other: &Step, rules: &Rules, roles: &[Role]) -> Option<Vec<LineChange>> {
-    let read = |step: &Step| -> Option<Conversation> { door::request(surface_of(&step.surface)?, &step.request).ok() };
-    let texts = |said: &Conversation| -> Vec<String> {
-        said.messages.iter().filter(|message| roles.contains(&message.role)).map(Message::text).collect()
-    };
-    let (one_texts, other_texts) = (texts(&read(one)?), texts(&read(other)?));
-    if one_texts.len() != other_texts.len() {
+/// The lines that differ in what an agent was asked, declared rules aside; none where two calls differ in more than a value in each of
+/// a few lines.
+fn changes(agent: &AgentName, one: &[String], other: &[String], rules: &Rules) -> Option<Vec<LineChange>> {
+    if one.len() != other.len() {
         return None;
     }
     let mut changes = Vec::new();
-    for (left, right) in one_texts.iter().zip(&other_texts).filter(|(left, right)| left != right) {
+    for (left, right) in one.iter().zip(other).filter(|(left, right)| left != right) {
         let (left, right): (Vec<&str>, Vec<&str>) = (left.split('\n').collect(), right.split('\n').collect());
         if left.len() != right.len() {
             return None;
@@ -159,7 +184,7 @@ fn changes(one: &Step, other: &Step, rules: &Rules, roles: &[Role]) -> Option<Ve
                 continue;
             }
             let (before, after, values) = parted(left, right)?;
-            let (agent, line) = (one.attribution.agent.clone(), number + 1);
+            let (agent, line) = (agent.clone(), number + 1);
             changes.push(LineChange { place: VolatilePlace { agent, line, before, after }, values });
         }
     }
@@ -191,27 +216,29 @@ fn is_value(text: &str) -> bool {
 }
 
 /// The words of a run that are no instructions: a value among them may be what it is about.
+#[derive(Debug, Default)]
 struct SpokenWords(HashSet<String>);
 
 impl SpokenWords {
-    /// All words of replies, and of the messages of these roles.
-    fn from_steps(steps: &[Step], roles: &[Role]) -> Self {
-        let mut words = HashSet::new();
-        for step in steps {
-            let Some(surface) = surface_of(&step.surface) else { continue };
-            let reply = step.last_attempt().map(|attempt| door::reply(surface, attempt.delivered(), attempt.streamed));
-            for answer in reply.into_iter().flatten().flat_map(|reply| reply.answers) {
-                words.extend(split(&answer.message.text()).map(str::to_owned));
-                words.extend(
-                    answer.message.tool_calls.iter().flat_map(|call| split(&call.arguments)).map(str::to_owned),
-                );
-            }
-            let Ok(asked) = door::request(surface, &step.request) else { continue };
-            for message in asked.messages.iter().filter(|message| roles.contains(&message.role)) {
-                words.extend(split(&message.text()).map(str::to_owned));
+    /// All words of a reply, and of the messages of these roles.
+    fn add(&mut self, step: &Step, asked: Option<&Conversation>, roles: &[Role]) {
+        let Some(surface) = surface_of(&step.surface) else { return };
+        let reply = step.last_attempt().map(|attempt| door::reply(surface, attempt.delivered(), attempt.streamed));
+        for answer in reply.into_iter().flatten().flat_map(|reply| reply.answers) {
+            self.add_text(&answer.message.text());
+            answer.message.tool_calls.iter().for_each(|call| self.add_text(&call.arguments));
+        }
+        for text in asked.map(|asked| instructions(asked, roles)).unwrap_or_default() {
+            self.add_text(&text);
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        for word in split(text) {
+            if !self.0.contains(word) {
+                self.0.insert(word.to_owned());
             }
         }
-        Self(words)
     }
 
     fn hold(&self, value: &str) -> bool {

@@ -248,7 +248,8 @@ impl Cassette {
 
     fn renewed(&self) -> &(Rules, Positions) {
         self.renewed.get_or_init(|| {
-            let learned = volatile_within(&self.recording().trajectory.steps, &self.request_rules);
+            let steps = self.bare_steps().iter().enumerate().map(|(at, step)| (step, self.request(at)));
+            let learned = volatile_within(steps, &self.request_rules);
             if learned.is_empty() {
                 return (self.request_rules.clone().with_volatile(Vec::new()), Positions::new());
             }

@@ -144,7 +144,8 @@ impl Campaign {
         let (input_tokens, output_tokens) = (runs * clean.input_tokens, runs * clean.output_tokens);
         let money = (input_tokens * highest(|price| price.input) + output_tokens * highest(|price| price.output)) / 1e6;
         let CostBand { made, low, high } = self.band(measured, label, self.repeats_itself);
-        let is_open = self.repeats_itself && measured.systems.iter().any(|system| system.whole() < system.tasks);
+        let may_turn_out = |system: &SystemRuns| !system.is_revoked && system.whole() < system.tasks;
+        let is_open = self.repeats_itself && measured.systems.iter().any(may_turn_out);
         let if_not_repeatable = is_open.then(|| self.band(measured, label, false));
         let systems = self.systems.iter().zip(&measured.systems);
         ExpectedCost {

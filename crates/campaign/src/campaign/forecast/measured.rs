@@ -125,6 +125,8 @@ pub(super) struct SystemRuns {
     pub(super) chains: Vec<ChainRuns>,
     /// Tasks that are chosen.
     pub(super) tasks: u64,
+    /// Whether it was seen not to repeat itself, whatever is declared of it.
+    pub(super) is_revoked: bool,
 }
 
 /// What a campaign's directory holds.
@@ -154,7 +156,9 @@ pub fn measured(campaign: &Campaign, root: &Path, only: &[regex::Regex]) -> Opti
         system.tasks += 1;
         let (name, task) = campaign.names_of(chain);
         let Some(runs) = chains.remove(&(name.to_owned(), task.to_owned())) else { continue };
-        let whole = conclusion::is_whole(root, campaign, chain);
+        let facts = conclusion::facts(root, campaign, chain);
+        let whole = facts.as_ref().is_some_and(|facts| facts.settled);
+        system.is_revoked |= facts.is_some_and(|facts| facts.revokes);
         let reference = Cell::clean(campaign, chain.system, chain.task, 0);
         let recorded = (runs.goes_on(campaign.clean) == Some(true))
             .then(|| recording::read(&root.join("logs").join(reference.run.as_str())).ok());

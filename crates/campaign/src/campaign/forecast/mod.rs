@@ -273,6 +273,7 @@ impl Campaign {
         let judged = self.judgements_of_run();
         let systems = measured.systems.iter().enumerate().map(|(number, runs)| {
             let (planned, errors) = self.planned(number);
+            let repeats_itself = repeats_itself && !runs.is_revoked;
             SystemForecast {
                 runs,
                 clean: self.clean,

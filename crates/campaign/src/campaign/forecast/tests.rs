@@ -81,7 +81,11 @@ fn measured(chains: Vec<ChainRuns>, tasks: u64) -> MeasuredCampaign {
         output_tokens: 10.0,
         chaotic_tasks: 0,
     };
-    MeasuredCampaign { clean, impossible: ImpossibleSums::default(), systems: vec![SystemRuns { chains, tasks }] }
+    MeasuredCampaign {
+        clean,
+        impossible: ImpossibleSums::default(),
+        systems: vec![SystemRuns { chains, tasks, ..SystemRuns::default() }],
+    }
 }
 
 /// How many of a hundred campaigns cost what their band says, and how wide the bands are: high of low, in the mean.
@@ -166,4 +170,9 @@ fn a_system_that_turns_out_not_to_repeat_itself_costs_more() {
     assert!(other.high.calls > 1.5 * some.high.calls && other.made == some.made, "{some:?}");
     assert!(some.text().contains("if a system turns out not to repeat itself"), "{}", some.text());
     assert_eq!(expected(20).if_not_repeatable, None, "all of it is made");
+    // Where its runs showed that already, the other band is the only one.
+    let mut revoked = measured(all[..5].to_vec(), 20);
+    revoked.systems[0].is_revoked = true;
+    let revoked = campaign.expected_by(80, &campaign.extent(&[]).label, &revoked);
+    assert!(revoked.if_not_repeatable.is_none() && revoked.high.calls > some.high.calls, "{revoked:?}");
 }
