@@ -190,6 +190,28 @@ fn several_targets_are_different_agents() {
     assert_eq!(counts(&plans, |plan| plan.plan.injections.len()), [24; 3], "nine are as many as there are");
 }
 
+/// A label of it would be refused.
+#[test]
+fn a_call_whose_agent_is_not_certain_or_that_overlaps_is_no_target() {
+    let sample = sample("agents = [\"solver\"]\n");
+    type Change = fn(&mut Step);
+    let unsure: [Change; 4] = [
+        |step| step.attribution.ambiguous = true,
+        |step| step.attribution.confidence = 0.49,
+        |step| step.overlapping = true,
+        |step| (step.attribution.ambiguous, step.attribution.confidence, step.overlapping) = (true, 0.49, true),
+    ];
+    for (number, change) in unsure.into_iter().enumerate() {
+        let mut reference = reference();
+        change(&mut reference[1]);
+        let found = candidates(&sample, &reference);
+        let steps: Vec<u32> = found.iter().flat_map(|candidate| &candidate.calls).map(|call| call.step).collect();
+        assert_eq!(steps, [3], "{number}");
+        change(&mut reference[3]);
+        assert!(candidates(&sample, &reference).is_empty(), "{number}");
+    }
+}
+
 #[test]
 fn nobody_to_hit_is_said() {
     let sample = sample("agents = [\"writer\"]\n");
