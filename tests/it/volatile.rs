@@ -75,7 +75,7 @@ async fn a_campaign_learns_it_from_clean_runs_prints_it_and_keeps_it_with_its_ru
     let talk = String::from_utf8_lossy(&output.stderr);
     let place = "adder line 2, \"Load of this machine: … of 2\"";
     assert!(
-        talk.contains(&format!("differs between clean runs of 1 tasks, and counts as equal: volatile: {place}")),
+        talk.contains(&format!("differs between clean runs of 1 task, and counts as equal: volatile: {place}")),
         "{talk}"
     );
     assert!(talk.contains("1 of 1 flips verified, 1 by equal repeats"), "{talk}");

@@ -34,8 +34,9 @@ impl Concluded {
             line.extend([format!("\n          and {} more: report.md has them", self.untold)]);
         }
         for (what, tasks) in self.learned.iter().take(TOLD) {
+            let s = plural(*tasks == 1);
             line.extend([format!(
-                "\n          differs between clean runs of {tasks} tasks, and counts as equal: {what}"
+                "\n          differs between clean runs of {tasks} task{s}, and counts as equal: {what}"
             )]);
         }
         line

@@ -53,6 +53,8 @@ fn one_reply_to_two_questions_is_a_caches_where_ids_name_replies() {
         // Two executions that drew the same change asked the same.
         (&["p solver:1=1#a", "p solver:2=1#c"], &["f solver:3=3#b", "f solver:3=3#b"], None),
         (&["p solver:1=1#a", "p solver:2=1#c"], &["f solver:3=3#b", "f solver:4=3#d"], None),
+        // Two questions of one execution may have been answered by one reply.
+        (&["p solver:1=1#b solver:2=1#b", "p solver:2=1#c"], &["f solver:3=3#d", "f solver:4=3#e"], None),
         // One id for whatever is said, and numbers that each run counts anew.
         (&["p solver:1=1#b", "p solver:2=2#b"], &["f solver:3=3#b", "f solver:4=3#b"], None),
         (&["p solver:1=1#b", "p solver:2=9#b"], &["f solver:3=3#c", "f solver:4=3#c"], None),
