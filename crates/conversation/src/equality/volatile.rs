@@ -69,9 +69,9 @@ pub fn volatile_between(runs: &[&[Step]], rules: &Rules) -> Vec<VolatilePlace> {
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
     let spoken = |steps: &[Step]| {
         let mut words = SpokenWords::default();
-        steps
-            .iter()
-            .for_each(|step| words.add(step, read(step, &step.request).as_ref(), &[Role::Assistant, Role::Tool]));
+        for step in steps {
+            words.add(step, read(step, &step.request).as_ref(), &[Role::Assistant, Role::Tool]);
+        }
         words
     };
     let by_call = |steps: &'_ [Step]| -> BTreeMap<(AgentName, u32, u32), usize> {
@@ -226,7 +226,9 @@ impl SpokenWords {
         let reply = step.last_attempt().map(|attempt| door::reply(surface, attempt.delivered(), attempt.streamed));
         for answer in reply.into_iter().flatten().flat_map(|reply| reply.answers) {
             self.add_text(&answer.message.text());
-            answer.message.tool_calls.iter().for_each(|call| self.add_text(&call.arguments));
+            for call in &answer.message.tool_calls {
+                self.add_text(&call.arguments);
+            }
         }
         for text in asked.map(|asked| instructions(asked, roles)).unwrap_or_default() {
             self.add_text(&text);
