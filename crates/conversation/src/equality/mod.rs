@@ -11,6 +11,7 @@ mod masked;
 mod order;
 mod pairing;
 mod parting;
+mod pointer;
 mod rules;
 mod rules_error;
 mod setting;

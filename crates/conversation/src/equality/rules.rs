@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::{
     built_in::BUILT_IN,
     masked::MaskedValue,
+    pointer::{Pointer, at_each, pointer, remove},
     rules_error::{FORMAT, RulesError},
     setting::EqualitySetting,
     tool_results::ToolResults,
@@ -76,9 +77,6 @@ impl SeenValues {
         self.closed = true;
     }
 }
-
-/// The keys of a JSON pointer; `*` stands for any key or index.
-type Pointer = Vec<String>;
 
 /// A rules file.
 #[derive(Debug, Deserialize)]
@@ -305,51 +303,6 @@ impl Rules {
 fn is_mixed(value: &str) -> bool {
     let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
     has(char::is_ascii_alphabetic) && has(char::is_ascii_digit)
-}
-
-/// Reads a JSON pointer (RFC 6901).
-fn pointer(text: &str) -> Option<Pointer> {
-    let keys = text.strip_prefix('/')?.split('/');
-    Some(keys.map(|key| key.replace("~1", "/").replace("~0", "~")).collect())
-}
-
-/// Does something to each value that a pointer names.
-fn at_each(value: &mut Value, pointer: &[String], act: &mut dyn FnMut(&mut Value)) {
-    let Some((key, rest)) = pointer.split_first() else { return act(value) };
-    let any = key == "*";
-    match value {
-        Value::Object(map) => {
-            map.iter_mut().filter(|(name, _)| any || *name == key).for_each(|(_, value)| at_each(value, rest, act));
-        }
-        Value::Array(list) => {
-            let named = list.iter_mut().enumerate().filter(|(index, _)| any || key.parse() == Ok(*index));
-            named.for_each(|(_, value)| at_each(value, rest, act));
-        }
-        _ => {}
-    }
-}
-
-/// Removes what a pointer names; `*` stands for any key or index.
-fn remove(value: &mut Value, pointer: &[String]) {
-    let Some((key, rest)) = pointer.split_first() else { return };
-    let any = key == "*";
-    match value {
-        Value::Object(map) if rest.is_empty() => map.retain(|name, _| !(any || name == key)),
-        Value::Object(map) => {
-            map.iter_mut().filter(|(name, _)| any || *name == key).for_each(|(_, value)| remove(value, rest));
-        }
-        Value::Array(list) => {
-            let named = |index: usize| any || key.parse() == Ok(index);
-            for (_, value) in list.iter_mut().enumerate().filter(|(index, _)| named(*index)) {
-                if rest.is_empty() {
-                    *value = Value::Null;
-                } else {
-                    remove(value, rest);
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]
