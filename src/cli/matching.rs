@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use super::{Exit, Failure, logging, settings};
+use super::{Exit, Failure, escape, logging, settings};
 use crate::replay::{Cassette, Rules, ToolResults};
 
 /// What may differ in a request that is still the same one.
@@ -56,6 +56,7 @@ impl MatchArgs {
         let rules = rules.with_tool_results(self.tool_results().unwrap_or(recorded.tool_results()));
         let setting = rules.setting();
         if !quiet && !setting.is_default() && setting == recorded.setting() {
+            let setting = escape(&setting.to_string());
             logging::line(format_args!("equal    as the run was recorded ({setting}); the same option says otherwise"));
         }
         Ok(rules)

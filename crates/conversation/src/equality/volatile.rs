@@ -21,6 +21,8 @@ const LINES_MAX: usize = 4;
 const LETTERS_LEAST: usize = 3;
 /// The longest value, in bytes.
 const VALUE_MAX: usize = 200;
+/// How much of a line is shown on either side of its value, in characters.
+const SHOWN_MAX: usize = 40;
 /// How many places are learned.
 const PLACES_MAX: usize = 32;
 
@@ -59,7 +61,13 @@ impl VolatilePlace {
 impl fmt::Display for VolatilePlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { agent, line, before, after } = self;
-        write!(formatter, "{agent} line {line}, \"{before} … {after}\"")
+        let shown = |c: char| if c.is_control() { ' ' } else { c };
+        let before: Vec<char> = before.chars().map(shown).collect();
+        let begins = if before.len() > SHOWN_MAX { "…" } else { "" };
+        let before: String = before.iter().skip(before.len().saturating_sub(SHOWN_MAX)).collect();
+        let ends = if after.chars().count() > SHOWN_MAX { "…" } else { "" };
+        let after: String = after.chars().map(shown).take(SHOWN_MAX).collect();
+        write!(formatter, "{agent} line {line}, \"{begins}{before} … {after}{ends}\"")
     }
 }
 
@@ -138,26 +146,20 @@ fn instructions(asked: &Conversation, roles: &[Role]) -> Vec<String> {
     asked.messages.iter().filter(|message| roles.contains(&message.role)).map(Message::text).collect()
 }
 
-/// Places, each once.
+/// Places, each once, by what their lines begin and end with.
 #[derive(Debug, Default)]
-struct LearnedPlaces(Vec<VolatilePlace>);
+struct LearnedPlaces(BTreeMap<(String, String), VolatilePlace>);
 
 impl LearnedPlaces {
-    fn holds(&self, place: &VolatilePlace) -> bool {
-        self.0.iter().any(|known| (&known.before, &known.after) == (&place.before, &place.after))
-    }
-
     fn add(&mut self, place: VolatilePlace) {
-        if !self.holds(&place) {
-            self.0.push(place);
-        }
+        self.0.entry((place.before.clone(), place.after.clone())).or_insert(place);
     }
 
     fn without(mut self, refuted: &Self) -> Vec<VolatilePlace> {
-        self.0.retain(|place| !refuted.holds(place));
-        self.0.truncate(PLACES_MAX);
-        self.0.sort();
-        self.0
+        self.0.retain(|line, _| !refuted.0.contains_key(line));
+        let mut places: Vec<VolatilePlace> = self.0.into_values().take(PLACES_MAX).collect();
+        places.sort();
+        places
     }
 }
 
@@ -287,5 +289,7 @@ mod tests {
         place.mask(&mut text);
         assert_eq!(text, "You plan.\nUptime:<volatile>s\nThe Uptime: 532 s is long");
         assert_eq!(place.to_string(), "planner line 2, \"Uptime: … s\"");
+        let long = VolatilePlace { before: "x".repeat(50) + "\u{1b}[2J:", after: "y".repeat(50), ..place };
+        assert_eq!(long.to_string(), format!("planner line 2, \"…{} [2J: … {}…\"", "x".repeat(35), "y".repeat(40)));
     }
 }

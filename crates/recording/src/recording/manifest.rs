@@ -187,6 +187,10 @@ impl Manifest {
         self.task = self.task.map(|task| redactor.text(&task).into_owned());
         self.plan = self.plan.map(|plan| redactor.text(&plan).into_owned());
         self.equality.rules = self.equality.rules.map(|rules| redactor.text(&rules).into_owned());
+        for place in &mut self.equality.volatile {
+            place.before = redactor.text(&place.before).into_owned();
+            place.after = redactor.text(&place.after).into_owned();
+        }
         self.launched = self.launched.map(|launched| launched.redacted(redactor));
         self.imported = self.imported.map(|imported| imported.redacted(redactor));
         self
