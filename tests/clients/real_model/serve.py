@@ -48,7 +48,7 @@ def main():
 
 def fronted(model, front, options):
     """The address of a server that hands each request on to the model, by the rules of `front`."""
-    front.longest = options.answer if options.answer != ANSWER_MAX else math.inf
+    front.longest = options.answer or math.inf
     front.backend, front.seeds = urlsplit(model).netloc, itertools.count(options.seed)
     server = ThreadingHTTPServer(("127.0.0.1", options.port), front)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -125,7 +125,7 @@ def parameters(options, model):
     params.port = 0
     params.n_ctx = options.context
     params.n_parallel = 1
-    params.n_predict = options.answer
+    params.n_predict = options.answer or ANSWER_MAX
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.n_gpu_layers = 0
@@ -147,7 +147,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, help="what draws depend on; below 0: another each time")
     parser.add_argument("--draws", action="store_true", help="a seed of its own for each request, counted from --seed")
     parser.add_argument("--context", type=int, default=4096, help="tokens of a question with its answer")
-    parser.add_argument("--answer", type=int, default=ANSWER_MAX, help="tokens of an answer at most; other than that, whatever a request asks for")
+    parser.add_argument("--answer", type=int, help="tokens of an answer at most, whatever a request asks for")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
         "--round-otherwise", action="store_true", help="sums in another order, as on another processor: half of its longer answers differ"
