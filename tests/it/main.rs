@@ -12,6 +12,7 @@ mod a2a;
 mod acceptance;
 mod accounts;
 mod agentchaos;
+mod agreement;
 mod amend;
 mod annotate;
 mod architecture;

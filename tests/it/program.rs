@@ -141,3 +141,19 @@ pub async fn verb(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, Strin
     crate::contract::check_output(arguments, &out);
     (output.status.code(), out, text(&output.stderr))
 }
+
+/// Writes `c.toml`, with all that it names: a campaign over one task, the sum of 5 and 7, of a team that is declared to repeat
+/// itself, with one plan.
+pub fn write_campaign(dir: &Path, url: &str, command: &[&str], plan: &str) {
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
+    write("plan.toml", plan);
+    write("tasks.jsonl", "{\"id\":\"t\",\"question\":\"5 and 7\",\"answer\":\"12\"}\n");
+    write(
+        "c.toml",
+        &format!(
+            "format = 1\nname = \"c\"\nseed = 7\nupstream = \"{url}\"\ntasks = {{ file = \"tasks.jsonl\" }}\n\
+             verify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\nproof.repeatable = true\n\
+             [[system]]\nname = \"team\"\ncommand = {command:?}\n[[plan]]\nfile = \"plan.toml\"\n"
+        ),
+    );
+}

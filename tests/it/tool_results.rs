@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     label_gates::team,
-    program::{aegis, verb},
+    program::{aegis, verb, write_campaign},
 };
 
 /// An adder that has run a test, which took another time in each run, and a critic.
@@ -72,17 +72,7 @@ async fn a_campaign_over_such_tools_has_rows_and_its_lint_finds_none_of_them_unl
     let dir = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("written");
     write("timed.py", TIMED);
-    write("plan.toml", PLAN);
-    write("tasks.jsonl", "{\"id\":\"t\",\"question\":\"5 and 7\",\"answer\":\"12\"}\n");
-    let url = team::model().await;
-    write(
-        "c.toml",
-        &format!(
-            "format = 1\nname = \"c\"\nseed = 7\nupstream = \"{url}\"\ntasks = {{ file = \"tasks.jsonl\" }}\n\
-             verify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\nproof.repeatable = true\n\
-             [[system]]\nname = \"team\"\ncommand = [\"python3\", \"-I\", \"timed.py\"]\n[[plan]]\nfile = \"plan.toml\"\n"
-        ),
-    );
+    write_campaign(dir.path(), &team::model().await, &["python3", "-I", "timed.py"], PLAN);
     let output = aegis(dir.path()).args(["campaign", "c.toml", "--out", "c"]).output();
     let output = tokio::time::timeout(std::time::Duration::from_mins(2), output).await.expect("in time").expect("runs");
     let talk = String::from_utf8_lossy(&output.stderr);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     label_gates::team,
-    program::{aegis, verb},
+    program::{aegis, verb, write_campaign},
 };
 
 /// An adder that is asked twice and a critic. The instructions hold the load of the machine, which differs in each call; with the
@@ -59,23 +59,13 @@ async fn a_campaign_learns_it_from_clean_runs_prints_it_and_keeps_it_with_its_ru
     let dir = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("written");
     write("loaded.py", LOADED);
-    write("plan.toml", PLAN);
-    write("tasks.jsonl", "{\"id\":\"t\",\"question\":\"5 and 7\",\"answer\":\"12\"}\n");
-    let url = team::model().await;
-    write(
-        "c.toml",
-        &format!(
-            "format = 1\nname = \"c\"\nseed = 7\nupstream = \"{url}\"\ntasks = {{ file = \"tasks.jsonl\" }}\n\
-             verify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}\nproof.repeatable = true\n\
-             [[system]]\nname = \"team\"\ncommand = [\"python3\", \"-I\", \"loaded.py\"]\n[[plan]]\nfile = \"plan.toml\"\n"
-        ),
-    );
+    write_campaign(dir.path(), &team::model().await, &["python3", "-I", "loaded.py"], PLAN);
     let output = aegis(dir.path()).args(["campaign", "c.toml", "--out", "c"]).output();
     let output = tokio::time::timeout(std::time::Duration::from_mins(2), output).await.expect("in time").expect("runs");
     let talk = String::from_utf8_lossy(&output.stderr);
     let place = "adder line 2, \"Load of this machine: … of 2\"";
     assert!(
-        talk.contains(&format!("differs between clean runs of 1 task, and counts as equal: volatile: {place}")),
+        talk.contains(&format!("differs between runs of 1 task, and counts as equal: volatile: {place}")),
         "{talk}"
     );
     assert!(talk.contains("1 of 1 flips verified, 1 by equal repeats"), "{talk}");

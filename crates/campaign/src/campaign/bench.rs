@@ -135,7 +135,11 @@ impl CellBench {
 
     /// What came of a cell that need not be run again. One that an upstream's failure ended is tried anew.
     pub(super) fn finished(&self, run: &RunId) -> Result<Option<EndedCell>, CampaignError> {
-        Ok(self.state.ended(run)?.filter(|ended| ended.diverged.is_some() || !ended.upstream_failed))
+        let ended = self.state.ended(run)?.filter(|ended| ended.diverged.is_some() || !ended.upstream_failed);
+        if let Some(learned) = ended.as_ref().and_then(|ended| ended.learned.as_ref()) {
+            self.references.take_up(learned);
+        }
+        Ok(ended)
     }
 
     /// Whether no further cell is to be begun.

@@ -58,7 +58,7 @@ pub struct Concluded {
     pub kept: usize,
     /// Those in which neutral changes alone turn the outcome too often.
     pub(super) chaotic: usize,
-    /// What differs between clean runs although nothing else does, and in how many tasks.
+    /// What differs between runs although nothing else does, and in how many tasks.
     pub(super) learned: BTreeMap<String, usize>,
     /// Finished clean runs.
     pub clean_runs: usize,

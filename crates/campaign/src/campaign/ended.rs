@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
+    prefix::LearnedEquality,
     rewriting::Rewriting,
     sitting::{ArmExecution, Sitting},
 };
@@ -80,6 +81,9 @@ pub struct EndedCell {
     /// The start of the campaign that made it; `None` in cells of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sitting: Option<Sitting>,
+    /// What counted as equal in it beyond what the clean runs of its task showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<LearnedEquality>,
 }
 
 /// What a cell ran, as it is stored.

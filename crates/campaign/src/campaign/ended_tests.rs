@@ -47,6 +47,7 @@ pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Resu
         limited: 0,
         seconds: 0.0,
         sitting: None,
+        learned: None,
     }
 }
 

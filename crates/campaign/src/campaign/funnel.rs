@@ -104,10 +104,10 @@ pub struct TaskState {
     /// Whether neutral changes alone turn its outcome too often: then none of its errors is shown.
     #[serde(default)]
     pub chaotic: bool,
-    /// How far results of its tools may differ from run to run, as its clean runs show.
+    /// How far results of its tools may differ from run to run, as its runs show.
     #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
     pub tool_results: ToolResults,
-    /// What differs from run to run although nothing else does, as its clean runs show, in words.
+    /// What differs from run to run although nothing else does, as its runs show, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub learned: Vec<String>,
 }

@@ -42,6 +42,7 @@ impl CellBench {
             let _held = self.references.open(&self.state, &reference.run)?;
             let cells = self.inject(chain, &reference, &mut concluded).await?;
             self.prove(chain, &cells, &mut concluded).await?;
+            self.note_learned(&mut concluded);
             concluded.set_decoys_apart();
         }
         self.trace_failures(chain, &mut concluded).await?;

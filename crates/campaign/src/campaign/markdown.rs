@@ -270,7 +270,7 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     }
     writeln!(
         page,
-        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable | chaotic | differs between clean runs |\n|---|---|--:|---|---|---|---|---|"
+        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable | chaotic | differs between runs |\n|---|---|--:|---|---|---|---|---|"
     )?;
     for task in report.tasks.first() {
         let why = task.left_out.map_or("–", super::funnel::LeftOut::name);

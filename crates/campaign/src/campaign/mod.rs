@@ -80,7 +80,7 @@ pub use label_cost::LabelCost;
 pub use natural::{
     FailureTracer, NaturalEnd, NaturalError, NaturalFunnel, NaturalRun, SearchGoal, SearchRefusal, SearchedFailure,
 };
-pub use prefix::CampaignEquality;
+pub use prefix::{CampaignEquality, LearnedEquality};
 pub use read::parse;
 pub use read_system::MAX_CALLS;
 pub use report::CampaignReport;

@@ -1,9 +1,11 @@
 //! The records that cells begin like, and where a cell leaves its own.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     cell::{Cell, CellKind},
@@ -11,8 +13,9 @@ use super::{
     state::CampaignState,
 };
 use crate::{
+    equality::VolatilePlace,
     recording::Recording,
-    replay::{AtFork, Cassette, ForkPoint, Rules, ToolResults, learned_rules},
+    replay::{AtFork, Cassette, Departure, ForkPoint, Rules, ToolResults, learned_rules, rules_after_departure},
     trajectory::RunId,
 };
 
@@ -30,8 +33,23 @@ pub struct CampaignEquality {
 pub(super) struct References {
     equality: CampaignEquality,
     held: Mutex<HashMap<RunId, Weak<Cassette>>>,
-    /// What may differ from the requests of a reference, as its clean runs showed.
+    /// What may differ from the requests of a reference, as runs of its task showed.
     learned: Mutex<HashMap<RunId, Rules>>,
+    /// The references of which later runs showed more than the clean ones.
+    shown_later: Mutex<HashSet<RunId>>,
+}
+
+/// What counted as equal when a cell was executed, where runs after the clean ones of its task had shown more of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LearnedEquality {
+    /// The run that the cell begins like.
+    pub reference: RunId,
+    /// How far results of tools may differ.
+    #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
+    pub tool_results: ToolResults,
+    /// What is volatile in requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volatile: Vec<VolatilePlace>,
 }
 
 impl References {
@@ -41,10 +59,65 @@ impl References {
 
     /// What the clean runs of a task show to be equal; of its tools, unless the user says it.
     pub(super) fn learn(&self, reference: &RunId, clean: &[Recording]) -> Rules {
-        let rules = learned_rules(clean, &self.equality.rules, !self.equality.tool_results_given);
+        self.add(reference, &learned_rules(clean, &self.equality.rules, !self.equality.tool_results_given));
+        self.rules(reference)
+    }
+
+    /// Learns from a run that left its reference before anything was planted in it; whether there is more to learn than held for it.
+    pub(super) fn learn_from_departure(
+        &self,
+        reference: &Recording,
+        run: &Recording,
+        departure: &Departure,
+        held: &Rules,
+    ) -> bool {
+        let learns_results = !self.equality.tool_results_given;
+        self.add_later(
+            &reference.trajectory.run,
+            &rules_after_departure(reference, run, departure, held, learns_results),
+        );
+        self.rules(&reference.trajectory.run).setting() != held.setting()
+    }
+
+    /// Learns from executions that were treated alike; whether they show more than is known. `rules`: how they are compared.
+    pub(super) fn learn_from_arm(&self, reference: &RunId, arm: &[Recording], rules: &Rules) -> bool {
+        self.add_later(reference, &learned_rules(arm, rules, !self.equality.tool_results_given))
+    }
+
+    /// Takes up what a finished cell was executed under.
+    pub(super) fn take_up(&self, learned: &LearnedEquality) {
+        let LearnedEquality { reference, tool_results, volatile } = learned;
+        let rules = self.rules(reference).with_tool_results(*tool_results).with_volatile(volatile.clone());
+        self.add_later(reference, &rules);
+    }
+
+    /// What a cell that is executed now keeps of what later runs showed.
+    pub(super) fn shown_later(&self, reference: &RunId) -> Option<LearnedEquality> {
+        let is_shown = self.shown_later.lock().unwrap_or_else(PoisonError::into_inner).contains(reference);
+        let rules = self.rules(reference);
+        let (tool_results, volatile) = (rules.tool_results(), rules.volatile().to_vec());
+        is_shown.then(|| LearnedEquality { reference: reference.clone(), tool_results, volatile })
+    }
+
+    fn add_later(&self, reference: &RunId, rules: &Rules) -> bool {
+        let is_more = self.add(reference, rules);
+        if is_more {
+            // A record that is held open goes by what was known when it was opened.
+            self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(reference);
+            self.shown_later.lock().unwrap_or_else(PoisonError::into_inner).insert(reference.clone());
+        }
+        is_more
+    }
+
+    /// Adds what these rules have learned to what is known of a reference; whether that is more than before.
+    fn add(&self, reference: &RunId, rules: &Rules) -> bool {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        learned.insert(reference.clone(), rules.clone());
-        rules
+        let known = learned.get(reference).unwrap_or(&self.equality.rules).clone();
+        let tool_results = known.tool_results().max(rules.tool_results());
+        let more = known.clone().with_tool_results(tool_results).with_more_volatile(rules.volatile().to_vec());
+        let is_more = more.setting() != known.setting();
+        learned.insert(reference.clone(), more);
+        is_more
     }
 
     /// What of these rules was learned, in words.

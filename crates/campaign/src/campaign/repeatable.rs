@@ -21,7 +21,7 @@ use crate::{
     plan::Planted,
     proof::{ProofSample, Repetition},
     recording,
-    replay::compared_run,
+    replay::{Rules, compared_run},
     trajectory::{RunId, Standing},
 };
 
@@ -47,6 +47,9 @@ struct Declared<'a> {
     controls: Vec<Cell>,
 }
 
+/// What each execution of an arm came to, and what was seen of it.
+type SeenArm = Vec<(ProofSample, SeenExecution)>;
+
 /// Where claims stand, by their index.
 type Repeated = BTreeMap<usize, ConcludedClaim>;
 
@@ -71,8 +74,9 @@ impl CellBench {
         self.twice(cells, made).await?;
         for one in &mut of {
             let level = self.level(one, made).await?;
-            let treated = self.arm(one.treated_runs(), &one.claimed.fork.reference, made)?;
-            let control = self.arm(one.controls.iter().map(|cell| &cell.run), &one.claimed.fork.reference, made)?;
+            let controls: Vec<&RunId> = one.controls.iter().map(|cell| &cell.run).collect();
+            let treated: Vec<&RunId> = one.treated_runs().collect();
+            let [control, treated] = self.arms([&controls, &treated], &one.claimed.fork.reference, made)?;
             let arms = Repetition { control: &control, treated: &treated };
             if let Some((one_run, other)) = arms.difference() {
                 self.revoke(one.claimed.cell.system, Some(&one_run.difference(other)));
@@ -152,10 +156,11 @@ impl CellBench {
         self.twice(agains.values().cloned().collect(), made).await?;
         for (number, planted, cell, claimed) in less {
             let reference = &claimed.fork.reference;
-            let runs = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
-            let control = self.arm(runs.into_iter().flatten(), reference, made)?;
+            let less = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
+            let less: Vec<&RunId> = less.into_iter().flatten().collect();
             let all = of.iter().find(|one| one.number == number);
-            let treated = self.arm(all.into_iter().flat_map(Declared::treated_runs), reference, made)?;
+            let all: Vec<&RunId> = all.into_iter().flat_map(Declared::treated_runs).collect();
+            let [control, treated] = self.arms([&less, &all], reference, made)?;
             let arms = Repetition { control: &control, treated: &treated };
             if let Some((one, other)) = arms.difference() {
                 self.revoke(claimed.cell.system, Some(&one.difference(other)));
@@ -184,15 +189,35 @@ impl CellBench {
         Ok(())
     }
 
+    /// Two arms. Executions of one arm that differ in nothing but what tools and clocks say show that it is equal.
+    fn arms(&self, runs: [&[&RunId]; 2], reference: &RunId, made: &MadeCells) -> Result<[SeenArm; 2], CampaignError> {
+        loop {
+            let [control, treated] = runs.map(|runs| self.arm(runs, reference, made));
+            let (control, treated) = (control?, treated?);
+            if (Repetition { control: &control, treated: &treated }).difference().is_none() {
+                return Ok([control, treated]);
+            }
+            let mut learned = false;
+            for arm in [&control, &treated] {
+                let runs = arm.iter().map(|(_, seen)| recording::read(&self.state.run_dir(&seen.run)));
+                let runs: Vec<_> = runs.collect::<Result<_, _>>()?;
+                learned |= self.references.learn_from_arm(reference, &runs, &self.arm_rules(reference));
+            }
+            if !learned {
+                return Ok([control, treated]);
+            }
+        }
+    }
+
+    /// How executions of an arm are compared: the reply at the fork may have other blanks, and with it the requests that quote it.
+    fn arm_rules(&self, reference: &RunId) -> Rules {
+        self.references.rules(reference).with_blanks_alike()
+    }
+
     /// An arm: what each of these runs came to, and what was seen of it. Unfinished ones are left out.
-    fn arm<'a>(
-        &self,
-        runs: impl Iterator<Item = &'a RunId>,
-        reference: &RunId,
-        made: &MadeCells,
-    ) -> Result<Vec<(ProofSample, SeenExecution)>, CampaignError> {
+    fn arm(&self, runs: &[&RunId], reference: &RunId, made: &MadeCells) -> Result<SeenArm, CampaignError> {
         let mut arm = Vec::new();
-        for run in runs {
+        for &run in runs {
             let finished = match made.ended.get(run) {
                 Some(ended) => Some(ended.clone()),
                 None => self.finished(run)?,
@@ -205,11 +230,9 @@ impl CellBench {
 
     fn seen(&self, ended: &EndedCell, reference: &RunId) -> Result<SeenExecution, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        // The reply at the fork may have other blanks, and with it the requests that quote it.
-        let rules = self.references.rules(reference).with_blanks_alike();
         Ok(SeenExecution {
             run: ended.run.clone(),
-            calls: compared_run(&recording, &rules),
+            calls: compared_run(&recording, &self.arm_rules(reference)),
             answer: ended.answer.clone(),
         })
     }

@@ -93,6 +93,16 @@ impl CellBench {
         })
     }
 
+    /// Says of each task what its runs, the later ones among them, showed to be equal.
+    pub(super) fn note_learned(&self, concluded: &mut ConcludedChain) {
+        for task in &mut concluded.tasks {
+            let Some(reference) = &task.reference else { continue };
+            let rules = self.references.rules(reference);
+            task.tool_results = rules.tool_results();
+            task.learned = self.references.learned(&rules);
+        }
+    }
+
     /// What a run that did not pass came to: an upstream that answered nothing says more than what the program made of it.
     fn why(&self, ended: &EndedCell) -> String {
         let told = || ended.in_words(self.context.campaign.verify.answer.as_ref());

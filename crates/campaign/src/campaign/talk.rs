@@ -35,9 +35,7 @@ impl Concluded {
         }
         for (what, tasks) in self.learned.iter().take(TOLD) {
             let s = plural(*tasks == 1);
-            line.extend([format!(
-                "\n          differs between clean runs of {tasks} task{s}, and counts as equal: {what}"
-            )]);
+            line.extend([format!("\n          differs between runs of {tasks} task{s}, and counts as equal: {what}")]);
         }
         line
     }

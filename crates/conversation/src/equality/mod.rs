@@ -28,4 +28,4 @@ pub use rules::Rules;
 pub use rules_error::RulesError;
 pub use setting::EqualitySetting;
 pub use tool_results::ToolResults;
-pub use volatile::{VolatilePlace, volatile_between, volatile_within};
+pub use volatile::{VolatilePlace, volatile_between, volatile_of_call, volatile_within};

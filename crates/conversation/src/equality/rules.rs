@@ -20,7 +20,7 @@ use super::{
     rules_error::{FORMAT, RulesError},
     setting::EqualitySetting,
     tool_results::ToolResults,
-    volatile::VolatilePlace,
+    volatile::{PLACES_MAX, VolatilePlace},
 };
 use crate::trajectory::{Pattern, compiled};
 
@@ -146,6 +146,18 @@ impl Rules {
     #[must_use]
     pub fn with_volatile(self, learned: Vec<VolatilePlace>) -> Self {
         Self { learned, ..self }
+    }
+
+    /// The same, with further places of requests that are known to be volatile.
+    #[must_use]
+    pub fn with_more_volatile(self, learned: Vec<VolatilePlace>) -> Self {
+        let mut all = self.learned.clone();
+        for place in learned {
+            if all.len() < PLACES_MAX && !all.iter().any(|known| known.is_same_line(&place)) {
+                all.push(place);
+            }
+        }
+        self.with_volatile(all)
     }
 
     /// The places of requests that are known to be volatile.

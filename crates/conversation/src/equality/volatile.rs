@@ -24,7 +24,7 @@ const VALUE_MAX: usize = 200;
 /// How much of a line is shown on either side of its value, in characters.
 const SHOWN_MAX: usize = 40;
 /// How many places are learned.
-const PLACES_MAX: usize = 32;
+pub(super) const PLACES_MAX: usize = 32;
 
 /// A value in a line of an agent's instructions that says nothing of what is asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -44,6 +44,11 @@ impl VolatilePlace {
     pub fn value<'a>(&self, line: &'a str) -> Option<&'a str> {
         let value = line.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?;
         Some(value).filter(|value| is_value(value))
+    }
+
+    /// Whether lines of one are lines of the other.
+    pub(super) fn is_same_line(&self, other: &Self) -> bool {
+        (&self.before, &self.after) == (&other.before, &other.after)
     }
 
     /// Puts a name in the place of the value, in each line that is this one.
@@ -75,13 +80,7 @@ impl fmt::Display for VolatilePlace {
 /// whose value any reply or tool result of its run holds, and one whose change a reply followed, is none.
 pub fn volatile_between(runs: &[&[Step]], rules: &Rules) -> Vec<VolatilePlace> {
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
-    let spoken = |steps: &[Step]| {
-        let mut words = SpokenWords::default();
-        for step in steps {
-            words.add(step, read(step, &step.request).as_ref(), &[Role::Assistant, Role::Tool]);
-        }
-        words
-    };
+    let spoken = |steps| SpokenWords::of_steps(steps, &[Role::Assistant, Role::Tool]);
     let by_call = |steps: &'_ [Step]| -> BTreeMap<(AgentName, u32, u32), usize> {
         let key = |step: &Step| (step.attribution.agent.clone(), step.attribution.instance, step.call);
         steps.iter().enumerate().map(|(at, step)| (key(step), at)).collect()
@@ -134,6 +133,20 @@ pub fn volatile_within<'a>(steps: impl Iterator<Item = (&'a Step, Bytes)>, rules
         into.add(change.place);
     }
     learned.without(&refuted)
+}
+
+/// The volatile places by which a call differs from the call of another run that it should be, in system prompts: values with a digit
+/// that nobody else says in either run. That no reply depends on them is not shown: `other` need not be answered. `runs`: all
+/// steps of both.
+pub fn volatile_of_call(one: &Step, other: &Step, runs: [&[Step]; 2], rules: &Rules) -> Vec<VolatilePlace> {
+    let asked = |step: &Step| Some(instructions(&read(step, &step.request)?, &[Role::System, Role::Developer]));
+    let Some((before, now)) = asked(one).zip(asked(other)) else { return Vec::new() };
+    let words = runs.map(|steps| SpokenWords::of_steps(steps, &[Role::User, Role::Assistant, Role::Tool, Role::Other]));
+    let is_free = |value: &String| {
+        value.bytes().any(|byte| byte.is_ascii_digit()) && !words.iter().any(|words| words.hold(value))
+    };
+    let changed = changes(&one.attribution.agent, &before, &now, rules).unwrap_or_default();
+    changed.into_iter().filter(|change| change.values.iter().all(is_free)).map(|change| change.place).collect()
 }
 
 /// What a step was asked, if it can be read.
@@ -222,6 +235,15 @@ fn is_value(text: &str) -> bool {
 struct SpokenWords(HashSet<String>);
 
 impl SpokenWords {
+    /// All words of the replies of a run, and of the messages of these roles.
+    fn of_steps(steps: &[Step], roles: &[Role]) -> Self {
+        let mut words = Self::default();
+        for step in steps {
+            words.add(step, read(step, &step.request).as_ref(), roles);
+        }
+        words
+    }
+
     /// All words of a reply, and of the messages of these roles.
     fn add(&mut self, step: &Step, asked: Option<&Conversation>, roles: &[Role]) {
         let Some(surface) = surface_of(&step.surface) else { return };

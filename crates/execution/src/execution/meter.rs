@@ -39,6 +39,18 @@ pub struct ExecutionMeter {
 }
 
 impl ExecutionMeter {
+    /// A meter for an execution that takes the place of another: what that one was charged counts as its own.
+    #[must_use]
+    pub fn in_place_of(other: &Self) -> Self {
+        let count = |of: &AtomicU64| AtomicU64::new(of.load(Ordering::Relaxed));
+        Self {
+            spent: Mutex::new(other.spent()),
+            recalled: count(&other.recalled),
+            limited: count(&other.limited),
+            ..Self::default()
+        }
+    }
+
     /// What was charged.
     pub fn spent(&self) -> Cost {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)

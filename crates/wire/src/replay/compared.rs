@@ -2,9 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::reading::{answered_text, step_request_text};
+use super::{
+    Departure,
+    reading::{answered_text, step_request_text},
+};
 use crate::{
-    equality::{self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults, volatile_between},
+    equality::{
+        self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults, same_request, volatile_between,
+        volatile_of_call,
+    },
     recording::{ExchangeDetail, Recording},
     trajectory::{Step, StepIndex},
 };
@@ -25,16 +31,38 @@ fn learned_tool_results(runs: &[Recording], rules: &Rules) -> ToolResults {
     [ToolResults::Exact, ToolResults::Masked, ToolResults::Any].into_iter().find(explains).unwrap_or_default()
 }
 
-/// The same rules with what clean runs of one task show to differ between them, other than by a reply: values in their requests, and
-/// results of tools, where `tool_results` is to be learned too.
+/// The same rules with what runs that were treated alike show to differ between them, other than by a reply: values in their requests,
+/// and results of tools, where `tool_results` is to be learned too.
 pub fn learned_rules(runs: &[Recording], rules: &Rules, tool_results: bool) -> Rules {
     let steps: Vec<&[Step]> = runs.iter().map(|run| run.trajectory.steps.as_slice()).collect();
-    let rules = rules.clone().with_volatile(volatile_between(&steps, rules));
+    let rules = rules.clone().with_more_volatile(volatile_between(&steps, rules));
     if !tool_results {
         return rules;
     }
     let learned = learned_tool_results(runs, &rules).max(rules.tool_results());
     rules.with_tool_results(learned)
+}
+
+/// The same rules with that by which alone a request differs that a record did not answer before anything was planted in its run: a
+/// value in a system prompt, and results of tools, where `tool_results` is to be learned too. The rules as they are, where that is
+/// not all.
+pub fn rules_after_departure(
+    reference: &Recording,
+    run: &Recording,
+    departure: &Departure,
+    rules: &Rules,
+    tool_results: bool,
+) -> Rules {
+    let step = |of: &'_ Recording, step: StepIndex| of.trajectory.steps.iter().find(|one| one.step == step).cloned();
+    let known = departure.nearest.as_ref().and_then(|nearest| step(reference, nearest.step));
+    let Some((known, departed)) = known.zip(step(run, departure.step)) else { return rules.clone() };
+    let steps = [reference, run].map(|of| of.trajectory.steps.as_slice());
+    let learned = rules.clone().with_more_volatile(volatile_of_call(&known, &departed, steps, rules));
+    let known_so_far = rules.tool_results();
+    let settings = [ToolResults::Exact, ToolResults::Masked, ToolResults::Any].into_iter();
+    let settings = settings.filter(|to| *to == known_so_far || (tool_results && *to > known_so_far));
+    let mut explained = settings.map(|setting| learned.clone().with_tool_results(setting));
+    explained.find(|rules| same_request(&known, &departed, rules)).unwrap_or_else(|| rules.clone())
 }
 
 /// The calls of a run, in the order of its steps, for [`equality::parting`] and [`equality::parting_before`].

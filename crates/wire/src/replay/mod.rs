@@ -31,7 +31,7 @@ mod twins;
 
 pub use crate::equality::{Rules, RulesError, ToolResults};
 pub use cassette::Cassette;
-pub use compared::{compared_run, learned_rules};
+pub use compared::{compared_run, learned_rules, rules_after_departure};
 pub use comparison::{CallChange, CallPlace, Changed, Comparison, Pair};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};

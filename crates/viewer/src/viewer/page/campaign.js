@@ -88,5 +88,5 @@ function Unmade({ unmade, rewriting }) {
 function Tasks({ tasks }) {
   const rows = tasks.map((one) => [one.system, one.task, one.left_out ? plain(one.left_out) : '–', one.why ?? '', one.repeatable ? 'yes' : 'no', one.chaotic ? 'yes' : 'no', one.learned?.join('; ') ?? '', `${count(one.clean.passed)} of ${count(one.clean.of)}`]);
   return html`<section><h2>Tasks out of the ordinary</h2><p class="note">Left out, asked something else after the same replies, chaotic, or with clean runs that differ in what counts as equal.</p>
-    <${Figures} label="Tasks out of the ordinary" titles=${['system', 'task', 'left out', 'why', 'repeatable', 'chaotic', 'differs between clean runs', '#clean runs passed']} rows=${rows} /></section>`;
+    <${Figures} label="Tasks out of the ordinary" titles=${['system', 'task', 'left out', 'why', 'repeatable', 'chaotic', 'differs between runs', '#clean runs passed']} rows=${rows} /></section>`;
 }

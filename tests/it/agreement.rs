@@ -1,0 +1,97 @@
+//! Clean runs of a task that agree by chance in what differs from run to run: a duration that a tool measures, the load that a prompt
+//! names. Later runs of the task show it, and it counts as equal from then on.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::{
+    label_gates::team,
+    program::{verb, write_campaign},
+};
+
+/// An adder, whose runs before the one of its second argument have the same number and those after it one each, and a critic. The
+/// first argument says where that number stands: in a tool's result before the planted call, in one after it, in a prompt, or in the
+/// question.
+const NUMBERED: &str = r#"
+import http.client, json, os, re, sys
+place, alike = sys.argv[1], int(sys.argv[2])
+with open("runs", "a+") as runs:
+    runs.write("x"); runs.flush()
+    number = max(os.path.getsize("runs") - alike, 0)
+host, path = re.match(r"http://([^/]+)(/.*)", os.environ["OPENAI_BASE_URL"]).groups()
+def ask(agent, *messages):
+    call = http.client.HTTPConnection(host)
+    headers = {"content-type": "application/json", "x-aegis-agent": agent}
+    call.request("POST", path + "/chat/completions", json.dumps({"model": "m", "messages": messages}), headers)
+    answer = json.loads(call.getresponse().read())
+    return answer["choices"][0]["message"]["content"] if "choices" in answer else "nothing"
+def tool(words):
+    call = {"id": "c1", "type": "function", "function": {"name": "test", "arguments": "{}"}}
+    return [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": words}]
+user = lambda text: {"role": "user", "content": text}
+result = tool(f"3 passed in {500 + number}us") if place != "words" else tool("all passed" if not number else "passed " + "x" * number)
+load = [{"role": "system", "content": f"You add.\nLoad of this machine: 0.{500 + number} of 2\nBe brief."}] if place == "prompt" else []
+question = user("5 and 7" if place != "question" or not number else f"5 and 7 in room {number} of 9")
+text = ask("adder", *load, question, *(result if place in ("before", "words") else []))
+ask("critic", user("Look at this: " + text), *(result if place == "after" else []))
+print("ANSWER:", (re.findall(r"\d+", text) or ["none"])[-1])
+"#;
+const PLAN: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"adder\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\n\
+                    manipulator.corrupt_number = { which = \"last\", by = 10 }\n";
+
+/// What the campaign said at its end, and its rows.
+async fn campaign(dir: &Path, place: &str, alike: u32) -> (String, Vec<Value>) {
+    fs::write(dir.join("numbered.py"), NUMBERED).expect("written");
+    let command = ["python3", "-I", "numbered.py", place, &alike.to_string()];
+    write_campaign(dir, &team::model().await, &command, PLAN);
+    let (_, _, talk) = verb(dir, &["campaign", "c.toml", "--out", "c", "--jobs", "1"]).await;
+    let rows = fs::read_to_string(dir.join("c/dataset.jsonl")).unwrap_or_default();
+    (talk, rows.lines().map(|row| serde_json::from_str(row).expect("a row")).collect())
+}
+
+#[tokio::test]
+async fn what_clean_runs_hide_by_chance_is_learned_from_the_run_that_shows_it() {
+    let result = "results of tools, in words with a digit";
+    let place = "volatile: adder line 2, \"Load of this machine: … of 2\"";
+    for (where_it_stands, alike, learned) in [
+        ("before", 2, result),
+        ("before", 3, result),
+        ("before", 4, result),
+        ("words", 2, "results of tools"),
+        ("after", 2, result),
+        ("after", 3, result),
+        ("prompt", 2, place),
+        ("prompt", 3, place),
+        ("prompt", 4, place),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (talk, rows) = campaign(dir.path(), where_it_stands, alike).await;
+        let what = format!("{where_it_stands}, {alike} alike: {talk}");
+        assert!(talk.contains("1 of 1 flips verified, 1 by equal repeats"), "{what}");
+        assert!(talk.contains(&format!("counts as equal: {learned}")), "{what}");
+        let failure = rows.iter().find(|row| row["kind"] == "failure").unwrap_or_else(|| panic!("{what}"));
+        let is_learned = alike == 2 && where_it_stands != "after";
+        assert_eq!(failure["equality"].is_object(), is_learned, "what held when the run was made: {what}");
+        let (_, out, talk) = verb(dir.path(), &["lint", "c", "--format", "json"]).await;
+        assert!(!out.contains("prefix-differs"), "{what}{out}{talk}");
+        // Gone on with, it comes to the same from what is stored.
+        let report = fs::read(dir.path().join("c/dataset.jsonl")).expect("rows");
+        for file in ["chains", "dataset.jsonl"] {
+            let path = dir.path().join("c").join(file);
+            let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            removed.expect("removed");
+        }
+        let (code, _, talk) = verb(dir.path(), &["campaign", "c.toml", "--out", "c", "--jobs", "1", "--resume"]).await;
+        assert_eq!(code, Some(0), "{what}{talk}");
+        assert_eq!(fs::read(dir.path().join("c/dataset.jsonl")).expect("rows"), report, "{what}{talk}");
+    }
+}
+
+#[tokio::test]
+async fn another_question_is_never_learned_to_be_equal() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (talk, rows) = campaign(dir.path(), "question", 2).await;
+    assert!(rows.iter().all(|row| row["kind"] != "failure"), "{talk}");
+    assert!(!talk.contains("counts as equal"), "{talk}");
+}
