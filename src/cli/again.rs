@@ -48,7 +48,7 @@ impl HowStarted {
         let Some(launched) = self.launched.as_ref().filter(|_| again.again && !quiet) else { return };
         let command = shell_line(&launched.command);
         let place = launched.directory.as_ref().map(|directory| format!("  in {directory}")).unwrap_or_default();
-        eprintln!("{}", escape(&format!("executes {command}{place}")));
+        talkln!("{}", escape(&format!("executes {command}{place}")));
     }
 
     /// The run's directory.

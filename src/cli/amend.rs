@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &AmendArgs, json: bool, out: &mut dyn Write) -> Res
             // A run of no task stays unjudged, and keeps no other from being judged.
             Some(Err(failure)) => {
                 unjudged += 1;
-                eprintln!("unjudged {}  {}", escape(&dir.display().to_string()), escape(&failure.error.to_string()));
+                talkln!("unjudged {}  {}", escape(&dir.display().to_string()), escape(&failure.error.to_string()));
                 continue;
             }
             None => amendment.outcome.clone(),

@@ -18,10 +18,11 @@ use serde_json::Value;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, escape, logging,
     output::{OutputFile, Replaces},
+    terminal,
 };
 use crate::{
     dataset::formats::{SpokenError, read_annotated, write_annotated},
-    recording::{self, AnnotatedStep, Annotation, RunFile, annotate, annotations},
+    recording::{self, AnnotatedStep, Annotation, Masked, RunFile, annotate, annotations},
     score::{Agreement, RESAMPLED_MIN, Share, agreement},
     trajectory::{Label, LabelStatus},
     viewer::{Listing, RunRow},
@@ -79,7 +80,7 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
     }
     let compared = compared(&runs);
     if global.format == OutputFormat::Text {
-        write(&runs, &compared, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        write(&runs, &compared, &mut terminal::stdout()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let said: usize = runs.iter().map(|run| run.annotations.len()).sum();
     let listed = runs.iter().map(|run| AnnotatedRow { run: &run.row.key, said: &run.annotations });
@@ -224,7 +225,7 @@ fn export(runs: &[AnnotatedRun], out: &Path, overwrite: bool) -> Result<Finished
             let spoken = SpokenError { agent: error.agent.clone(), step: error.step, why: error.why.clone() };
             let bytes = write_annotated(&recording, &spoken).map_err(|error| Failure::new(Exit::Recording, error))?;
             let path = out.join(&said.annotator).join(format!("{}.json", run.row.key));
-            files.push((path, bytes));
+            files.push((path, Masked::new(bytes)));
         }
     }
     // All of them or none.

@@ -25,7 +25,7 @@ pub(super) use self::{arguments::AttributeArgs, judge::JudgeArgs, logs::model_of
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     output::{OutputFile, Replaces},
-    settings,
+    settings, terminal,
     tracer::ChosenMethod,
     trial::failed,
 };
@@ -36,6 +36,7 @@ use crate::{
     },
     budget::Price,
     execution::ExecutionError,
+    recording::Masked,
     trajectory::{RunId, Usage},
 };
 
@@ -59,7 +60,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let methods = arguments.methods()?;
     let logs = logs::read(path, arguments, &methods, global.quiet)?;
     if !global.quiet {
-        logs.notes.iter().for_each(|note| eprintln!("{}", super::escape(note)));
+        logs.notes.iter().for_each(|note| talkln!("{}", super::escape(note)));
     }
     let replaces = Replaces::OnRequest(arguments.overwrite);
     let named = |path| OutputFile::named(path, replaces);
@@ -83,7 +84,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
         write(out.as_ref(), &done.rows)?;
     }
     if !global.quiet {
-        let written = calibration::write(&calibrations, arguments.alpha, &mut std::io::stderr());
+        let written = calibration::write(&calibrations, arguments.alpha, &mut terminal::stderr());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     print_results(&logs, &done, (arguments, html.as_ref()), global)
@@ -98,7 +99,7 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
     if let ([log], [rows]) = (logs.runs.as_slice(), done.rows.as_slice())
         && !global.quiet
     {
-        let written = report::write(log, rows, next.as_deref(), &mut std::io::stderr());
+        let written = report::write(log, rows, next.as_deref(), &mut terminal::stderr());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     Ok(printed(&RunAttribution { rows: done.rows.iter().flatten().collect(), judge_run: &done.recorded }))
@@ -247,7 +248,7 @@ async fn rows(
 fn print_progress(rows: &[Attributed], number: usize, of: usize) {
     let Some(last) = rows.last() else { return };
     let what = report::named(last);
-    eprintln!("{}", super::escape(&format!("attributed {number:>4} of {of}  {}  {what}", last.id)));
+    talkln!("{}", super::escape(&format!("attributed {number:>4} of {of}  {}  {what}", last.id)));
 }
 
 /// The rows as lines of JSON, into a file or on standard output.
@@ -259,8 +260,8 @@ fn write(file: Option<&OutputFile<'_>>, rows: &[Vec<Attributed>]) -> Result<(), 
         text.push(b'\n');
     }
     match file {
-        Some(file) => file.write_aloud(&text),
-        None => std::io::stdout().write_all(&text).map_err(unwritten),
+        Some(file) => file.write_aloud(&Masked::new(text)),
+        None => terminal::stdout().write_all(&text).map_err(unwritten),
     }
 }
 
@@ -275,10 +276,10 @@ fn print_results(
     let measured = table::measured(logs, &done.rows)?;
     let next = report::next(logs, &done.rows);
     if let Some(html) = html {
-        html.write_aloud(page::page(&measured, logs, &done.rows, next.as_deref()).as_bytes())?;
+        html.write_aloud(&Masked::new(page::page(&measured, logs, &done.rows, next.as_deref())))?;
     }
     if global.format == OutputFormat::Text && arguments.out.as_deref() != Some(Path::new("-")) {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         match (logs.runs.as_slice(), done.rows.as_slice()) {
             ([log], [rows]) => report::write(log, rows, next.as_deref(), &mut out).map_err(failed)?,
             _ => table::write(&measured, &done.rows, &mut out).map_err(failed)?,
@@ -345,7 +346,7 @@ fn list(global: &Global) -> Result<Finished, Failure> {
         let _ = writeln!(lines, "--{option} {name:<15} {needs:<11} {}{public}", method.description());
     }
     if global.format == OutputFormat::Text {
-        super::print(&lines, &mut std::io::stdout())?;
+        super::print(&lines, &mut terminal::stdout())?;
     }
     let data = all.iter().map(|(method, option)| ListedMethod {
         name: method.name().to_owned(),

@@ -10,6 +10,6 @@ pub(super) fn open(what: &str) {
         command.spawn().is_ok()
     });
     if !opened {
-        eprintln!("no browser was found to open it with");
+        talkln!("no browser was found to open it with");
     }
 }

@@ -29,6 +29,7 @@ use crate::{
         CampaignSnapshot, Concluded, Earlier, NotedFiles,
     },
     proxy::{Proxy, ProxyError, upstream::Upstream},
+    recording::Masked,
     verify,
 };
 
@@ -153,7 +154,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     if commands > 0 {
         hide_environment();
         if !global.quiet {
-            eprintln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
+            talkln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
         }
     }
     if let Some(part) = &arguments.shard {
@@ -166,16 +167,16 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
         let text = campaign::junit(&done.report, failed.as_deref())
             .map_err(|error| Failure::new(Exit::Recording, format!("cannot tell the report as JUnit: {error}")))?;
-        file.write_aloud(text.as_bytes())?;
+        file.write_aloud(&Masked::new(text))?;
     }
     if arguments.open {
         browser::open(&out.join("report.html").to_string_lossy());
     }
     if !global.quiet {
         if !done.concluded.is_complete() {
-            eprintln!("next      {}", next::line(arguments, &out, &done.concluded));
+            talkln!("next      {}", next::line(arguments, &out, &done.concluded));
         }
-        eprintln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
+        talkln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
     }
     Ok(finished)
 }

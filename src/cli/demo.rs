@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
     let campaign = demo::campaign().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     spare_others(&arguments.dir, &campaign.name)?;
     if !global.quiet {
-        eprintln!("backend   embedded simulator (a scripted model, deterministic; no key, no network)");
+        talkln!("backend   embedded simulator (a scripted model, deterministic; no key, no network)");
     }
     let directory = std::env::current_dir().map_err(|error| Failure::new(Exit::Usage, error))?;
     let begun = CampaignStart {
@@ -46,11 +46,11 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
     let mut finished = done.finish();
     if !global.quiet {
         let dir = crate::launch::shell_word(&arguments.dir.to_string_lossy());
-        eprintln!("next      open {dir}/report.html            what came of it");
+        talkln!("next      open {dir}/report.html            what came of it");
         if let Some(run) = labelled(arguments.dir.join("logs")) {
-            eprintln!("          aegis show {dir}/logs/{run}   look at one run");
+            talkln!("          aegis show {dir}/logs/{run}   look at one run");
         }
-        eprintln!("          aegis run -- python my_agents.py    record your own system");
+        talkln!("          aegis run -- python my_agents.py    record your own system");
     }
     if finished.exit == Exit::Ok && done.concluded.verified() == 0 {
         finished.exit = Exit::Finding;

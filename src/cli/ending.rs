@@ -6,6 +6,7 @@ use std::{error::Error, fmt, io::Write, path::Path};
 use super::{
     Global, OutputFormat, escape,
     screen::{Colour, Screen},
+    terminal,
 };
 use crate::{proxy::ProxyError, recording::RecordingError};
 
@@ -155,7 +156,7 @@ impl Failure {
             result: format!("{word} {}", message.lines().next().unwrap_or_default()),
             exit: self.exit.code(),
         };
-        let _ = writeln!(std::io::stdout(), "{}", printed(&data));
+        let _ = writeln!(terminal::stdout(), "{}", printed(&data));
     }
 
     /// What is said of it.
@@ -228,7 +229,7 @@ impl Finished {
                 object.insert("result".to_owned(), result.clone().into());
                 object.insert("exit".to_owned(), self.exit.code().into());
             }
-            let _ = writeln!(std::io::stdout(), "{data}");
+            let _ = writeln!(terminal::stdout(), "{data}");
         }
         let colour = if self.exit == Exit::Ok { Colour::Good } else { Colour::Bad };
         let word = Screen::of_talk(global.color).paint(colour, self.exit.word());

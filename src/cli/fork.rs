@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
     if !global.quiet
         && let Some((_, fork)) = forks.first()
     {
-        eprintln!(
+        talkln!(
             "fork     {} at step {}: earlier model calls come from the record; tools and all they do run again",
             arguments.dir.display(),
             fork.step

@@ -8,10 +8,12 @@ use clap::Args;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     output::{OutputFile, Replaces},
+    terminal,
 };
 use crate::{
     attribution::methods::{LearnedFrom, LearnedRanker, LoggedRun, clues},
     dataset::{Dataset, Sample, SampleKind, Truth},
+    recording::Masked,
     score::{
         Interval, RESAMPLED_MIN,
         ranker::{HeldOut, LinearRanker, RankerRun, held_out},
@@ -75,7 +77,7 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
         Some(_) => None,
     };
     if global.format == OutputFormat::Text {
-        let told = tell(&set, &from, &by, &mut std::io::stdout().lock());
+        let told = tell(&set, &from, &by, &mut terminal::stdout());
         told.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let data = printed(&PrintedRanker {
@@ -91,7 +93,7 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
     });
     match (why, decides) {
         (None, Some((_, found))) => {
-            file.write_aloud(text.as_bytes())?;
+            file.write_aloud(&Masked::new(text))?;
             let summary = format!(
                 "learned from {} runs: {:.1} looks saved a run {}; wrote {}",
                 from.runs,

@@ -10,6 +10,7 @@ use super::{
     corpus::CorpusArgs,
     escape,
     screen::{Colour, Screen},
+    terminal,
 };
 use crate::dataset::{
     DatasetError,
@@ -50,7 +51,7 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
         });
     }
     if global.format == OutputFormat::Text {
-        let out = &mut std::io::stdout().lock();
+        let out = &mut terminal::stdout();
         let said = write(&report, arguments.show, Screen::stdout(global), out)
             .and_then(|()| writeln!(out, "sure: {}", report.sure))
             .and_then(|()| write_modes(&report, out));
@@ -107,7 +108,7 @@ fn write_modes(report: &LintReport, out: &mut dyn Write) -> std::io::Result<()> 
 
 fn rules(global: &Global) -> Result<Finished, Failure> {
     if global.format == OutputFormat::Text {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         for rule in Rule::ALL {
             let written = writeln!(out, "{:20}{}", rule.name(), rule.meaning());
             written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;

@@ -7,8 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Global, OutputFormat, screen::Screen};
-use crate::recording::Redactor;
+use super::{Global, OutputFormat, screen::Screen, terminal};
 
 /// Sends it to standard error.
 pub(super) fn start(global: &Global) {
@@ -42,7 +41,7 @@ pub(super) fn line(words: std::fmt::Arguments<'_>) {
     let _ = if IS_JSON.load(Ordering::Relaxed) {
         write_json("INFO", &words.to_string())
     } else {
-        writeln!(io::stderr(), "{words}")
+        writeln!(terminal::stderr(), "{words}")
     };
 }
 
@@ -57,7 +56,7 @@ pub(super) fn failed(words: &str, colour: clap::ColorChoice) {
 
 fn write_json(level: &str, message: &str) -> io::Result<()> {
     let timestamp = jiff::Timestamp::now().to_string();
-    writeln!(io::stderr(), "{}", json!({"timestamp": timestamp, "level": level, "message": message}))
+    writeln!(terminal::stderr(), "{}", json!({"timestamp": timestamp, "level": level, "message": message}))
 }
 
 /// Standard error without secrets: each line comes in one write.
@@ -65,14 +64,12 @@ struct MaskedStderr;
 
 impl Write for MaskedStderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut masked = line.to_vec();
-        Redactor::of_process().mask(&mut masked);
         // Its file may be on a disk that is full: a line is lost then, and no call with it.
-        let _ = io::stderr().write_all(&masked);
+        let _ = terminal::stderr().write_all(line);
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        terminal::stderr().flush()
     }
 }

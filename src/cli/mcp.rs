@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &McpArgs) -> Result<Exit, Failure> {
     }
     let Some(address) = ProxyAddress::find(arguments.url.as_deref()) else {
         let name = escape(&arguments.name);
-        eprintln!("aegis mcp: no proxy is named (--url, AEGIS_URL): the messages of `{name}` are not recorded");
+        talkln!("aegis mcp: no proxy is named (--url, AEGIS_URL): the messages of `{name}` are not recorded");
         return Err(unrecorded(&arguments.command));
     };
     let client = AttachClient::new(&address.url, address.token.as_deref()).map_err(unattached)?;

@@ -1,7 +1,8 @@
 //! The command line: one file a verb, each thin. Data goes to standard output, talk to standard error, and the last
 //! line of talk, the exit code and the `result` field of JSON output come from one value.
 
-#![expect(clippy::print_stderr, reason = "this is the room that talks to people")]
+#[macro_use]
+mod terminal;
 
 mod again;
 mod agents;
@@ -57,7 +58,6 @@ mod show;
 mod signals;
 mod stats;
 mod tasks;
-mod terminal;
 mod test;
 mod trace;
 mod tracer;
@@ -268,7 +268,7 @@ impl Cli {
         if let Verb::Campaign(arguments) = &self.verb
             && let Some(text) = arguments.written()
         {
-            return print(&text?, &mut std::io::stdout());
+            return print(&text?, &mut terminal::stdout());
         }
         self.verb.tell(global)
     }
@@ -278,7 +278,7 @@ impl Verb {
     /// Does what ends with a result line.
     fn work(&self, global: &Global) -> Result<Finished, Failure> {
         let json = global.format == OutputFormat::Json;
-        let out = || std::io::stdout().lock();
+        let out = || terminal::stdout();
         match self {
             Verb::Demo(arguments) => demo::run(arguments, global),
             Verb::Run(arguments) => run::run(arguments, global),
@@ -320,7 +320,7 @@ impl Verb {
     /// Does what only tells something, or has its own last word; else what ends with a result line.
     fn tell(&self, global: &Global) -> Result<Exit, Failure> {
         let json = global.format == OutputFormat::Json;
-        let out = || std::io::stdout().lock();
+        let out = || terminal::stdout();
         match self {
             Verb::Serve(arguments) => serve::run(arguments, global),
             Verb::Show(arguments) => show::run(arguments, json, Screen::stdout(global), &mut out()),

@@ -12,7 +12,8 @@ use std::{
 use clap::Args;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, attribute::JudgeArgs, counted, escape, settings, trial::failed,
+    Exit, Failure, Finished, Global, OutputFormat, attribute::JudgeArgs, counted, escape, settings, terminal,
+    trial::failed,
 };
 use crate::{
     attribution::{JudgedMode, LogJudge, ModeVoting, PlantedChange, judge_mode},
@@ -101,7 +102,7 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
         let rows = arguments.dirs.iter().filter(|dir| !verdicts.is_empty() && dir.join(dataset::FILE).is_file());
         for dir in rows.filter(|_| !global.quiet) {
             let dir = dir.display();
-            eprintln!(
+            talkln!(
                 "the rows of {dir} say what was known before: `aegis campaign FILE --out {dir} --resume` writes them anew"
             );
         }
@@ -110,7 +111,7 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
     }
     let compared = VerdictAgreement::between(&changes);
     if global.format == OutputFormat::Text {
-        write(&changes, &compared, &mut io::stdout().lock())
+        write(&changes, &compared, &mut terminal::stdout())
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let data = printed(&ShownModes {
@@ -199,7 +200,7 @@ async fn ask(
                 possible.len(),
                 declared.code()
             );
-            eprintln!("{}", escape(&line));
+            talkln!("{}", escape(&line));
         }
         if let JudgedMode::Verdict(verdict) = judged {
             verdicts.push((one.dir.clone(), verdict));

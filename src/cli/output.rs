@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{Exit, Failure, escape};
+use crate::recording::Masked;
 
 /// As many bytes of a file that is there tell whether it is an earlier report.
 const BEGINNING: usize = 4096;
@@ -101,9 +102,10 @@ impl<'a> OutputFile<'a> {
     ///
     /// # Errors
     /// It cannot be written, or something came to be there since.
-    pub(super) fn write(&self, bytes: &[u8]) -> Result<bool, Failure> {
+    pub(super) fn write(&self, bytes: &Masked) -> Result<bool, Failure> {
         let there = self.path.symlink_metadata().is_ok();
-        let done = if there && !self.path.is_file() { fs::write(self.path, bytes) } else { self.put(bytes, there) };
+        let done =
+            if there && !self.path.is_file() { fs::write(self.path, bytes.as_bytes()) } else { self.put(bytes, there) };
         match done {
             Ok(()) => Ok(there && self.path.is_file()),
             Err(error) => {
@@ -117,14 +119,14 @@ impl<'a> OutputFile<'a> {
     ///
     /// # Errors
     /// As [`OutputFile::write`].
-    pub(super) fn write_aloud(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(super) fn write_aloud(&self, bytes: &Masked) -> Result<(), Failure> {
         if self.write(bytes)? {
-            eprintln!("replaced  {}", escape(&self.path.display().to_string()));
+            talkln!("replaced  {}", escape(&self.path.display().to_string()));
         }
         Ok(())
     }
 
-    fn put(&self, bytes: &[u8], there: bool) -> io::Result<()> {
+    fn put(&self, bytes: &Masked, there: bool) -> io::Result<()> {
         // What a link points to is replaced, not the link.
         let path = if there { self.path.canonicalize()? } else { self.path.to_owned() };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -132,7 +134,7 @@ impl<'a> OutputFile<'a> {
         // As readable as any file that the user's programs make.
         let mut whole = tempfile::Builder::new();
         let mut file = whole.prefix(".aegis-").permissions(Permissions::from_mode(0o666)).tempfile_in(parent)?;
-        file.write_all(bytes)?;
+        file.write_all(bytes.as_bytes())?;
         let placed = if self.replaces == Replaces::OnRequest(false) {
             file.persist_noclobber(&path)
         } else {
@@ -170,7 +172,11 @@ mod tests {
             let named = OutputFile::named(&path, replaces);
             match (named, refused) {
                 (Ok(file), None) => {
-                    assert_eq!(file.write(b"new").expect("written"), there.is_some(), "{replaces:?} {there:?}");
+                    assert_eq!(
+                        file.write(&Masked::fixed(b"new")).expect("written"),
+                        there.is_some(),
+                        "{replaces:?} {there:?}"
+                    );
                     assert_eq!(fs::read(&path).expect("there"), b"new");
                     let mode = fs::metadata(&path).expect("there").permissions().mode();
                     assert_ne!(mode & 0o044, 0, "others may read it as far as the umask lets them: {mode:o}");
@@ -191,7 +197,7 @@ mod tests {
         let path = dir.path().join("out");
         let file = OutputFile::named(&path, Replaces::OnRequest(false)).expect("free");
         fs::write(&path, "mine").expect("written");
-        assert!(file.write(b"new").is_err());
+        assert!(file.write(&Masked::fixed(b"new")).is_err());
         assert_eq!(fs::read(&path).expect("there"), b"mine");
     }
 
@@ -203,9 +209,12 @@ mod tests {
         fs::write(&target, "mine").expect("written");
         std::os::unix::fs::symlink(&target, &link).expect("linked");
         assert!(OutputFile::named(&link, Replaces::OnRequest(false)).is_err());
-        OutputFile::named(&link, Replaces::OnRequest(true)).expect("asked").write(b"new").expect("written");
+        OutputFile::named(&link, Replaces::OnRequest(true))
+            .expect("asked")
+            .write(&Masked::fixed(b"new"))
+            .expect("written");
         assert!(link.is_symlink() && fs::read(&target).expect("there") == b"new");
         let null = OutputFile::named(Path::new("/dev/null"), Replaces::OnRequest(false)).expect("a device");
-        assert!(!null.write(b"new").expect("written"));
+        assert!(!null.write(&Masked::fixed(b"new")).expect("written"));
     }
 }

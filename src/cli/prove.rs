@@ -29,7 +29,7 @@ use crate::{
     execution::{Console, Judge, Meter, Program},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
-    recording::{self, RecordedCheck, RunFile},
+    recording::{self, Masked, MaskedFile, RecordedCheck, RunFile},
     replay::Cassette,
     ruling,
     trajectory::{Evidence, Label, Standing, Step},
@@ -213,10 +213,7 @@ fn tell_anew(dir: &Path, of: &ProofOf, others: &[RecordedProof]) {
     };
     let Some(differs) = others.iter().map(differs).min_by_key(Vec::len) else { return };
     let differs = differs.join(" and ");
-    eprintln!(
-        "anew     {}  what was executed before was with another {differs}: it does not count here",
-        dir.display()
-    );
+    talkln!("anew     {}  what was executed before was with another {differs}: it does not count here", dir.display());
 }
 
 /// What was executed of just this before, and what of something else.
@@ -238,9 +235,8 @@ fn recorded_proofs(dir: &Path, of: &ProofOf) -> Result<(RecordedProof, Vec<Recor
 
 fn write(dir: &Path, others: &[RecordedProof], kept: &RecordedProof) -> Result<(), Failure> {
     let all: Vec<&RecordedProof> = others.iter().chain([kept]).collect();
-    let text = serde_json::to_vec_pretty(&all).map_err(|error| Failure::new(Exit::Recording, error))?;
-    let (new, path) = (dir.join(format!("{KEPT}.new")), dir.join(KEPT));
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
+    let path = dir.join(KEPT);
+    let written = Masked::json_pretty(&all).and_then(|text| MaskedFile::replace(&path, &text));
     written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
 }
 

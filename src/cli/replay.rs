@@ -101,7 +101,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
         && !global.quiet
         && let Some(line) = again.line("replay", "")
     {
-        eprintln!("recorded {}", escape(&line));
+        talkln!("recorded {}", escape(&line));
     }
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let console = Console { reads: true, echo, errors: ErrorOutput::Ours };
@@ -149,7 +149,7 @@ async fn conduct(
         (None, run.dir().to_owned(), run.steps())
     };
     if !global.quiet {
-        eprintln!("run      {}  {steps} steps", dir.display());
+        talkln!("run      {}  {steps} steps", dir.display());
     }
     Ok(ending)
 }
@@ -166,53 +166,51 @@ fn talk(cassette: &Cassette, report: &ReplayReport, explain: bool) {
     let counted = fits.map(|(fit, words)| (report.served.iter().filter(|served| served.fit == fit).count(), words));
     let counted = counted.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
     let counted = counted.collect::<Vec<_>>().join(", ");
-    eprintln!("served   {} replies  {counted}", report.served.len());
+    talkln!("served   {} replies  {counted}", report.served.len());
     if explain {
         for served in &report.served {
             let fit = format!("{:?}", served.fit).to_lowercase();
             let exact = if served.exact { "" } else { "  not exact" };
-            eprintln!("         step {} ← step {} of the record  {fit}{exact}", served.step, served.recorded);
+            talkln!("         step {} ← step {} of the record  {fit}{exact}", served.step, served.recorded);
         }
     }
     for missed in &report.missed {
-        eprintln!("missed   {}", escape(&missed.to_string()));
+        talkln!("missed   {}", escape(&missed.to_string()));
         for line in missed.rule.iter().flat_map(|rule| rule.lines()) {
-            eprintln!("         {}", escape(line));
+            talkln!("         {}", escape(line));
         }
         if explain {
-            eprintln!("         its canonical form is {}", escape(&missed.form));
+            talkln!("         its canonical form is {}", escape(&missed.form));
         }
     }
     for refused in report.refused.iter().take(20) {
-        eprintln!("refused  {}", escape(&refused.to_string()));
+        talkln!("refused  {}", escape(&refused.to_string()));
     }
     if report.refused.len() > 20 {
-        eprintln!("refused  and {} more", report.refused.len() - 20);
+        talkln!("refused  and {} more", report.refused.len() - 20);
     }
     let inexact = report.served.iter().filter(|served| !served.exact).count();
     if inexact > 0 {
-        eprintln!(
-            "note: {inexact} replies are not exact: secrets were masked, or a body was cut, when it was recorded"
-        );
+        talkln!("note: {inexact} replies are not exact: secrets were masked, or a body was cut, when it was recorded");
     }
     if !report.unsure.is_empty() {
         let steps: Vec<String> = report.unsure.iter().take(20).map(ToString::to_string).collect();
         let steps = steps.join(", ");
-        eprintln!(
+        talkln!(
             "note: not exact: the questions of steps {steps} were asked several times at once, and answered differently;"
         );
-        eprintln!("      nothing asked later quotes the answers, so that nobody knows which asker got which of them");
+        talkln!("      nothing asked later quotes the answers, so that nobody knows which asker got which of them");
     }
     for other in report.other_values.iter().take(20) {
-        eprintln!("note: not exact: {}", escape(&other.to_string()));
+        talkln!("note: not exact: {}", escape(&other.to_string()));
     }
     for number in report.unused.iter().take(20) {
         let call = steps.iter().find(|step| step.step == *number);
         let call = call.map(|step| format!("  call {} of {}", step.call, step.attribution.agent)).unwrap_or_default();
-        eprintln!("unused   step {number}{}", escape(&call));
+        talkln!("unused   step {number}{}", escape(&call));
     }
     if report.unused.len() > 20 {
-        eprintln!("unused   and {} more", report.unused.len() - 20);
+        talkln!("unused   and {} more", report.unused.len() - 20);
     }
 }
 

@@ -25,6 +25,7 @@ use super::{
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
+    terminal,
     trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed, live, say_execution},
 };
 use crate::{
@@ -37,6 +38,7 @@ use crate::{
     execution::{Console, Judge, Meter, Program},
     plan,
     proof::ProofSample,
+    recording::{Masked, MaskedFile},
     replay::Cassette,
     ruling::{self, Ruling},
     trajectory::{Label, LabelStatus, Void},
@@ -197,7 +199,7 @@ fn dry(
     let rounds = if arguments.critique.is_some() { 1 } else { u64::from(arguments.rounds) };
     let (executions, calls) = arms.values().fold((0, 0), |(runs, calls), (more, cost)| (runs + more, calls + cost));
     if global.format == OutputFormat::Text {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         let lines = arms
             .iter()
             .map(|(arm, (runs, calls))| format!("  {:<20} {runs} executions, {calls} live calls\n", arm.name()));
@@ -300,9 +302,9 @@ impl Retrying<'_> {
                 "round {number}  {} at step {} is told: {}{from}",
                 critique.agent, critique.step, critique.note
             );
-            eprintln!("{}", super::escape(&line));
+            talkln!("{}", super::escape(&line));
             if number == 1 && self.arguments.answer.is_none() {
-                eprintln!("         without --answer nobody can tell whether the note gives the right answer away");
+                talkln!("         without --answer nobody can tell whether the note gives the right answer away");
             }
         }
     }
@@ -311,12 +313,12 @@ impl Retrying<'_> {
         let repaired = rounds.iter().find(|round| round.is_repaired());
         let out_of_budget = rounds.iter().any(|round| round.out_of_budget);
         if self.global.format == OutputFormat::Text {
-            let mut out = std::io::stdout().lock();
+            let mut out = terminal::stdout();
             let written = rounds.iter().try_for_each(|round| table::write(round, &mut out));
             written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
         if let Some(why) = ended {
-            eprintln!("ended    {}", super::escape(why));
+            talkln!("ended    {}", super::escape(why));
         }
         let data = printed(&RetryFile {
             format: 1,
@@ -329,10 +331,9 @@ impl Retrying<'_> {
             ended,
             pairs: self.pairs.len(),
         });
-        let text = serde_json::to_vec_pretty(&data).map_err(|error| Failure::new(Exit::Recording, error))?;
         let path = self.arguments.dir.join(KEPT);
         let unkept = |error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display()));
-        std::fs::write(&path, text).map_err(unkept)?;
+        Masked::json_pretty(&data).and_then(|text| MaskedFile::replace(&path, &text)).map_err(unkept)?;
         let mut parts = vec![match repaired.or(rounds.last()) {
             Some(round) if round.is_repaired() => format!("repaired in round {}", round.round),
             Some(round) if !round.is_tried() => format!("not known in round {}: {}", round.round, round.untold()),

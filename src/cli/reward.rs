@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::{Exit, Failure, Finished, Global, score::Reward, serve::bind, settings};
+use super::{Exit, Failure, Finished, Global, score::Reward, serve::bind, settings, terminal};
 use crate::{
     proxy::{Gate, HttpRoute, RouteAnswer, body_schema},
     score::reward_of,
@@ -95,13 +95,13 @@ async fn serve(listen: &str, global: &Global) -> Result<Finished, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     if listen.ends_with(":0") || global.format == super::OutputFormat::Json {
-        let mut out = std::io::stdout();
+        let mut out = terminal::stdout();
         let told = writeln!(out, "{}", printed(&ListeningAt { listen: address.to_string(), control: None }))
             .and_then(|()| out.flush());
         told.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     if !global.quiet {
-        eprintln!("rewards at http://{address}/rewards");
+        talkln!("rewards at http://{address}/rewards");
     }
     let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .map_err(|error| Failure::new(Exit::Infrastructure, error))?;

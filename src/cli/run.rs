@@ -28,7 +28,7 @@ use crate::{
     launch::{Echo, Ending},
     plan,
     proxy::{Proxy, ProxyError},
-    recording::{self, Recording},
+    recording::{self, Masked, Recording},
     ruling::NoLabel,
     surface::{
         self,
@@ -125,7 +125,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     if let Some(file) = junit {
         let verdict = verdict::read(&recording::read(&recorded)?);
         let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
-        file.write_aloud(verdict::junit(run.as_str(), &verdict, failed.as_deref()).as_bytes())?;
+        file.write_aloud(&Masked::new(verdict::junit(run.as_str(), &verdict, failed.as_deref())))?;
     }
     if let (Some(fields), Some(attribution)) = (finished.data.as_object_mut(), attribution) {
         fields.insert("attribution".to_owned(), attribution);
@@ -156,7 +156,7 @@ fn attributed(
     match attribute::after(&arguments, global) {
         Ok(rows) => Some(rows),
         Err(failure) => {
-            eprintln!("{failure}");
+            talkln!("{failure}");
             None
         }
     }

@@ -22,6 +22,7 @@ use serde::Serialize;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, escape,
     screen::{Colour, Screen, fitted},
+    terminal,
 };
 use crate::{
     recording::each_in_threads,
@@ -102,7 +103,7 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
     let left_out = if left_out > 0 { format!("  {left_out} not looked at for their accounts") } else { String::new() };
     let summary = format!("{} runs{counts}{left_out}", runs.len());
     // Of many runs the text would be several times what it says of them: it is written run by run.
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(terminal::stdout());
     let written = match global.format {
         OutputFormat::Text => write(&runs, Screen::stdout(global), &mut out),
         OutputFormat::Json => {

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::{Exit, Failure, Global};
+use super::{Exit, Failure, Global, terminal};
 
 /// The width of what is no terminal, in columns.
 const WIDTH: usize = 110;
@@ -178,12 +178,12 @@ pub(super) fn say(choice: clap::ColorChoice, line: &str) {
 /// Says lines on standard error in one write. Programs that run at the same time write there too, and would come in between the
 /// pieces of a formatted line. An error is no one's to hear: it could only be said there.
 pub(super) fn say_at_once(lines: &str) {
-    let _ = io::stderr().write_all(format!("{lines}\n").as_bytes());
+    let _ = terminal::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
 /// Writes on standard error what stays in the line of the cursor.
 pub(super) fn draw(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = terminal::stderr().write_all(text.as_bytes());
 }
 
 /// Writes text on standard output by `write`, its verdicts in their colours.
@@ -193,7 +193,7 @@ pub(super) fn draw(text: &str) {
 pub(super) fn tell(global: &Global, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let failed = |error| Failure::new(Exit::Infrastructure, error);
     let screen = Screen::stdout(global);
-    let mut out = io::stdout().lock();
+    let mut out = terminal::stdout();
     if !screen.colours {
         return write(&mut out).map_err(failed);
     }

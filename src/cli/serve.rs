@@ -37,6 +37,7 @@ use super::{
     settings,
     settings::{PlannedArgs, ProxyArgs},
     signals::{Signals, number},
+    terminal,
     watch::WatchArgs,
 };
 use crate::{
@@ -311,7 +312,7 @@ pub(super) fn announce(
     if asked.ends_with(":0") || global.format == super::OutputFormat::Json {
         let control = control.and_then(|control| control.local_addr().ok()).map(|control| control.to_string());
         let line = printed(&ListeningAt { listen: address.to_string(), control });
-        let mut out = std::io::stdout();
+        let mut out = terminal::stdout();
         writeln!(out, "{line}")
             .and_then(|()| out.flush())
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;

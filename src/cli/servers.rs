@@ -56,7 +56,7 @@ impl ToolsArgs {
             return Err(Failure::new(Exit::Usage, error).hint("name it in aegis.toml: [[mcp]], with `name` and `url`"));
         }
         if !attached.is_empty() && !quiet {
-            eprintln!(
+            talkln!(
                 "tools     live: {} only as the program attaches it (`aegis mcp NAME -- CMD`); aegis.toml names no such server",
                 attached.join(", ")
             );

@@ -17,7 +17,9 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat, examples,
     output::{OutputFile, Replaces, ReportKind},
     screen::Screen,
+    terminal,
 };
+use crate::recording::{Masked, MaskedFile};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -65,7 +67,7 @@ pub(super) struct ReferenceArgs {
 }
 
 pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match verb {
         SetupVerb::Doctor(arguments) => {
             let checks = doctor::examine(arguments)?;
@@ -117,7 +119,7 @@ fn write_manual(dir: &Path) -> Result<(), Failure> {
     let mut pages = Vec::new();
     for entry in std::fs::read_dir(made.path()).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
-        pages.push((dir.join(entry.file_name()), std::fs::read(entry.path()).map_err(cannot)?));
+        pages.push((dir.join(entry.file_name()), Masked::new(std::fs::read(entry.path()).map_err(cannot)?)));
     }
     let named = |path| OutputFile::named(path, Replaces::Earlier(ReportKind::Manual));
     let files = pages.iter().map(|(path, _)| named(path)).collect::<Result<Vec<_>, _>>()?;
@@ -134,7 +136,7 @@ fn write_pages(dir: &Path, pages: &[(impl AsRef<Path>, String)]) -> Result<(), F
         let path = dir.join(name);
         let parent = path.parent().unwrap_or(dir);
         std::fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
-        std::fs::write(&path, text).map_err(|error| cannot(&path, error))?;
+        MaskedFile::write_shared(&path, &Masked::own_code(text.clone())).map_err(|error| cannot(&path, error))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
-use super::{Exit, Failure, Finished, Global, campaign::failure, progress::ShownProgress, settings};
+use super::{Exit, Failure, Finished, Global, campaign::failure, progress::ShownProgress, settings, terminal};
 use crate::{
     campaign::{self, Beside, Engine, EngineScript, MergeOptions, Merged},
     launch::shell_word,
@@ -112,7 +112,7 @@ fn merge(arguments: &MergeArgs, global: &Global) -> Result<Finished, Failure> {
         } else {
             ("report.md", "report.json beside it; `aegis view` shows the runs")
         };
-        eprintln!("report    {}   {more}", arguments.out.join(page).display());
+        talkln!("report    {}   {more}", arguments.out.join(page).display());
     }
     let summary = format!("{} shards: {}", merged.shards, concluded.line());
     Ok(Finished { exit: Exit::Ok, summary, data })
@@ -123,23 +123,23 @@ fn tell(merged: &Merged, out: &Path, global: &Global) {
     let named = [(&merged.missing, "missing"), (&merged.unfinished, "unfinished"), (&merged.refuted, "refuted")];
     for (chains, what) in named {
         for chain in chains.iter().take(if global.quiet { 0 } else { NAMED }) {
-            eprintln!("{what:<10}{}", super::escape(chain));
+            talkln!("{what:<10}{}", super::escape(chain));
         }
         if chains.len() > NAMED && !global.quiet {
-            eprintln!("          and {} more: merged.json names all", chains.len() - NAMED);
+            talkln!("          and {} more: merged.json names all", chains.len() - NAMED);
         }
     }
     if merged.is_whole() || global.quiet {
         return;
     }
     for system in &merged.revoked {
-        eprintln!(
+        talkln!(
             "hint: `{system}` was declared to repeat itself and does not, and parts that had not seen that stopped early: set \
              `proof.repeatable = false` and make them again; what they have made is kept"
         );
     }
     let out = shell_word(&out.to_string_lossy());
-    eprintln!(
+    talkln!(
         "hint: make the parts again that hold them, with the command that made the others; or go on here: \
          `aegis campaign FILE --out {out} --resume`; or leave them out: --allow-missing"
     );
@@ -184,11 +184,11 @@ fn emit(arguments: &EmitArgs, global: &Global) -> Result<Finished, Failure> {
     let (text, name) = (engine.script(&script), engine.file(&script));
     let next = engine.submit(&script, &name);
     if global.format != super::OutputFormat::Json {
-        let written = std::io::stdout().lock().write_all(text.as_bytes());
+        let written = terminal::stdout().write_all(text.as_bytes());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     if !global.quiet {
-        eprintln!("next      read it, keep it as {name}, and: {next}");
+        talkln!("next      read it, keep it as {name}, and: {next}");
     }
     let summary = format!("{} shards for {}; nothing was started", script.shards, engine.name);
     Ok(Finished {

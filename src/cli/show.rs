@@ -23,7 +23,7 @@ use super::{
     watch,
 };
 use crate::{
-    recording::{self, Recording},
+    recording::{self, Masked, Recording},
     ruling,
     trajectory::{Attempt, CallEnding, CloseCause, ReplyOrigin, Step, StepIndex},
     verdict::{self, FindingKind, Judgement},
@@ -128,7 +128,7 @@ fn judged(
     if let Some(file) = client_verdict::junit_file(junit)? {
         let failed = (exit != Exit::Ok).then(|| format!("client {}", verdict.summary()));
         let text = verdict::junit(recording.manifest.run.as_str(), &verdict, failed.as_deref());
-        file.write_aloud(text.as_bytes())?;
+        file.write_aloud(&Masked::new(text))?;
     }
     let written = if json {
         let shown = ShownVerdict { run: &recording.manifest.run, client: &verdict, survival: &survival };

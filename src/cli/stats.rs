@@ -12,6 +12,7 @@ use super::{
     corpus::CorpusArgs,
     counted as many, escape,
     output::{OutputFile, Replaces},
+    terminal,
 };
 use crate::{
     dataset::{
@@ -51,13 +52,13 @@ pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Fa
         let page = page.map_err(|error| {
             Failure::new(Exit::Usage, error).hint("leave out --html: the same figures are printed here")
         })?;
-        file.write_aloud(page.html.as_bytes())?;
+        file.write_aloud(&page.html)?;
         if arguments.open {
             browser::open(&path.to_string_lossy());
         }
     }
     if global.format == OutputFormat::Text {
-        write(&counted, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        write(&counted, &mut terminal::stdout()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let failures = counted.kinds.get("failure").copied().unwrap_or_default();
     let summary = format!("{} samples of {} tasks, {}", counted.samples, counted.tasks, dataset::failures(failures));

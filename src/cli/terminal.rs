@@ -1,6 +1,68 @@
 //! Text of unknown origin on its way to a terminal.
 
-use crate::recording::Redactor;
+use std::io::{self, Write};
+
+use crate::recording::{Masked, Redactor};
+
+/// A line on standard error, without secrets.
+macro_rules! talkln {
+    ($($words:tt)*) => {
+        $crate::cli::terminal::line($crate::cli::terminal::stderr(), format_args!($($words)*))
+    };
+}
+
+/// A stream of this process that takes bytes without secrets: each line is looked through whole.
+pub(super) struct MaskedStream<W: Write> {
+    to: W,
+    /// What came after the last end of a line.
+    line: Vec<u8>,
+}
+
+/// Standard output.
+pub(super) fn stdout() -> MaskedStream<io::Stdout> {
+    MaskedStream { to: io::stdout(), line: Vec::new() }
+}
+
+/// Standard error.
+pub(super) fn stderr() -> MaskedStream<io::Stderr> {
+    MaskedStream { to: io::stderr(), line: Vec::new() }
+}
+
+/// Writes a line.
+pub(super) fn line(mut to: impl Write, words: std::fmt::Arguments<'_>) {
+    let _ = to.write_all(format!("{words}\n").as_bytes());
+}
+
+impl<W: Write> MaskedStream<W> {
+    fn put(&mut self, bytes: Vec<u8>) -> io::Result<()> {
+        if bytes.is_empty() { Ok(()) } else { self.to.write_all(Masked::new(bytes).as_bytes()) }
+    }
+}
+
+impl<W: Write> Write for MaskedStream<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let before = self.line.len();
+        self.line.extend_from_slice(bytes);
+        if let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            let rest = self.line.split_off(before + end + 1);
+            let lines = std::mem::replace(&mut self.line, rest);
+            self.put(lines)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.line);
+        self.put(rest)?;
+        self.to.flush()
+    }
+}
+
+impl<W: Write> Drop for MaskedStream<W> {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
 
 /// Escapes what could steer a terminal or disorder a line: control characters but line feed and tab, and
 /// bidirectional overrides. Secrets are masked.

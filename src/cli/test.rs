@@ -31,7 +31,7 @@ use super::{
     servers::ServerArgs,
     settings::{self, ProxyArgs},
     signals::number,
-    trial,
+    terminal, trial,
 };
 use crate::{
     campaign::Progress,
@@ -40,6 +40,7 @@ use crate::{
     launch::Echo,
     proof::NeutralSentences,
     proxy::Proxy,
+    recording::Masked,
     replay::Rules,
     trajectory::{RunId, Verdict},
     verdict::{FindingKind, Strictness, SurvivalResult},
@@ -383,16 +384,15 @@ impl ConcludedTest {
         if !json {
             screen::tell(global, |out| report::write(self, global.verbose > 0, out))?;
         }
-        if let Some(file) = &files.junit {
-            file.write_aloud(report::junit(self, finished).as_bytes())?;
-        }
+        let mut junit = files.junit.iter();
+        junit.try_for_each(|file| file.write_aloud(&Masked::new(report::junit(self, finished))))?;
         if let Some(file) = &files.html {
             let made = viewer::bundle(&ViewerLibrary::new(vec![self.dir.clone()]));
-            file.write_aloud(made.map_err(|error| Failure::new(Exit::Usage, error))?.html.as_bytes())?;
+            file.write_aloud(&made.map_err(|error| Failure::new(Exit::Usage, error))?.html)?;
         }
         if arguments.github || std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true") {
             let text = annotate::annotations(self, finished);
-            let to: &mut dyn std::io::Write = if json { &mut std::io::stderr() } else { &mut std::io::stdout() };
+            let to: &mut dyn std::io::Write = if json { &mut terminal::stderr() } else { &mut terminal::stdout() };
             to.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
         Ok(())

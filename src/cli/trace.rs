@@ -19,7 +19,7 @@ use std::{io::Write, path::Path, sync::Arc};
 pub(super) use self::arguments::TraceArgs;
 use self::prepared::{PreparedSearch, PreparedTrace, beneath, require_corrections};
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, settings,
+    Exit, Failure, Finished, Global, OutputFormat, settings, terminal,
     trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed},
 };
 use crate::{
@@ -70,7 +70,7 @@ pub(super) fn trace_run(
     let next = next::line(&finding, arguments, &Capabilities::new(cassette.recording(), &arguments.dir));
     let next = next.filter(|_| shared.is_none());
     if global.format == OutputFormat::Text {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {
             Some(next) => writeln!(out, "next  {}", super::escape(next)),
             None => Ok(()),
@@ -92,7 +92,7 @@ async fn conduct(
     let system = Arc::new(arguments.execute.system(executed, proxy, Console::default()).await?);
     let run = &cassette.recording().trajectory;
     if journal.executions() > 0 && !global.quiet {
-        eprintln!("goes on  {} executions of an earlier start are known", journal.executions());
+        talkln!("goes on  {} executions of an earlier start are known", journal.executions());
     }
     if let Some(asked) = &prior {
         meter.charge(asked.calls, asked.usage);
@@ -103,7 +103,7 @@ async fn conduct(
         prior.suspect(&mut corrections);
     }
     if !global.quiet {
-        eprintln!(
+        talkln!(
             "trace    {}  {} of {} steps have a correction; tools and all they do run again in each execution",
             arguments.dir.display(),
             corrections.by_step.len(),
@@ -128,7 +128,7 @@ async fn completed(
         Some(analyzer) => {
             let own = settings::fresh_run_id();
             if !global.quiet {
-                eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
+                talkln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
             }
             let proposed = analyzer.corrections(system.executor.listening(), run, &own, paid).await;
             proposed.map_err(failed)?.checked_by(given)

@@ -222,7 +222,7 @@ pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir
 pub(super) fn say_execution(recorded: &HowStarted, again: AgainArgs, live: &ProxyArgs, quiet: bool) {
     recorded.say(again, quiet);
     if let Some(upstream) = live.upstream.as_ref().filter(|_| !quiet) {
-        eprintln!("{}", super::escape(&format!("calls go to {upstream}")));
+        talkln!("{}", super::escape(&format!("calls go to {upstream}")));
     }
 }
 
@@ -247,7 +247,7 @@ impl Watch for ExecutionTalk {
                 ProofSample::Failed => "failed",
                 ProofSample::Void(why) => why.words(),
             };
-            eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
+            talkln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
     Config, Exit, Failure, Finished, Global, OutputFormat, browser,
     output::{OutputFile, Replaces},
     serve::bind,
-    settings,
+    settings, terminal,
 };
 use crate::viewer::{BundleError, BundleExtent, Viewer, ViewerLibrary, bundle};
 
@@ -93,7 +93,7 @@ fn write_bundle(library: &ViewerLibrary, path: &Path, file: &OutputFile<'_>) -> 
         Failure::new(Exit::Usage, error).hint(hint)
     })?;
     let bytes = made.html.len();
-    file.write_aloud(made.html.as_bytes())?;
+    file.write_aloud(&made.html)?;
     let left = if made.extent == BundleExtent::WithoutRaw {
         ", without the bodies as they are stored: it would be too long"
     } else {
@@ -130,14 +130,14 @@ async fn serve(library: ViewerLibrary, arguments: &ViewArgs, global: &Global) ->
 
 /// Says where the page is: the address alone on standard output, for people and for programs.
 fn announce(url: &str, address: SocketAddr, global: &Global) -> std::io::Result<()> {
-    let mut out = std::io::stdout();
+    let mut out = terminal::stdout();
     match global.format {
         OutputFormat::Json => writeln!(out, "{}", printed(&ViewedAt { listen: address.to_string(), url }))?,
         OutputFormat::Text => writeln!(out, "{url}")?,
     }
     out.flush()?;
     if !global.quiet {
-        eprintln!("open it in a browser; Ctrl-C ends it");
+        talkln!("open it in a browser; Ctrl-C ends it");
     }
     Ok(())
 }

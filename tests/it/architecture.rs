@@ -3,6 +3,7 @@
 mod field_names;
 mod files;
 mod labels;
+mod leaving;
 mod map;
 mod names;
 mod paths;

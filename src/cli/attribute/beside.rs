@@ -1,10 +1,6 @@
 //! What methods said of a recorded run, beside it, where `show`, `runs` and `view` find it.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +13,7 @@ use crate::{
         methods::{self, COMBINED},
     },
     cli::{Global, escape},
-    recording::{self, RunFile},
+    recording::{Masked, MaskedFile, RunFile},
     viewer::{ATTRIBUTION_FILE, same_question},
 };
 
@@ -30,7 +26,7 @@ pub(super) fn keep(logs: &Logs, rows: &[Vec<Attributed>], global: &Global) {
         Err(error) => format!("nothing was kept beside the run: `{}`: {error}", dir.join(ATTRIBUTION_FILE).display()),
     };
     if !global.quiet {
-        eprintln!("{}", escape(&said));
+        talkln!("{}", escape(&said));
     }
 }
 
@@ -66,7 +62,5 @@ fn put(dir: &Path, rows: &[Attributed]) -> io::Result<()> {
         serde_json::to_writer(&mut text, &row)?;
         text.push(b'\n');
     }
-    let new = dir.join(format!("{ATTRIBUTION_FILE}.new"));
-    recording::create_private(&new)?.write_all(&text)?;
-    fs::rename(new, path)
+    MaskedFile::replace(&path, &Masked::new(text))
 }

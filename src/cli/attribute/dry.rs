@@ -6,7 +6,7 @@ use std::{fmt::Write as _, io::Write as _};
 use super::{arguments::AttributeArgs, logs::Logs};
 use crate::{
     attribution::{Foreseen, foresee, methods::View},
-    cli::{Exit, Failure, Finished, Global, OutputFormat, tracer::ChosenMethod},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, terminal, tracer::ChosenMethod},
     trajectory::Usage,
 };
 
@@ -40,7 +40,7 @@ pub(super) fn run(
         lines.push_str(
             "at most: a token has a byte at least, an answer is as long as it may be, and each is read at once\n",
         );
-        let written = std::io::stdout().write_all(lines.as_bytes());
+        let written = terminal::stdout().write_all(lines.as_bytes());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let most = price.cost(Usage { input: all.bytes, output: all.answers });

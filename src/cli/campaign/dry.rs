@@ -6,7 +6,7 @@ use std::io::Write;
 use super::{CampaignArgs, CampaignStart, next};
 use crate::{
     campaign::{self, Campaign, Earlier, Extent},
-    cli::{Exit, Failure, Finished, Global, OutputFormat, escape},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, escape, terminal},
     verify,
 };
 
@@ -46,7 +46,7 @@ pub(super) fn tell(
             _ => String::new(),
         };
         let text = [extent.text(), sandbox, again, expected, extent.worst_case()].concat();
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let runs = extent.runs();

@@ -20,7 +20,7 @@ pub(super) fn work(
     begun.out = begun.out.join(part.directory());
     begun.earlier = Earlier::Either { changed };
     if !global.quiet {
-        eprintln!("shard     {part}   {}", begun.out.display());
+        talkln!("shard     {part}   {}", begun.out.display());
     }
     let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
     let shard = ShardOptions { part, snapshot: kept };
@@ -37,10 +37,10 @@ pub(super) fn work(
     if !global.quiet {
         let again = escape(&TypedLine::of_process().text());
         match exit {
-            Exit::Ok => eprintln!("next      {merge}            when all parts are made"),
-            Exit::Budget => eprintln!("next      {again}   goes on, once its budget is raised"),
-            Exit::Infrastructure => eprintln!("next      {again}   goes on, once the upstream answers"),
-            _ => eprintln!("next      {again}   goes on: what is finished is not paid for again"),
+            Exit::Ok => talkln!("next      {merge}            when all parts are made"),
+            Exit::Budget => talkln!("next      {again}   goes on, once its budget is raised"),
+            Exit::Infrastructure => talkln!("next      {again}   goes on, once the upstream answers"),
+            _ => talkln!("next      {again}   goes on: what is finished is not paid for again"),
         }
     }
     let data = serde_json::to_value(&ended).map_err(|error| Failure::new(Exit::Infrastructure, error))?;

@@ -11,7 +11,9 @@ use std::{
 use super::{RetryArgs, retry_run};
 use crate::{
     attribution::{CorpusGain, RetriedRun, RetryArm},
-    cli::{Exit, Failure, Finished, Global, OutputFormat, corpus_work::CorpusWork, escape, tracer::TracerArgs},
+    cli::{
+        Exit, Failure, Finished, Global, OutputFormat, corpus_work::CorpusWork, escape, terminal, tracer::TracerArgs,
+    },
     dataset::Corpus,
     recording::{self, RecordedCheck},
     trajectory::Verdict,
@@ -108,7 +110,7 @@ impl CorpusRetry<'_> {
         let gains: Vec<CorpusGain> =
             sources.iter().filter_map(|source| CorpusGain::of_runs(source, &self.retried)).collect();
         if self.global.format == OutputFormat::Text {
-            let mut out = io::stdout().lock();
+            let mut out = terminal::stdout();
             let written = gains.iter().try_for_each(|gain| write(gain, &mut out));
             written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }

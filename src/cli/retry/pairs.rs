@@ -9,7 +9,7 @@ use crate::{
     cli::{Failure, output::OutputFile},
     dataset::formats::preference,
     proof::ProofSample,
-    recording::{self, Recording},
+    recording::{self, Masked, Recording},
 };
 
 /// The pairs of a round, each once. The prompt is the failed run's own: the note that some of the accepted replies were given
@@ -44,5 +44,5 @@ pub(super) fn write(file: &OutputFile<'_>, pairs: &[Value]) -> Result<(), Failur
     for pair in pairs {
         let _ = writeln!(text, "{pair}");
     }
-    file.write_aloud(text.as_bytes())
+    file.write_aloud(&Masked::new(text))
 }

@@ -2,14 +2,14 @@
 
 use crate::cli::printed::{EndedRuns, RunEnd, printed};
 use std::{
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
 use clap::Args;
 
 use crate::{
-    cli::{Exit, Failure, Finished, Global, OutputFormat, counted, escape},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, counted, escape, terminal},
     recording::{self, RecordingError},
     ruling,
 };
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &EndArgs, global: &Global) -> Result<Finished, Fail
         let steps = end(dir)?;
         if global.format == OutputFormat::Text {
             let (name, steps) = (escape(&dir.display().to_string()), counted(steps, "step"));
-            let line = writeln!(io::stdout(), "ended {name}  {steps}");
+            let line = writeln!(terminal::stdout(), "ended {name}  {steps}");
             line.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
         ended.push(RunEnd { run_dir: dir.display().to_string(), steps });

@@ -1,7 +1,7 @@
 //! `aegis runs keep RUN_DIR…` and `release`: whether runs stay, whatever is pruned.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,7 @@ use crate::{
     cli::{
         Exit, Failure, Finished, Global, OutputFormat, counted, escape,
         printed::{KeepChange, printed},
+        terminal,
     },
     recording::{self, RecordingError},
 };
@@ -53,7 +54,7 @@ fn change_each(
     for dir in runs {
         change(dir)?;
         if global.format == OutputFormat::Text {
-            let line = writeln!(io::stdout(), "{word} {}", escape(&dir.display().to_string()));
+            let line = writeln!(terminal::stdout(), "{word} {}", escape(&dir.display().to_string()));
             line.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
         }
     }

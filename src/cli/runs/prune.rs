@@ -1,17 +1,13 @@
 //! `aegis runs prune DIR --keep 30d,50GB`: removes ended runs that nobody needs; without `--yes` it only says which.
 
 use crate::cli::printed::{PrunedRun, PrunedRuns, printed};
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, io::Write, path::PathBuf};
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    cli::{Exit, Failure, Finished, Global, OutputFormat, escape},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, escape, terminal},
     recording::{self, KeepLimit, RunFate, StayReason, SurveyedRun},
 };
 
@@ -53,7 +49,7 @@ pub(super) fn run(arguments: &PruneArgs, global: &Global) -> Result<Finished, Fa
     }
     let runs = recording::survey(&arguments.dir, arguments.keep, &arguments.needed_by, Timestamp::now())?;
     let mut pruned = Pruned::default();
-    let mut out = io::stdout().lock();
+    let mut out = terminal::stdout();
     for surveyed in &runs {
         let line = pruned.take(surveyed, arguments.yes);
         if global.format == OutputFormat::Text {

@@ -12,7 +12,7 @@ use std::{
 use jiff::{Span, Timestamp, Zoned, civil::Date, tz::TimeZone};
 
 use crate::{
-    cli::{Config, Exit, Failure, Finished, Global, OutputFormat, escape, watch},
+    cli::{Config, Exit, Failure, Finished, Global, OutputFormat, escape, terminal, watch},
     recording::{self, Recording},
     trajectory::{Interval, nearest},
     verdict::{self, Weight},
@@ -44,7 +44,7 @@ pub(super) fn run(
     }
     let rates = rates(&rated);
     if global.format == OutputFormat::Text {
-        let written = write(&rates, &mut io::stdout().lock());
+        let written = write(&rates, &mut terminal::stdout());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let changed = rates.rows.iter().filter(|row| row.has_changed()).count();

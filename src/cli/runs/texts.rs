@@ -11,6 +11,7 @@ use crate::{
     cli::{
         Exit, Failure, Finished, Global, OutputFormat, escape,
         printed::{ListedRuns, printed},
+        terminal,
     },
     viewer::{FoundTexts, RunRow, SearchLimit},
 };
@@ -34,7 +35,7 @@ pub(super) fn run(runs: &[Arc<RunRow>], words: &str, global: &Global) -> Result<
         texts.unreadable
     );
     if global.format == OutputFormat::Text {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = io::BufWriter::new(terminal::stdout());
         for (row, run) in rows.iter().zip(&texts.found) {
             for step in &run.steps {
                 let line = format!("{}  step {}  {}  {}", row.dir.display(), step.step, step.side, step.text);

@@ -14,7 +14,7 @@ use self::proposed::Proposed;
 use crate::{
     cli::{Exit, Failure, Finished, OutputFormat, escape},
     launch::shell_word,
-    recording,
+    recording::{self, Masked, MaskedFile},
 };
 
 /// What a directory gets without a run to begin from: it works as it stands, on the simulator.
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &InitArgs, format: OutputFormat, out: &mut dyn Writ
     std::fs::create_dir_all(dir).map_err(|error| cannot(dir, error))?;
     for (name, text) in &files {
         let path = dir.join(name);
-        std::fs::write(&path, text).map_err(|error| cannot(&path, error))?;
+        MaskedFile::write_shared(&path, &Masked::new(text.clone())).map_err(|error| cannot(&path, error))?;
     }
     let paths: Vec<String> = files.iter().map(|(name, _)| dir.join(name).display().to_string()).collect();
     if format == OutputFormat::Text {

@@ -14,6 +14,7 @@ use clap::Args;
 use crate::{
     cli::{Exit, Failure, Finished, OutputFormat, serve::tokens, settings},
     proxy::{Token, UserGrant, UserName},
+    recording::{Redactor, Secrets},
 };
 
 const TAKEN_UP: &str = "a server that reads it takes that up after kill -HUP";
@@ -73,6 +74,9 @@ pub(super) fn run(arguments: &TokenEntryArgs, format: OutputFormat, out: &mut dy
         }
         None => "add the entry to the file of `aegis serve --tokens`".to_owned(),
     };
+    // It is for whoever asked for it, who sees it this once; by its name it would be masked as all else is.
+    let shows = Secrets { keep: vec![shown.clone()], ..Secrets::default() };
+    let _ = Redactor::new(&shows).map(Redactor::for_process);
     if format == OutputFormat::Text {
         let entry = if arguments.file.is_none() { format!("\n{entry}") } else { String::new() };
         let written = writeln!(out, "{shown}{entry}").and_then(|()| out.flush());

@@ -7,6 +7,7 @@ use crate::{
     cli::escape,
     execution::{ExecutedRun, ExecutionArm, beside},
     identity::ReferenceCalls,
+    recording::{Masked, MaskedFile},
     replay::Rules,
     trajectory::{Outcome, ProgramEnd, RunId, StepIndex, Verdict},
     verdict::{self, FindingKind, Survival},
@@ -34,7 +35,8 @@ pub(super) fn arm(run: RunId) -> (RunId, ExecutionArm) {
 impl BaselineRun {
     pub(super) fn from_execution(executed: ExecutedRun, rules: &Rules) -> Self {
         // Beside the recording, which holds nothing but what was recorded.
-        let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
+        let output = Masked::new(executed.output.clone());
+        let _ = MaskedFile::write_shared(&beside(&executed.dir, "stdout"), &output);
         let steps = &executed.recording.trajectory.steps;
         let calls = steps.iter().map(|step| (step, step.request.clone()));
         let asked = Arc::new(ReferenceCalls::from_steps(calls, rules.clone()));

@@ -7,6 +7,7 @@ use crate::{
     execution::{ExecutedRun, ExecutionArm, beside},
     identity::ReferenceCalls,
     plan::Plan,
+    recording::{Masked, MaskedFile},
     trajectory::{Outcome, RunId},
     verdict::{self, FindingKind, Survival, SurvivalFinding},
 };
@@ -59,7 +60,8 @@ impl PlannedRun {
     /// What came of it: whether the program survived.
     pub(super) fn came_to(&self, executed: ExecutedRun, allowed: &[String]) -> TestedRun {
         // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
-        let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
+        let output = Masked::new(executed.output.clone());
+        let _ = MaskedFile::write_shared(&beside(&executed.dir, "stdout"), &output);
         let mut survival = verdict::survival(&executed.recording, allowed);
         let over_budget = executed.is_over_budget();
         // What the budget refused did not reach the upstream.

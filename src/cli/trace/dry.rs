@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     attribution::{Corrections, ForetoldTrace, at_most, foretell},
-    cli::{Exit, Failure, Finished, Global, OutputFormat, trial::ExecutionSpec},
+    cli::{Exit, Failure, Finished, Global, OutputFormat, terminal, trial::ExecutionSpec},
     replay::Cassette,
 };
 
@@ -40,7 +40,7 @@ pub(super) fn tell(
         format!("{at:<26} {} executions, {} live calls", foretold.executions, foretold.calls + questions)
     };
     if global.format == OutputFormat::Text {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         let lines = foretold.iter().map(line).collect::<Vec<_>>().join("\n");
         writeln!(
             out,

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     attribution::{LaterAgent, SearchSpent, Trace, TraceJournal},
     cli::{
-        Exit, Failure, Finished, Global, OutputFormat, escape, settings,
+        Exit, Failure, Finished, Global, OutputFormat, escape, settings, terminal,
         trial::{ExecutionSpec, ExecutionTalk, failed},
     },
     execution::{Console, Judge, Meter, Program},
@@ -97,7 +97,7 @@ async fn conduct(
             break;
         }
         if !global.quiet {
-            eprintln!(
+            talkln!(
                 "later    {}",
                 escape(&format!("{}, steps to try: {}", later.agent, later.corrections.by_step.len()))
             );
@@ -154,7 +154,7 @@ impl Searched {
 fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
     let Searched { found, out_of_budget, .. } = searched;
     if global.format == OutputFormat::Text {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         let share = |arm: &Executions| format!("{} of {}", arm.passed, arm.passed + arm.failed);
         for one in found {
             let (control, treated) = (share(&one.executed.control), share(&one.executed.treated));

@@ -220,10 +220,10 @@ fn talk(prior: &Prior, arguments: &TraceArgs) {
     for said in &prior.rankings {
         let steps = said.steps.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let what = said.abstained.clone().unwrap_or_else(|| format!("steps {steps}"));
-        eprintln!("{}", escape(&format!("prior    {}: {what}", said.by)));
+        talkln!("{}", escape(&format!("prior    {}: {what}", said.by)));
     }
     if arguments.label != LabelRule::Flip {
-        eprintln!(
+        talkln!(
             "note     --label {} has every other step cleared, in whatever order: a prior saves executions with --label flip",
             arguments.label.name()
         );

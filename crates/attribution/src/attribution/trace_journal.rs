@@ -3,9 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -14,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     proof::ProofSample,
-    recording::{Redactor, RunFile},
+    recording::{AppendedLines, Masked, Redactor, RunFile},
     trajectory::RunId,
 };
 
@@ -36,7 +34,7 @@ pub struct TraceJournal {
 
 #[derive(Debug)]
 struct TraceLines {
-    file: File,
+    file: AppendedLines,
     trials: BTreeMap<TrialKey, EndedTrial>,
     answers: BTreeMap<String, String>,
 }
@@ -116,9 +114,7 @@ impl TraceJournal {
             Some(Ok(TraceLine::Trace { format: FORMAT, subject: known, salt })) if known == subject => Some(salt),
             _ => None,
         };
-        let mut options = fs::OpenOptions::new();
-        options.create(true).write(true).mode(0o600);
-        let file = if known.is_some() { options.append(true) } else { options.truncate(true) }.open(&path)?;
+        let file = if known.is_some() { AppendedLines::open(&path)? } else { AppendedLines::open_anew(&path)? };
         let mut read = TraceLines { file, trials: BTreeMap::new(), answers: BTreeMap::new() };
         let goes_on = known.is_some();
         let mut sitting = u32::from(goes_on);
@@ -133,9 +129,6 @@ impl TraceJournal {
         }
         let salt = known.unwrap_or(salt);
         if goes_on {
-            // The last line may lack its end.
-            let end = if text.ends_with('\n') { "" } else { "\n" };
-            read.file.write_all(end.as_bytes())?;
             read.write(&TraceLine::Sitting)?;
         } else {
             read.write(&TraceLine::Trace { format: FORMAT, subject, salt: salt.clone() })?;
@@ -211,9 +204,7 @@ impl TraceJournal {
 
 impl TraceLines {
     fn write(&mut self, line: &TraceLine) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
-        self.file.write_all(&text)
+        self.file.add(&Masked::json_line(line)?)
     }
 }
 
@@ -246,7 +237,7 @@ mod tests {
         assert_eq!(first.add_answer(b"who?", b"nobody").expect("written"), "nobody");
         // A line that a kill cut off.
         let mut file = fs::OpenOptions::new().append(true).open(dir.path().join(FILE)).expect("it is there");
-        file.write_all(b"{\"trial\":{\"arm\":").expect("written");
+        std::io::Write::write_all(&mut file, b"{\"trial\":{\"arm\":").expect("written");
         let second = opened(dir.path(), "a subject", "other salt");
         assert_eq!((second.salt(), second.executions()), ("salt", 1));
         assert_eq!(second.ended(&key(0)), Some(made.clone()));

@@ -22,7 +22,7 @@ use super::{
     state::CHAINS,
 };
 use crate::{
-    recording::RunFile,
+    recording::{Masked, RunFile},
     {dataset::SampleLine, recording, trajectory::RunId},
 };
 
@@ -206,13 +206,13 @@ impl ChainConclusion {
     }
 
     /// What follows the head.
-    fn packed(&self) -> io::Result<Vec<u8>> {
+    fn packed(&self) -> io::Result<Masked> {
         let mut text = serde_json::to_vec(self)?;
         for line in &self.lines {
             text.push(b'\n');
             text.extend_from_slice(&line.text);
         }
-        zstd::encode_all(text.as_slice(), LEVEL)
+        Masked::new(text).packed(LEVEL)
     }
 }
 
@@ -291,14 +291,13 @@ impl CellBench {
             campaign: self.digest.clone(),
             facts,
             evidence,
-            body: short(&blake3::hash(&body)),
+            body: short(&blake3::hash(body.as_bytes())),
         };
         let before =
             self.rereads.then(|| ConclusionHead::read_settled(root, campaign, &self.digest, chain).ok()).flatten();
         let refuted = before.is_some_and(|before| before.body != head.body);
-        let mut text = serde_json::to_vec(&head).map_err(io::Error::from).map_err(cannot(root.join(&name)))?;
-        text.push(b'\n');
-        text.extend(body);
+        let mut text = Masked::json_line(&head).map_err(cannot(root.join(&name)))?;
+        text.push(&body);
         self.state.replace(&name, &text)?;
         Ok((head.facts, refuted))
     }

@@ -1,6 +1,6 @@
 //! What a campaign leaves for others: verified labels beside their runs, and the dataset.
 
-use std::{collections::BTreeSet, io::Write as _};
+use std::collections::BTreeSet;
 
 use super::{
     Progress,
@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     dataset::{self, About, Sample, SampleKind, SampleLine, Writer},
-    recording, ruling,
+    recording::{self, Masked},
+    ruling,
     trajectory::{Evidence, Tally},
     viewer,
 };
@@ -217,8 +218,8 @@ impl CellBench {
         };
         let mut text = serde_json::to_vec_pretty(report).map_err(unwritten)?;
         text.push(b'\n');
-        self.state.replace("report.json", &text)?;
-        self.state.replace("report.md", markdown::page(report).as_bytes())
+        self.state.replace("report.json", &Masked::new(text))?;
+        self.state.replace("report.md", &Masked::new(markdown::page(report)))
     }
 
     /// Writes the page: the viewer's, made of what lies in the directory by now.
@@ -227,8 +228,7 @@ impl CellBench {
             path: self.state.root().join("report.html"),
             why: error.to_string(),
         })?;
-        // What it holds is masked already; its own code is not to be touched.
-        self.state.replace_with("report.html", |file| file.write_all(page.html.as_bytes()))
+        self.state.replace("report.html", &page.html)
     }
 }
 

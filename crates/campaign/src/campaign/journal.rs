@@ -6,10 +6,8 @@
 
 use std::{
     collections::{BTreeMap, hash_map::RandomState},
-    fs::File,
     hash::BuildHasher,
-    io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::{self, BufRead, BufReader},
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -18,13 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     budget::{Cost, SpendingJournal},
-    recording::RunFile,
+    recording::{AppendedLines, Masked, MaskedFile, RunFile},
 };
 
 /// The journal, open for more.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
+    lines: AppendedLines,
     source: String,
     next: AtomicU64,
     before: Cost,
@@ -141,18 +139,10 @@ impl JournalledBySource {
 impl Journal {
     /// Reads what was spent and goes on, as a source of its own.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = RunFile::append(path)?.into_file();
+        let lines = AppendedLines::open(path)?;
         let mut spent = JournalledCalls::default();
-        spent.read(BufReader::new(&file), |_| Ok(()))?;
-        if file.seek(SeekFrom::End(0))? > 0 {
-            let mut last = [0];
-            file.seek(SeekFrom::End(-1))?;
-            file.read_exact(&mut last)?;
-            if last != *b"\n" {
-                file.write_all(b"\n")?;
-            }
-        }
-        Ok(Self { file, source: new_source(), next: AtomicU64::new(0), before: spent.total() })
+        spent.read(BufReader::new(RunFile::open(path)?), |_| Ok(()))?;
+        Ok(Self { lines, source: new_source(), next: AtomicU64::new(0), before: spent.total() })
     }
 
     /// What was spent before this program began.
@@ -160,11 +150,8 @@ impl Journal {
         self.before
     }
 
-    /// One write a line: lines of several threads do not mix.
     fn write(&self, line: &JournalLine) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
-        text.push(b'\n');
-        (&self.file).write_all(&text)
+        self.lines.add(&Masked::json_line(line)?)
     }
 }
 
@@ -183,18 +170,19 @@ impl SpendingJournal for Journal {
 /// Puts journals together, each call once, into a file that is not there yet. Those that are not there add nothing.
 pub(super) fn unite<'a>(journals: impl Iterator<Item = &'a Path>, into: &Path) -> io::Result<Cost> {
     let mut spent = JournalledCalls::default();
-    let mut written = BufWriter::new(File::options().create_new(true).write(true).mode(0o600).open(into)?);
+    let mut written = MaskedFile::create_new(into)?;
     for journal in journals {
         match RunFile::open(journal) {
             Ok(file) => spent.read(BufReader::new(file), |line| {
-                written.write_all(line)?;
-                written.write_all(b"\n")
+                let mut line = Masked::new(line);
+                line.push(&Masked::fixed(b"\n"));
+                written.write(&line)
             })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
-    written.flush()?;
+    written.finish()?;
     Ok(spent.total())
 }
 
@@ -219,7 +207,7 @@ mod tests {
         let first = journal.reserve(&cost(1, 100)).expect("written");
         journal.reserve(&cost(1, 50)).expect("written");
         journal.settle(first, &cost(1, 7)).expect("written");
-        (&journal.file).write_all(b"{\"settled\":{\"n\":1,\"co").expect("written");
+        journal.lines.add(&Masked::fixed(b"{\"settled\":{\"n\":1,\"co")).expect("written");
         drop(journal);
         let again = Journal::open(&path).expect("opens");
         assert_eq!(again.spent_before(), cost(2, 57));

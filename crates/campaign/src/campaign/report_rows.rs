@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, BufWriter, Seek, Write},
+    io::{self, BufRead, BufReader, Seek},
     path::Path,
 };
 
@@ -12,13 +12,15 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use crate::recording::{Masked, MaskedFile};
+
 /// Most rows that are held in memory, and that a page lists; `report.json` has all.
 pub(super) const LISTED: usize = 200;
 
 /// Rows that are being added.
 #[derive(Debug)]
 pub(super) struct RowsWriter<T> {
-    file: BufWriter<File>,
+    file: MaskedFile,
     first: Vec<T>,
     count: usize,
 }
@@ -35,13 +37,12 @@ pub struct ReportRows<T> {
 impl<T: Serialize> RowsWriter<T> {
     /// Begins rows, whose file takes room in this directory as long as they are held.
     pub(super) fn begin(dir: &Path) -> io::Result<Self> {
-        Ok(Self { file: BufWriter::new(tempfile::tempfile_in(dir)?), first: Vec::new(), count: 0 })
+        Ok(Self { file: MaskedFile::create_unnamed(dir)?, first: Vec::new(), count: 0 })
     }
 
     /// Adds a row.
     pub(super) fn push(&mut self, row: T) -> io::Result<()> {
-        serde_json::to_writer(&mut self.file, &row)?;
-        self.file.write_all(b"\n")?;
+        self.file.write(&Masked::json_line(&row)?)?;
         self.count += 1;
         if self.first.len() < LISTED {
             self.first.push(row);
@@ -51,8 +52,7 @@ impl<T: Serialize> RowsWriter<T> {
 
     /// All of them.
     pub(super) fn finish(self) -> io::Result<ReportRows<T>> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(ReportRows { file, first: self.first, count: self.count })
+        Ok(ReportRows { file: self.file.finish()?, first: self.first, count: self.count })
     }
 }
 

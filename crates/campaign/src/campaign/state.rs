@@ -2,8 +2,7 @@
 //! killed anywhere goes on from them.
 
 use std::{
-    fs,
-    io::{self, BufWriter, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage, sitting::Sitting};
 use crate::{
-    recording::{self, Redactor, RunFile},
+    recording::{self, Masked, MaskedFile, Redactor, RunFile},
     trajectory::{RunId, nearest},
 };
 
@@ -195,7 +194,7 @@ impl CampaignState {
         let name = format!("cells/{}.json", ended.run);
         let unwritten =
             |error: serde_json::Error| CampaignError::Unwritten { path: self.root.join(&name), why: error.to_string() };
-        self.replace(&name, &serde_json::to_vec(ended).map_err(unwritten)?)
+        self.replace(&name, &Masked::new(serde_json::to_vec(ended).map_err(unwritten)?))
     }
 
     /// Lays aside what an unfinished run left, and says what of it is paid for.
@@ -223,29 +222,10 @@ impl CampaignState {
         Journal::open(&path).map_err(|source| CampaignError::Directory { path, source })
     }
 
-    /// Replaces a file whole: a reader, and a campaign that was killed, sees the old one or the new one. Secrets are masked.
-    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), CampaignError> {
-        let mut masked = bytes.to_vec();
-        Redactor::of_process().mask(&mut masked);
-        self.replace_with(name, |file| file.write_all(&masked))
-    }
-
-    /// The same of what is written bit by bit.
-    pub(super) fn replace_with(
-        &self,
-        name: &str,
-        content: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>,
-    ) -> Result<(), CampaignError> {
+    /// Replaces a file whole: a reader, and a campaign that was killed, sees the old one or the new one.
+    pub(super) fn replace(&self, name: &str, bytes: &Masked) -> Result<(), CampaignError> {
         let path = self.root.join(name);
-        let temporary = path.with_extension("tmp");
-        let write = || {
-            let mut file = BufWriter::new(recording::create_private(&temporary)?);
-            content(&mut file)?;
-            file.flush()?;
-            drop(file);
-            fs::rename(&temporary, &path)
-        };
-        write().map_err(|source| CampaignError::Directory { path: path.clone(), source })
+        MaskedFile::replace(&path, bytes).map_err(|source| CampaignError::Directory { path: path.clone(), source })
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, BufWriter, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +13,7 @@ use super::{
     SampleKind, SampleLine, Split, sample::FORMAT,
 };
 use crate::{
-    recording::{Redactor, RunFile, create_private, make_private_dir},
+    recording::{Masked, MaskedFile, RunFile, make_private_dir},
     trajectory::TAXONOMY,
 };
 
@@ -201,14 +200,9 @@ impl Writer {
         }
         self.main.finish(FILE, &mut self.manifest)?;
         let path = self.dir.join(MANIFEST_FILE);
-        let unwritten = |error: serde_json::Error| failed("write", &path, error.into());
-        let mut text = serde_json::to_vec_pretty(&self.manifest).map_err(unwritten)?;
-        text.push(b'\n');
-        let temporary = temporary(&self.dir, MANIFEST_FILE);
-        create_private(&temporary)
-            .and_then(|mut file| file.write_all(&text))
-            .map_err(|source| failed("write", &temporary, source))?;
-        fs::rename(&temporary, &path).map_err(|source| failed("write", &path, source))?;
+        Masked::json_pretty(&self.manifest)
+            .and_then(|text| MaskedFile::replace(&path, &text))
+            .map_err(|source| failed("write", &path, source))?;
         Ok(self.manifest)
     }
 }
@@ -218,7 +212,7 @@ impl Writer {
 struct PartFile {
     temporary: PathBuf,
     path: PathBuf,
-    file: Option<BufWriter<File>>,
+    file: Option<MaskedFile>,
     hash: blake3::Hasher,
     samples: u64,
     bytes: u64,
@@ -227,31 +221,25 @@ struct PartFile {
 impl PartFile {
     fn create(dir: &Path, name: &str) -> Result<Self, DatasetError> {
         let temporary = temporary(dir, name);
-        let file = create_private(&temporary).map_err(|source| failed("create", &temporary, source))?;
-        let (path, file) = (dir.join(name), Some(BufWriter::with_capacity(1 << 16, file)));
-        Ok(Self { temporary, path, file, hash: blake3::Hasher::new(), samples: 0, bytes: 0 })
+        let file = MaskedFile::create(&temporary).map_err(|source| failed("create", &temporary, source))?;
+        let path = dir.join(name);
+        Ok(Self { temporary, path, file: Some(file), hash: blake3::Hasher::new(), samples: 0, bytes: 0 })
     }
 
     /// Adds a line. Secrets are masked: a recording may be older than what masks them now.
     fn push(&mut self, line: &[u8]) -> Result<(), DatasetError> {
-        let mut masked = line.to_vec();
-        Redactor::of_process().mask(&mut masked);
-        for bytes in [
-            masked.as_slice(),
-            b"
-",
-        ] {
-            let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
-            written.map_err(|source| failed("write", &self.temporary, source))?;
-            self.hash.update(bytes);
-            self.bytes += bytes.len() as u64;
-        }
+        let mut line = Masked::new(line);
+        line.push(&Masked::fixed(b"\n"));
+        let written = self.file.as_mut().map_or(Ok(()), |file| file.write(&line));
+        written.map_err(|source| failed("write", &self.temporary, source))?;
+        self.hash.update(line.as_bytes());
+        self.bytes += line.len() as u64;
         self.samples += 1;
         Ok(())
     }
 
     fn finish(mut self, name: &str, manifest: &mut DatasetManifest) -> Result<(), DatasetError> {
-        let flushed = self.file.take().map_or(Ok(()), |mut file| file.flush());
+        let flushed = self.file.take().map_or(Ok(()), |file| file.finish().map(drop));
         flushed.map_err(|source| failed("write", &self.temporary, source))?;
         fs::rename(&self.temporary, &self.path).map_err(|source| failed("write", &self.path, source))?;
         let blake3 = self.hash.finalize().to_hex().to_string();

@@ -4,9 +4,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -21,6 +19,7 @@ use crate::{
         NegotiatingUpstream,
         upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
     },
+    recording::{AppendedLines, Masked},
     trajectory::RunId,
 };
 
@@ -46,7 +45,7 @@ pub struct ExecutionTranscript {
 #[derive(Debug)]
 struct StoredVerdicts {
     answers: HashMap<String, String>,
-    file: Option<File>,
+    file: Option<AppendedLines>,
 }
 
 /// A line of the file.
@@ -90,16 +89,7 @@ impl Transcript {
                 Err(error) => return Err(io::Error::other(format!("line {number} is no kept answer: {error}"))),
             }
         }
-        let file = match &behind {
-            Some(_) => {
-                let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-                if !text.is_empty() && !text.ends_with('\n') {
-                    file.write_all(b"\n")?;
-                }
-                Some(file)
-            }
-            None => None,
-        };
+        let file = behind.as_ref().map(|_| AppendedLines::open(path)).transpose()?;
         let behind = behind.map(|behind| NegotiatingUpstream::over(behind, None) as Arc<dyn Upstream>);
         Ok(Self { path: path.to_owned(), behind, stored: Mutex::new(StoredVerdicts { answers, file }) })
     }
@@ -156,11 +146,10 @@ impl Transcript {
     }
 
     fn keep(&self, line: TranscriptLine) -> io::Result<()> {
-        let mut written = serde_json::to_vec(&line)?;
-        written.push(b'\n');
+        let written = Masked::json_line(&line)?;
         let mut kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = &mut kept.file {
-            file.write_all(&written)?;
+        if let Some(file) = &kept.file {
+            file.add(&written)?;
         }
         kept.answers.insert(line.key, line.reply);
         Ok(())

@@ -5,15 +5,14 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Recording, RunFile, make_private_dir};
+use super::{AppendedLines, Masked, Recording, RunFile, make_private_dir};
 use crate::trajectory::{RunId, StepIndex};
 
 /// The directory beside the runs.
@@ -165,11 +164,10 @@ pub fn annotate(run_dir: &Path, annotation: &Annotation) -> Result<(), Annotatio
     let path = file_of(run_dir, &annotation.annotator);
     let write = || -> io::Result<()> {
         make_private_dir(path.parent().unwrap_or(Path::new(".")))?;
-        let mut file = RunFile::append(&path)?.into_file();
-        file.lock()?;
-        let line = serde_json::to_string(annotation)? + "\n";
-        file.write_all(line.as_bytes())?;
-        file.sync_data()
+        let lines = AppendedLines::open(&path)?;
+        lines.lock()?;
+        lines.add(&Masked::json_line(annotation)?)?;
+        lines.sync()
     };
     write().map_err(|source| AnnotationError::File { path: path.clone(), source })
 }

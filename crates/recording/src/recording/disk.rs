@@ -12,6 +12,10 @@ use nix::libc;
 
 use super::RecordingError;
 
+/// What a packed log may unpack to: so many times its own size, and so many bytes in any case.
+const UNPACKED_TIMES: u64 = 1000;
+const UNPACKED_LEAST: u64 = 64 << 20;
+
 /// The file operations; a plain pass-through outside tests.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
@@ -209,6 +213,23 @@ pub(super) fn open_read(path: &Path) -> Result<Option<File>, RecordingError> {
     }
 }
 
+/// Unpacks a log into `bytes`, at most `limit` bytes of it; what came before an error is there. A log is packed to a twentieth, seldom
+/// to a hundredth: what unpacks to a thousand times its own size, and much, was made to fill memory.
+///
+/// # Errors
+/// It is damaged, or unpacks to too much.
+pub(super) fn unpack(file: File, limit: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let most = file.metadata()?.len().saturating_mul(UNPACKED_TIMES).saturating_add(UNPACKED_LEAST);
+    zstd::Decoder::new(file)?.take(limit.min(most.saturating_add(1))).read_to_end(bytes)?;
+    if bytes.len() as u64 > most {
+        bytes.clear();
+        return Err(io::Error::other(format!(
+            "it unpacks to more than {most} bytes: no log of its size holds so much"
+        )));
+    }
+    Ok(())
+}
+
 /// Reads a whole file of at most `limit` bytes; `None` when it is not there.
 pub(super) fn read_whole(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, RecordingError> {
     let Some(file) = open_read(path)? else { return Ok(None) };
@@ -232,4 +253,23 @@ pub(super) fn failed(doing: &'static str, path: &Path, source: io::Error) -> Rec
         return RecordingError::Link { path: path.to_owned() };
     }
     RecordingError::Io { doing, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_to_fill_memory_is_refused_and_a_log_is_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log.jsonl.zst");
+        let line = b"{\"seq\":1,\"frame\":\"the same words again and again\"}\n".repeat(20_000);
+        for (plain, is_log) in [(line, true), (vec![b'0'; 160 << 20], false)] {
+            std::fs::write(&path, zstd::encode_all(plain.as_slice(), 1).expect("packed")).expect("written");
+            let mut bytes = Vec::new();
+            let done = unpack(File::open(&path).expect("there"), u64::MAX, &mut bytes);
+            assert_eq!(done.is_ok(), is_log, "{done:?}");
+            assert_eq!(bytes == plain, is_log, "{} of {}", bytes.len(), plain.len());
+        }
+    }
 }

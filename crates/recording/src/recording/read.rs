@@ -1,6 +1,6 @@
 //! Reads a run back, live or sealed, and changes nothing.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
 use super::{
     Manifest, Recording, RecordingError, Requests, Seal,
@@ -175,8 +175,7 @@ pub(super) fn log_bytes(run_dir: &Path, seal: Option<&Seal>) -> Result<(Vec<u8>,
     };
     let damaged = |error: std::io::Error| corrupt(&packed, 0, error.to_string());
     let mut bytes = Vec::new();
-    let decoder = zstd::Decoder::new(file).map_err(damaged)?;
-    decoder.take(seal.log_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(damaged)?;
+    disk::unpack(file, seal.log_bytes.saturating_add(1), &mut bytes).map_err(damaged)?;
     Ok((bytes, packed))
 }
 

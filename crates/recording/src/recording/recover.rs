@@ -1,6 +1,6 @@
 //! Opens the log of a run that was not ended in order: cuts a torn end, learns what the log holds already.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::File, path::Path};
 
 use super::{
     RecordingError,
@@ -56,8 +56,7 @@ pub(super) fn check_packed(run_dir: &Path, log: Option<&[u8]>) -> Result<(), Rec
     let Some(file) = disk::open_read(&packed)? else { return Ok(()) };
     let log = log.ok_or_else(lost)?;
     let mut bytes = Vec::new();
-    let decoder = zstd::Decoder::new(file).map_err(|_| lost())?;
-    decoder.take(log.len() as u64 + 1).read_to_end(&mut bytes).map_err(|_| lost())?;
+    disk::unpack(file, log.len() as u64 + 1, &mut bytes).map_err(|_| lost())?;
     if log.starts_with(&bytes) { Ok(()) } else { Err(lost()) }
 }
 

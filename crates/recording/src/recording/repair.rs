@@ -146,9 +146,8 @@ fn whatever_is_left(run_dir: &Path, seal: Option<&Seal>) -> Result<Vec<u8>, Reco
     };
     let limit = seal.map_or(1 << 32, |seal| seal.log_bytes);
     let mut packed = Vec::new();
-    let decoder = zstd::Decoder::new(file).map_err(|source| disk::failed("read", &path, source))?;
     // A damaged block ends the stream; what came before it counts.
-    let _ = std::io::Read::read_to_end(&mut std::io::Read::take(decoder, limit), &mut packed);
+    let _ = disk::unpack(file, limit, &mut packed);
     // A packed log that holds something else was there first.
     let is_same = seal.is_some() || check_packed(run_dir, Some(&left)).is_ok();
     Ok(if is_same && left.len() >= packed.len() { left } else { packed })

@@ -16,6 +16,7 @@ use super::{
     page::{self, PAGE, STYLES},
     step::StepBody,
 };
+use crate::recording::Masked;
 
 /// Steps of one block.
 const STEPS: usize = 64;
@@ -26,7 +27,7 @@ const MOST: usize = 25 << 20;
 #[derive(Debug)]
 pub struct Bundle {
     /// The file.
-    pub html: String,
+    pub html: Masked,
     /// Runs in it.
     pub runs: usize,
     /// Runs that were found and are not in it; the page says so.
@@ -61,7 +62,7 @@ pub enum BundleError {
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     /// Base64 of zlib of a JSON object: answers by their paths.
-    packed: Vec<String>,
+    packed: Vec<Masked>,
     /// The block of a path.
     places: Map<String, Value>,
     /// How long the packed answers are, in bytes.
@@ -79,10 +80,11 @@ impl Blocks {
         for path in answers.keys() {
             self.places.insert(path.clone(), self.packed.len().into());
         }
-        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-        // Writing to memory cannot fail.
-        let packed = encoder.write_all(Value::Object(answers).to_string().as_bytes()).and_then(|()| encoder.finish());
-        let packed = STANDARD.encode(packed.unwrap_or_default());
+        let packed = Masked::new(Value::Object(answers).to_string()).encoded(|text| {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+            // Writing to memory cannot fail.
+            STANDARD.encode(encoder.write_all(text).and_then(|()| encoder.finish()).unwrap_or_default()).into_bytes()
+        });
         self.bytes += packed.len();
         self.packed.push(packed);
     }
@@ -260,7 +262,7 @@ pub(super) fn answers(library: &ViewerLibrary, paths: impl IntoIterator<Item = S
     answered.collect()
 }
 
-fn written(tree: &Value, blocks: &Blocks, start: &str) -> String {
+fn written(tree: &Value, blocks: &Blocks, start: &str) -> Masked {
     let script = page::script();
     let style: String = STYLES.iter().map(|style| style.text).collect();
     let policy = format!(
@@ -271,23 +273,28 @@ fn written(tree: &Value, blocks: &Blocks, start: &str) -> String {
     );
     let head = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<style>{style}</style>");
     let index = json!({"tree": tree, "start": start, "blocks": blocks.places});
-    let mut data = format!("<script type=\"application/json\" id=\"bundle\">{}</script>\n", inert(&index.to_string()));
+    let end = Masked::fixed(b"</script>\n");
+    let mut data = Masked::fixed(b"<script type=\"application/json\" id=\"bundle\">");
+    data.push(&Masked::new(inert(&index.to_string())));
+    data.push(&end);
     for (number, block) in blocks.packed.iter().enumerate() {
-        let block = format!("<script type=\"text/plain\" id=\"block-{number}\">{block}</script>\n");
-        data.push_str(&block);
+        data.push(&Masked::own_code(format!("<script type=\"text/plain\" id=\"block-{number}\">")));
+        data.push(block);
+        data.push(&end);
     }
-    let mut html = String::new();
+    data.push(&Masked::own_code(format!("<script>{script}</script>")));
+    let mut html = Masked::default();
     let mut rest = PAGE.text;
-    for (from, to, instead) in [
-        ("<!--style-->", "<!--/style-->", head),
-        ("<!--script-->", "<!--/script-->", format!("{data}<script>{script}</script>")),
-    ] {
+    for (from, to, instead) in
+        [("<!--style-->", "<!--/style-->", Masked::own_code(head)), ("<!--script-->", "<!--/script-->", data)]
+    {
         let Some((before, behind)) = rest.split_once(from) else { continue };
-        html.push_str(before);
-        html.push_str(&instead);
+        html.push(&Masked::fixed(before.as_bytes()));
+        html.push(&instead);
         rest = behind.split_once(to).map_or("", |(_, rest)| rest);
     }
-    html + rest
+    html.push(&Masked::fixed(rest.as_bytes()));
+    html
 }
 
 /// JSON that can end no element and no line.

@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -19,7 +18,7 @@ use super::{
     skeleton::{self, SkeletonAgents},
     stamp::stamp,
 };
-use crate::viewer::data;
+use crate::{recording::Masked, viewer::data};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -42,7 +41,7 @@ pub(super) async fn follow(
     library: Arc<ViewerLibrary>,
     run: String,
     from: u64,
-) -> Result<mpsc::Receiver<Bytes>, NoAnswer> {
+) -> Result<mpsc::Receiver<Masked>, NoAnswer> {
     let (sender, receiver) = mpsc::channel(16);
     let (opened, took) = open(&library, &run).await?;
     let mut told = LiveSnapshot { position: from, head: Value::Null };
@@ -58,7 +57,7 @@ pub(super) async fn follow(
                 }
             } else if quiet.elapsed() > SIGN {
                 quiet = Instant::now();
-                if sender.send(Bytes::from_static(b": here\n\n")).await.is_err() {
+                if sender.send(Masked::fixed(b": here\n\n")).await.is_err() {
                     return;
                 }
             }
@@ -97,7 +96,7 @@ async fn open(library: &Arc<ViewerLibrary>, run: &str) -> Result<(Arc<OpenedRun>
 
 impl LiveSnapshot {
     /// What is new, as an event; `None` where nothing is.
-    fn next(&mut self, opened: &OpenedRun) -> Option<Bytes> {
+    fn next(&mut self, opened: &OpenedRun) -> Option<Masked> {
         let position = skeleton::position(opened);
         let head = data::run_head(&opened.recording, &opened.accounts().account, opened.no_label());
         let head = data::as_value(&head);
@@ -108,6 +107,6 @@ impl LiveSnapshot {
         let rows = skeleton::rows(opened, &agents, skeleton::touched(opened, self.position));
         let data = json!({"head": head, "agents": agents.names(), "rows": rows, "position": position});
         (self.position, self.head) = (position, head);
-        Some(Bytes::from(format!("id: {position}\ndata: {data}\n\n")))
+        Some(Masked::new(format!("id: {position}\ndata: {data}\n\n")))
     }
 }

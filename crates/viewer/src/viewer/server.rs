@@ -37,7 +37,10 @@ use super::{
     page_data::PageError,
     view_routes::{VIEW_ROUTES, ViewAction, ViewRoute},
 };
-use crate::proxy::{Gate, Token};
+use crate::{
+    proxy::{Gate, Token},
+    recording::Masked,
+};
 
 /// Longest wait for the rest of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -111,7 +114,7 @@ impl Viewer {
 
     async fn respond(&self, request: Request<Incoming>) -> Response<Sent> {
         if let Some(refusal) = self.gate.refusal(request.headers()) {
-            return with_policy(refusal.map(Sent::whole));
+            return with_policy(refusal.map(|body| Sent::whole(Masked::new(body))));
         }
         let path = request.uri().path().to_owned();
         if path.starts_with("/api/") && !self.is_open(request.headers()) {
@@ -145,7 +148,7 @@ impl Viewer {
         if !std::str::from_utf8(&body).is_ok_and(|shown| self.token.is(shown)) {
             return plain_response(StatusCode::UNAUTHORIZED, "this is not the token");
         }
-        let mut response = Response::new(Sent::whole(Bytes::new()));
+        let mut response = Response::new(Sent::whole(Masked::default()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         let cookie = format!("{}={}; Path=/api; HttpOnly; SameSite=Strict", self.cookie, self.session);
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -199,7 +202,7 @@ impl Viewer {
             Ok(Ok(LibraryAnswer::Json(value))) => written(value.to_string()),
             Ok(Ok(LibraryAnswer::Text(text))) => written(text),
             Ok(Ok(LibraryAnswer::File(name, bytes))) => {
-                let mut response = Response::new(Sent::whole(bytes));
+                let mut response = Response::new(Sent::whole(Masked::new(bytes)));
                 typed(&mut response, "application/octet-stream");
                 if let Ok(saved) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
                     response.headers_mut().insert(header::CONTENT_DISPOSITION, saved);
@@ -220,7 +223,7 @@ fn owned(names: &[&str]) -> String {
 }
 
 fn written(json: String) -> Response<Sent> {
-    let mut response = Response::new(Sent::whole(Bytes::from(json)));
+    let mut response = Response::new(Sent::whole(Masked::new(json)));
     typed(&mut response, "application/json");
     response
 }
@@ -236,19 +239,19 @@ fn refused(error: &NoAnswer) -> Response<Sent> {
 
 fn plain_response(status: StatusCode, why: &str) -> Response<Sent> {
     let body = serde_json::to_string(&PageError { error: why }).unwrap_or_default();
-    let mut response = Response::new(Sent::whole(Bytes::from(body)));
+    let mut response = Response::new(Sent::whole(Masked::new(body)));
     *response.status_mut() = status;
     typed(&mut response, "application/json");
     response
 }
 
 fn embedded(file: &'static page::File) -> Response<Sent> {
-    let mut response = Response::new(Sent::whole(Bytes::from_static(file.text.as_bytes())));
+    let mut response = Response::new(Sent::whole(Masked::fixed(file.text.as_bytes())));
     typed(&mut response, file.kind);
     response
 }
 
-fn streamed(events: mpsc::Receiver<Bytes>) -> Response<Sent> {
+fn streamed(events: mpsc::Receiver<Masked>) -> Response<Sent> {
     let mut response = Response::new(Sent::Events(events));
     typed(&mut response, "text/event-stream");
     response
@@ -277,12 +280,12 @@ fn with_policy(mut response: Response<Sent>) -> Response<Sent> {
 #[derive(Debug)]
 enum Sent {
     Whole(Option<Bytes>),
-    Events(mpsc::Receiver<Bytes>),
+    Events(mpsc::Receiver<Masked>),
 }
 
 impl Sent {
-    fn whole(bytes: Bytes) -> Self {
-        Sent::Whole(Some(bytes))
+    fn whole(bytes: Masked) -> Self {
+        Sent::Whole(Some(Bytes::from(bytes.into_bytes())))
     }
 }
 
@@ -293,7 +296,9 @@ impl Body for Sent {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Sent::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(Frame::data).map(Ok)),
-            Sent::Events(events) => events.poll_recv(context).map(|event| event.map(Frame::data).map(Ok)),
+            Sent::Events(events) => events
+                .poll_recv(context)
+                .map(|event| event.map(|event| Ok(Frame::data(Bytes::from(event.into_bytes()))))),
         }
     }
 

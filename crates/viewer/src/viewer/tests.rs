@@ -62,14 +62,14 @@ fn a_file_that_is_passed_on_holds_the_words_of_no_annotator() {
     annotate(&logs.path().join("r"), &said).expect("written");
     let library = ViewerLibrary::new(vec![logs.path().to_owned()]);
     assert!(data(&library, "run/r").to_string().contains("oranges"), "who looks is told");
-    let all = unpacked(&bundle(&library).expect("a page").html);
+    let all = unpacked(&bundle(&library).expect("a page").html.into_text());
     assert!(all.contains("I read: two") && !all.contains("oranges") && !all.contains("ada-annotator"));
     let telling = ViewerLibrary::new(vec![logs.path().to_owned()]).with_annotations();
-    let all = unpacked(&bundle(&telling).expect("a page").html);
+    let all = unpacked(&bundle(&telling).expect("a page").html.into_text());
     assert!(all.contains("oranges") && all.contains("ada-annotator"), "where it is wanted, they are in it");
     // A file of words that cannot be read is named with its place: that is told here alone, too.
     std::fs::write(logs.path().join("annotations/bo.jsonl"), "{").expect("written");
-    let all = unpacked(&bundle(&library).expect("a page").html);
+    let all = unpacked(&bundle(&library).expect("a page").html.into_text());
     assert!(all.contains("I read: two") && !all.contains("bo.jsonl"));
     assert!(!all.contains(&logs.path().display().to_string()), "no place of this machine");
 }
@@ -91,7 +91,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
             assert_eq!(shown, said);
         }
     }
-    let html = bundle(&library).expect("a page").html;
+    let html = bundle(&library).expect("a page").html.into_text();
     assert_eq!(html.matches("<script>").count(), 1, "no text became a script");
     assert!(!html.contains("<img") && !html.contains("alert(1)"), "texts are packed");
 }

@@ -1,6 +1,9 @@
 //! A call as a span, in the words of OpenTelemetry's GenAI conventions (semantic-conventions-genai v0.1.0) and, for what they have no words for, of `OpenInference`; what only Aegis knows stands under `aegis.*`.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    borrow::Cow,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, KeyValue, any_value::Value as Any},
@@ -320,7 +323,11 @@ fn status(failed: bool, message: String) -> Status {
 }
 
 pub(super) fn string_attribute(key: &str, value: String) -> KeyValue {
-    keyed(key, Any::StringValue(value))
+    let masked = match Redactor::of_process().text(&value) {
+        Cow::Owned(masked) => Some(masked),
+        Cow::Borrowed(_) => None,
+    };
+    keyed(key, Any::StringValue(masked.unwrap_or(value)))
 }
 
 fn whole(key: &str, value: u64) -> KeyValue {

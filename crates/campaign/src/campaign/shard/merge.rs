@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{self, BufRead, BufWriter, Write},
+    io::{self, BufRead},
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
@@ -28,7 +28,7 @@ use crate::{
         report_sums::ReportContext,
         state::{CHAINS, CampaignState, Earlier},
     },
-    recording::RunFile,
+    recording::{Masked, MaskedFile, RunFile},
 };
 
 /// Says that a directory was made by a merge, and of what.
@@ -293,13 +293,13 @@ fn judged(shards: &[GivenShard], path: &Path) -> io::Result<()> {
             if known.insert(key) {
                 let out = match &mut out {
                     Some(out) => out,
-                    none => none.insert(BufWriter::new(crate::recording::create_private(path)?)),
+                    none => none.insert(MaskedFile::create(path)?),
                 };
-                writeln!(out, "{line}")?;
+                out.write(&Masked::new(line + "\n"))?;
             }
         }
     }
-    out.map_or(Ok(()), |mut out| out.flush())
+    out.map_or(Ok(()), |out| out.finish().map(drop))
 }
 
 fn write(state: &CampaignState, merged: &Merged) -> Result<(), CampaignError> {
@@ -307,5 +307,5 @@ fn write(state: &CampaignState, merged: &Merged) -> Result<(), CampaignError> {
         |error: serde_json::Error| CampaignError::Unwritten { path: state.root().join(FILE), why: error.to_string() };
     let mut text = serde_json::to_vec_pretty(merged).map_err(unwritten)?;
     text.push(b'\n');
-    state.replace(FILE, &text)
+    state.replace(FILE, &Masked::new(text))
 }

@@ -1,6 +1,12 @@
 //! A campaign with all that it names, kept as text beside its shards: what was asked to be made is known wherever they go.
 
-use std::{cell::RefCell, collections::BTreeMap, fs, io, path::Path};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fs,
+    io::{self, Read as _},
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +19,8 @@ use crate::{
 const FILE: &str = "campaign.json.zst";
 /// How hard it is compressed: task files are long, and each shard has one.
 const LEVEL: i32 = 3;
+/// Most that is unpacked of one, in bytes: the largest public task sets have a tenth of it.
+const PLAIN_MAX: u64 = 1 << 30;
 
 /// A campaign file and the files that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -57,7 +65,7 @@ impl CampaignSnapshot {
         let path = dir.join(FILE);
         let file = RunFile::open(&path).and_then(zstd::stream::Decoder::new);
         let file = file.map_err(|source| CampaignError::Directory { path: path.clone(), source })?;
-        serde_json::from_reader(io::BufReader::new(file))
+        serde_json::from_reader(io::BufReader::new(file.take(PLAIN_MAX)))
             .map_err(|error| CampaignError::Unshared { path, why: error.to_string() })
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         state::CampaignState,
     },
     proxy::Proxy,
+    recording::Masked,
 };
 
 /// What a worker is told beside what every campaign is.
@@ -147,5 +148,5 @@ fn write(state: &CampaignState, manifest: &ShardManifest) -> Result<(), Campaign
         |error: serde_json::Error| CampaignError::Unwritten { path: state.root().join(FILE), why: error.to_string() };
     let mut text = serde_json::to_vec_pretty(manifest).map_err(unwritten)?;
     text.push(b'\n');
-    state.replace(FILE, &text)
+    state.replace(FILE, &Masked::new(text))
 }

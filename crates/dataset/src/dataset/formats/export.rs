@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     dataset::{Dataset, Entry, FILE, Index, PlacedSample, Sample, SampleKind},
+    recording::Masked,
     trajectory::nearest,
 };
 
@@ -129,7 +130,7 @@ pub fn export(
     if let Some(card) = card {
         let tables = sink.tables()?;
         let text = card.text(options, &manifest.claims, &tables, sink.hashes());
-        sink.file("README.md", text.as_bytes())?;
+        sink.file("README.md", &Masked::new(text))?;
     }
     sink.finish(manifest)
 }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -15,9 +15,12 @@ use super::{
     foreign::{Defect, Defects},
     mast, mpbench, traceelephant, trail, whowhen, whowhen_pro,
 };
-use crate::dataset::{
-    BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, Writer,
-    values::{self, ValuePlace},
+use crate::{
+    dataset::{
+        BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, Writer,
+        values::{self, ValuePlace},
+    },
+    recording::{Masked, MaskedFile},
 };
 
 /// The report of defects, beside the samples.
@@ -131,10 +134,7 @@ pub fn import(
     let imported = Imported { from, files, samples, rules, defects };
     let report = out.join(REPORT);
     let failed = |source| DatasetError::Io { doing: "write", path: report.clone(), source };
-    let mut text = serde_json::to_vec_pretty(&imported).map_err(|error| failed(error.into()))?;
-    text.push(b'\n');
-    let temporary = out.join(format!(".{REPORT}.tmp"));
-    fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &report)).map_err(failed)?;
+    Masked::json_pretty(&imported).and_then(|text| MaskedFile::replace(&report, &text)).map_err(failed)?;
     Ok((imported, writer.finish()?))
 }
 

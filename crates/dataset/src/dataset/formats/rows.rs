@@ -7,6 +7,11 @@ use std::{
     sync::Arc,
 };
 
+use super::{
+    schema::Type,
+    shred::{Columns, Leaf, LeafValues, Misfit},
+};
+use crate::recording::{Masked, MaskedJson};
 use parquet::{
     basic::{Compression, ZstdLevel},
     column::writer::ColumnWriter,
@@ -17,12 +22,6 @@ use parquet::{
     },
 };
 use serde::Serialize;
-use serde_json::Value;
-
-use super::{
-    schema::Type,
-    shred::{Columns, Leaf, LeafValues, Misfit},
-};
 
 /// Rows that are held before a row group is written, in bytes: a folder has some twenty such files open.
 const GROUP: usize = 4 << 20;
@@ -80,6 +79,11 @@ impl Hashed {
         Ok(Self { file, hash: Box::default(), bytes: 0 })
     }
 
+    /// Adds text.
+    pub(super) fn text(&mut self, text: &Masked) -> io::Result<()> {
+        self.write_all(text.as_bytes())
+    }
+
     pub(super) fn done(mut self) -> io::Result<FileHash> {
         self.file.flush()?;
         Ok(FileHash { bytes: self.bytes, blake3: self.hash.finalize().to_hex().to_string() })
@@ -109,15 +113,15 @@ impl Rows {
         })
     }
 
-    pub(super) fn push(&mut self, row: &Value) -> Result<(), RowError> {
+    pub(super) fn push(&mut self, row: &MaskedJson) -> Result<(), RowError> {
         match self {
             Self::Lines(file) => {
-                let mut line = row.to_string().into_bytes();
-                line.push(b'\n');
-                file.write_all(&line)?;
+                let mut line = row.text();
+                line.push(&Masked::fixed(b"\n"));
+                file.text(&line)?;
             }
             Self::Table(table) => {
-                table.columns.push(row)?;
+                table.columns.push(row.value())?;
                 if table.columns.bytes >= GROUP {
                     table.group()?;
                 }

@@ -7,9 +7,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dataset::formats::{
-    rows::Rows,
-    schema::Field::{May, Needed},
+use crate::{
+    dataset::formats::{
+        rows::Rows,
+        schema::Field::{May, Needed},
+    },
+    recording::Redactor,
 };
 
 const ROW: Type = Type::Record(&[
@@ -26,7 +29,7 @@ fn through(rows: &[Value]) -> Vec<Value> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("rows.parquet");
     let mut file = Rows::create(&path, Some(&ROW)).expect("created");
-    rows.iter().for_each(|row| file.push(row).expect("pushed"));
+    rows.iter().for_each(|row| file.push(&Redactor::default().masked_json(row.clone())).expect("pushed"));
     file.done().expect("written");
     let reader = SerializedFileReader::new(File::open(&path).expect("there")).expect("Parquet");
     let rows = reader.get_row_iter(None).expect("rows");

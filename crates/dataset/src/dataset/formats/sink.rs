@@ -6,7 +6,6 @@ use std::{
         btree_map::Entry::{Occupied, Vacant},
     },
     fs,
-    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     dataset::{Sample, Split},
-    recording::Redactor,
+    recording::{Masked, MaskedFile, Redactor},
 };
 
 /// `NAME.suffix` beside a file or directory. A manifest never lies inside: the public scorers count every `.json`
@@ -146,8 +145,7 @@ impl<'a> Sink<'a> {
             }
             DiskLayout::Document { open, .. } => {
                 let mut file = Hashed::create(&temporary).map_err(failed)?;
-                let open = open.replace("{samples}", &samples.to_string());
-                file.write_all(open.as_bytes()).map_err(failed)?;
+                file.text(&Masked::new(open.replace("{samples}", &samples.to_string()))).map_err(failed)?;
                 Goes::Document { file: Some(file), first: true }
             }
             DiskLayout::Files | DiskLayout::Folder => {
@@ -179,16 +177,16 @@ impl<'a> Sink<'a> {
     pub(super) fn push(&mut self, piece: WrittenPiece) -> Result<(), ExportError> {
         let failed = |source| ExportError::Write { path: self.temporary.clone(), source };
         let redactor = Redactor::of_process();
-        let content = match piece.content {
-            Content::Row(row) => Content::Row(redactor.json(row)),
-            Content::Bytes(mut bytes) => {
-                redactor.mask(&mut bytes);
-                Content::Bytes(bytes)
+        let row = match piece.content {
+            Content::Row(row) => redactor.masked_json(row),
+            Content::Bytes(bytes) if matches!(self.goes, Goes::Files) => {
+                return self.file(&piece.file, &redactor.masked_bytes(bytes));
             }
+            Content::Bytes(_) => return Ok(()),
         };
-        match (&mut self.goes, content) {
-            (Goes::Rows(Some(rows)), Content::Row(row)) => rows.push(&row).map_err(|why| refused(&self.out, why)),
-            (Goes::Parts(parts), Content::Row(row)) => {
+        match (&mut self.goes, row) {
+            (Goes::Rows(Some(rows)), row) => rows.push(&row).map_err(|why| refused(&self.out, why)),
+            (Goes::Parts(parts), row) => {
                 let rows = match parts.entry(piece.file.into_owned()) {
                     Occupied(rows) => rows.into_mut(),
                     Vacant(none) => {
@@ -199,12 +197,12 @@ impl<'a> Sink<'a> {
                 };
                 rows.push(&row).map_err(|why| refused(&self.out, why))
             }
-            (Goes::Document { file: Some(file), first }, Content::Row(row)) => {
-                let between = if std::mem::replace(first, false) { "" } else { ",\n" };
-                file.write_all(format!("{between}{row}").as_bytes()).map_err(failed)
+            (Goes::Document { file: Some(file), first }, row) => {
+                let mut text = Masked::fixed(if std::mem::replace(first, false) { b"" } else { b",\n" });
+                text.push(&row.text());
+                file.text(&text).map_err(failed)
             }
-            (Goes::Files, Content::Bytes(bytes)) => self.file(&piece.file, &bytes),
-            (Goes::Folder(tables), Content::Row(row)) => {
+            (Goes::Folder(tables), row) => {
                 let Some(of) = piece.of else { return Ok(()) };
                 let key = (of.name(), piece.file.into_owned());
                 let table = match tables.entry(key) {
@@ -230,17 +228,18 @@ impl<'a> Sink<'a> {
     }
 
     /// Writes a file into the directory.
-    pub(super) fn file(&mut self, name: &str, bytes: &[u8]) -> Result<(), ExportError> {
+    pub(super) fn file(&mut self, name: &str, bytes: &Masked) -> Result<(), ExportError> {
         let plain = Path::new(name).file_name().is_some_and(|file| file == name);
         if !plain || name.starts_with('.') {
             return Err(ExportError::StrayFile { file: name.to_owned() });
         }
-        let hash = FileHash { bytes: bytes.len() as u64, blake3: blake3::hash(bytes).to_hex().to_string() };
+        let plain = bytes.as_bytes();
+        let hash = FileHash { bytes: plain.len() as u64, blake3: blake3::hash(plain).to_hex().to_string() };
         if self.files.insert(name.to_owned(), hash).is_some() {
             return Err(ExportError::SameFile { file: name.to_owned() });
         }
         let path = self.temporary.join(name);
-        fs::write(&path, bytes).map_err(|source| ExportError::Write { path, source })
+        MaskedFile::write_shared(&path, bytes).map_err(|source| ExportError::Write { path, source })
     }
 
     /// Ends the files of rows of a folder, and says what they hold.
@@ -270,7 +269,8 @@ impl<'a> Sink<'a> {
             }
             Goes::Document { file, .. } => {
                 let close = if let DiskLayout::Document { close, .. } = self.shape { close } else { "" };
-                let ended = file.take().map(|mut file| file.write_all(close.as_bytes()).and_then(|()| file.done()));
+                let close = Masked::fixed(close.as_bytes());
+                let ended = file.take().map(|mut file| file.text(&close).and_then(|()| file.done()));
                 ended.transpose().map_err(failed)?
             }
             Goes::Parts(parts) => {
@@ -286,8 +286,7 @@ impl<'a> Sink<'a> {
         };
         self.files.extend(whole.map(|hash| (name, hash)));
         manifest.files = std::mem::take(&mut self.files);
-        let mut text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
-        text.push(b'\n');
+        let text = Masked::json_pretty(&manifest).map_err(failed)?;
         let path = beside(&self.out, MANIFEST);
         // One of an earlier export must not speak of the new files, however this ends.
         let earlier = match fs::remove_file(&path) {
@@ -297,7 +296,7 @@ impl<'a> Sink<'a> {
         if matches!(self.goes, Goes::Parts(_)) { self.replace_parts(earlier) } else { self.replace() }
             .map_err(failed)?;
         let temporary = hidden(&path, "tmp");
-        fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path)).map_err(failed)?;
+        MaskedFile::write_shared(&temporary, &text).and_then(|()| fs::rename(&temporary, &path)).map_err(failed)?;
         self.finished = true;
         Ok(manifest)
     }

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
-    io::{self, Read as _, Write},
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -16,6 +16,7 @@ use crate::{
         Task,
         values::{self, ValuePlace},
     },
+    recording::{Masked, MaskedFile},
     trajectory::Verdict,
     verify::Case,
 };
@@ -175,9 +176,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), TasksError> {
     let failed = |source| TasksError::Io { doing: "write", path: path.to_owned(), source };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(parent).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.persist(path).map(drop).map_err(|error| failed(error.error))
+    MaskedFile::replace(path, &Masked::new(bytes)).map_err(failed)
 }
 
 /// Turns values into tasks.

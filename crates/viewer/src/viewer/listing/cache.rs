@@ -5,7 +5,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    io::{self, BufRead, BufReader, BufWriter, Write},
+    io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{Cells, row::RunRow};
 use crate::{
-    recording::{RunFile, VERSION, each_in_threads, make_private_dir},
+    recording::{Masked, MaskedFile, RunFile, VERSION, each_in_threads, make_private_dir},
     viewer::stamp::{RunStamp, Stamp, hashed},
 };
 
@@ -206,24 +206,21 @@ impl ListingCache {
         let folder = file.parent().ok_or_else(|| io::Error::other("it has no folder"))?;
         make_private_dir(folder)?;
         forget(folder);
-        let mut out = tempfile::NamedTempFile::new_in(folder)?;
-        let mut packed = zstd::Encoder::new(BufWriter::new(out.as_file_mut()), 1)?;
+        let mut text = Vec::new();
         let head = CacheHead {
             build: VERSION.to_owned(),
             texts: self.words.texts.iter().cloned().collect(),
             names: self.words.names.iter().cloned().collect(),
         };
-        line(&mut packed, &head)?;
+        line(&mut text, &head)?;
         let numbers = WordNumbers::new(&head);
         // In the order of a list: so they lie in memory when they are read back, and are gone through fast.
         let mut rows: Vec<&(RunStamp, Arc<RunRow>)> = self.rows.values().collect();
         rows.sort_unstable_by(|(_, a), (_, b)| b.started.cmp(&a.started));
         for (stamp, row) in rows {
-            line(&mut packed, &numbers.line(*stamp, row)?)?;
+            line(&mut text, &numbers.line(*stamp, row)?)?;
         }
-        packed.finish()?.flush()?;
-        out.persist(file).map_err(|refused| refused.error)?;
-        Ok(())
+        MaskedFile::replace(file, &Masked::new(text).packed(1)?)
     }
 }
 

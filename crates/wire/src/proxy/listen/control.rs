@@ -24,6 +24,7 @@ use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal, route::ControlA
 use super::gate::Token;
 use crate::{
     proxy::{arrival, exchange::Proxy, headers, limits::Limits, memory::HeldMemory},
+    recording::Masked,
     trajectory::RunId,
 };
 
@@ -124,7 +125,7 @@ fn json(reply: &impl Serialize) -> ControlResult {
 }
 
 fn made(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+    let mut response = Response::new(Full::new(Bytes::from(Masked::new(body).into_bytes())));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response

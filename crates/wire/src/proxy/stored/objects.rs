@@ -5,7 +5,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt::Write as _,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -24,7 +24,7 @@ use crate::{
         upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream},
         users::UserName,
     },
-    recording::{RunFile, create_private, make_private_dir},
+    recording::{AppendedLines, Masked, MaskedFile, RunFile, make_private_dir},
     surface::door::UnpackedBody,
     trajectory::Attribution,
 };
@@ -147,13 +147,11 @@ impl ObjectOwners {
 
     fn append(&self, text: &str) -> io::Result<()> {
         make_private_dir(self.file.parent().unwrap_or(Path::new(".")))?;
-        RunFile::append(&self.file)?.into_file().write_all(text.as_bytes())
+        AppendedLines::open(&self.file)?.add(&Masked::new(text))
     }
 
     fn write_anew(&self, list: &mut OwnerList) -> io::Result<()> {
-        let whole = self.file.with_extension("tmp");
-        create_private(&whole)?.write_all(list.text().as_bytes())?;
-        std::fs::rename(&whole, &self.file)?;
+        MaskedFile::replace(&self.file, &Masked::new(list.text()))?;
         list.lines = list.owners.len();
         Ok(())
     }

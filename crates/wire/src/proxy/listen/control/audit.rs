@@ -2,17 +2,17 @@
 //! be written down is refused. One that fails afterwards has a second line.
 
 use std::{
-    fs::File,
-    io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
 };
 
-use nix::fcntl::OFlag;
 use serde::Serialize;
 
 use super::{ControlResult, Refusal};
-use crate::{recording::make_private_dir, trajectory::RunId};
+use crate::{
+    recording::{AppendedLines, Masked, make_private_dir},
+    trajectory::RunId,
+};
 
 /// The file, in the log directory of the server.
 const FILE: &str = "audit.jsonl";
@@ -30,7 +30,8 @@ pub(super) struct ChangeAudit {
 struct AuditLine<'a> {
     time: String,
     user: &'a str,
-    run: &'a RunId,
+    /// The run; a refused name that looks like a key is masked.
+    run: &'a str,
     what: &'static str,
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,32 +77,19 @@ impl ChangeAudit {
     async fn write(&self, run: &RunId, what: &'static str, refused: Option<&'static str>) -> io::Result<()> {
         let Self { user, path, .. } = self;
         let time = jiff::Timestamp::now().to_string();
-        let line = serde_json::to_string(&AuditLine { time, user, run, what, path, refused })?;
+        let line = Masked::json_line(&AuditLine { time, user, run: run.as_str(), what, path, refused })?;
         let file = self.file.clone();
         tokio::task::spawn_blocking(move || append(&file, &line)).await.map_err(io::Error::other)?
     }
 }
 
-/// Adds a line and waits until it is on the disk. A line that was torn before is left as it is.
-fn append(path: &PathBuf, line: &str) -> io::Result<()> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let mut options = File::options();
-    options.read(true).append(true).create(true).mode(0o600).custom_flags(flags.bits());
+/// Adds a line and waits until it is on the disk.
+fn append(path: &Path, line: &Masked) -> io::Result<()> {
     // The first run of a server can be opened here.
     path.parent().map_or(Ok(()), make_private_dir)?;
-    let mut file = options.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut last = [b'\n'];
-    if file.seek(SeekFrom::End(0))? > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    let torn = if last == [b'\n'] { "" } else { "\n" };
-    // At once, so that lines of several requests do not mix.
-    file.write_all(format!("{torn}{line}\n").as_bytes())?;
-    file.sync_data()
+    let lines = AppendedLines::open(path)?;
+    lines.add(line)?;
+    lines.sync()
 }
 
 #[cfg(test)]
@@ -112,13 +100,13 @@ mod tests {
     fn a_torn_line_stays_one_line() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(FILE);
-        append(&path, "{}").expect("written");
+        append(&path, &Masked::fixed(b"{}\n")).expect("written");
         std::fs::write(&path, "{}\n{\"ti").expect("written");
-        append(&path, "{}").expect("written");
-        append(&path, "{}").expect("written");
+        append(&path, &Masked::fixed(b"{}\n")).expect("written");
+        append(&path, &Masked::fixed(b"{}\n")).expect("written");
         assert_eq!(std::fs::read_to_string(&path).expect("read"), "{}\n{\"ti\n{}\n{}\n");
         std::fs::rename(&path, dir.path().join("real")).expect("moved");
         std::os::unix::fs::symlink(dir.path().join("real"), &path).expect("linked");
-        assert!(append(&path, "{}").is_err(), "no link is followed");
+        assert!(append(&path, &Masked::fixed(b"{}\n")).is_err(), "no link is followed");
     }
 }
