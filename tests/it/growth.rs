@@ -2,6 +2,7 @@
 //! times the work, not a hundred.
 
 mod bodies;
+mod callers;
 
 use std::time::Duration;
 
@@ -124,23 +125,31 @@ fn edit_request(injection: &Injection, grown: &Grown, body: &Bytes) -> Option<Re
 
 type Edit = fn(&Injection, &Grown, &Bytes) -> Option<Result<(), String>>;
 
-/// How many times as much work the larger body is than the smaller one: the least of several looks at each, where the first are
-/// too dear. `None` where the edit has nothing to do with it.
-fn growth(injection: &Injection, grown: &Grown, edit: Edit) -> Option<f64> {
-    let bodies = [grown.size, grown.size * TIMES].map(|size| (grown.body)(grown.surface, size));
+/// How many times as much work the larger one is than the smaller one: the least of several looks at each, where the first are too
+/// dear. `None` where `work` has nothing to do with it.
+fn times<T>(sizes: &[T; 2], mut work: impl FnMut(&T) -> Option<()>) -> Option<f64> {
     let mut least = [Duration::MAX; 2];
     for _ in 0..TRIES {
-        for (least, body) in least.iter_mut().zip(&bodies) {
+        for (least, size) in least.iter_mut().zip(sizes) {
             let start = worked();
-            let outcome = edit(injection, grown, body)?;
+            work(size)?;
             *least = (*least).min(worked().saturating_sub(start));
-            assert_eq!(outcome, Ok(()), "{} of {} by {}", grown.what, grown.surface.name(), injection.name);
         }
         if least[1].as_secs_f64() / least[0].as_secs_f64() <= WORK_MAX {
             break;
         }
     }
     Some(least[1].as_secs_f64() / least[0].as_secs_f64())
+}
+
+/// The same of an edit.
+fn growth(injection: &Injection, grown: &Grown, edit: Edit) -> Option<f64> {
+    let bodies = [grown.size, grown.size * TIMES].map(|size| (grown.body)(grown.surface, size));
+    times(&bodies, |body| {
+        let outcome = edit(injection, grown, body)?;
+        assert_eq!(outcome, Ok(()), "{} of {} by {}", grown.what, grown.surface.name(), injection.name);
+        Some(())
+    })
 }
 
 fn grows(plan: &str, bodies: &[Grown], edit: Edit) {

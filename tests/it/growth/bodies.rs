@@ -83,15 +83,20 @@ fn item(number: usize) -> Value {
 }
 
 pub fn replies() -> Vec<Grown> {
-    use surface::{AnthropicMessages, OpenaiChat, OpenaiCompletions, OpenaiResponses};
+    use surface::{
+        AnthropicMessages, GeminiGenerate, GeminiInteractions, OpenaiChat, OpenaiCompletions, OpenaiEmbeddings,
+        OpenaiResponses,
+    };
     let mut all = Vec::new();
-    for surface in [&OpenaiChat as &dyn Surface, &OpenaiResponses, &OpenaiCompletions, &AnthropicMessages] {
+    for surface in surface::ALL.iter().copied().filter(|surface| surface.name() != OpenaiEmbeddings.name()) {
         all.push(grown(surface, "digits", 2_000, |surface, n| whole(surface, &reply(vec![digits(n)], 0))));
         all.push(grown(surface, "frames of a stream", 50, |surface, n| {
             stream(surface, &reply(vec!["one 2 ".repeat(n)], 0))
         }));
     }
-    for surface in [&OpenaiChat as &dyn Surface, &OpenaiResponses, &AnthropicMessages] {
+    let calling: [&dyn Surface; 5] =
+        [&OpenaiChat, &OpenaiResponses, &AnthropicMessages, &GeminiGenerate, &GeminiInteractions];
+    for surface in calling {
         all.push(grown(surface, "tool calls", 100, |surface, n| whole(surface, &reply(Vec::new(), n))));
         all.push(grown(surface, "tool calls of a stream", 30, |surface, n| {
             stream(surface, &reply(vec!["one 2".to_owned()], n))
@@ -172,7 +177,9 @@ fn turn(number: usize) -> &'static str {
 }
 
 pub fn requests() -> Vec<Grown> {
-    use surface::{AnthropicMessages, OpenaiChat, OpenaiCompletions, OpenaiResponses};
+    use surface::{
+        AnthropicMessages, GeminiGenerate, GeminiInteractions, OpenaiChat, OpenaiCompletions, OpenaiResponses,
+    };
     let mut all = Vec::new();
     for surface in [&OpenaiChat as &dyn Surface, &AnthropicMessages] {
         all.push(grown(surface, "messages", 200, |_, n| {
@@ -193,6 +200,14 @@ pub fn requests() -> Vec<Grown> {
     all.push(grown(&OpenaiResponses, "content parts", 200, |_, n| {
         let content = list(n, |at| json!({"type": "input_text", "text": says(at)}));
         bytes(&json!({"model": "m", "input": [{"role": "user", "content": content}]}))
+    }));
+    all.push(grown(&GeminiGenerate, "messages", 200, |_, n| {
+        let said = |at: usize| json!({"role": (["user", "model"][at % 2]), "parts": [{"text": says(at)}]});
+        bytes(&json!({"contents": list(n, said)}))
+    }));
+    all.push(grown(&GeminiInteractions, "messages", 200, |_, n| {
+        let said = |at: usize| json!({"type": (["user_input", "model_output"][at % 2]), "content": [{"type": "text", "text": says(at)}]});
+        bytes(&json!({"model": "m", "input": list(n, said)}))
     }));
     all.extend(calls_and_results());
     all
