@@ -147,8 +147,6 @@ pub(super) fn draw(sample: &SampleSpace, seed: u64, nth: usize, reference: &[Ste
     for number in 0..per_task {
         let place = nth.saturating_mul(per_task).saturating_add(number);
         match aim(&of_templates, seed, place, &run) {
-            // Small spaces are exhausted before `per_task` is: the same plan twice would be no second draw.
-            Ok(aimed) if drawn.plans.iter().any(|known| known.plan.digest == aimed.plan.digest) => {}
             Ok(aimed) => drawn.plans.push(aimed),
             Err(why) => drawn.impossible.push(ImpossiblePlan::of_sample(why)),
         }

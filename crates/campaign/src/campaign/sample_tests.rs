@@ -302,3 +302,30 @@ fn what_cannot_be_made_is_not_drawn_and_the_draw_among_the_rest_is_even() {
         }
     }
 }
+
+#[test]
+fn an_edit_is_tried_at_each_call_with_the_words_that_it_would_take_there() {
+    // Who spoke before the second call of the solver said nothing that could be repeated.
+    let mut reference = reference();
+    reference[2] = answered(2, ("critic", 0, 0), "You check it.", "");
+    let mut space = sample("agents = [\"solver\"]\npositions = [\"uniform\"]\nper_task = 4\n");
+    space.templates.truncate(1);
+    let text: toml::Table = toml::from_str(&Plans.read("quote").expect("a plan")).expect("TOML");
+    let mut injection = text["injection"][0].as_table().expect("a table").clone();
+    injection.retain(|key, _| key == "manipulator" || key == "failure_mode");
+    (space.templates[0].injection, space.templates[0].mode) = (injection, None);
+    let plans: Vec<Aimed> = (0..20).flat_map(|nth| draw(&space, 5, nth, &reference).plans).collect();
+    let calls: BTreeSet<_> = plans.iter().map(|plan| format!("{:?}", plan.plan.injections[0].when.call)).collect();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+}
+
+#[test]
+fn plans_have_seeds_of_their_own_and_none_comes_twice_in_a_task() {
+    let sample = sample("positions = [\"first\"]\nagents = [\"critic\"]\nper_task = 40\n");
+    let plans = draw(&sample, 2, 0, &reference()).plans;
+    let seeds: BTreeSet<u64> = plans.iter().map(|plan| plan.plan.seed).collect();
+    assert_eq!(seeds.len(), plans.len());
+    assert!(seeds.iter().any(|seed| seed % 2 == 1) && seeds.iter().any(|seed| seed % 2 == 0), "{seeds:?}");
+    let digests: BTreeSet<&String> = plans.iter().map(|plan| &plan.plan.digest).collect();
+    assert_eq!(digests.len(), plans.len(), "{}", plans.len());
+}
