@@ -106,6 +106,10 @@ pub fn replies() -> Vec<Grown> {
         all.push(grown(surface, "choices", 150, |surface, n| whole(surface, &choices(n))));
         all.push(grown(surface, "choices of a stream", 25, |surface, n| stream(surface, &choices(n))));
     }
+    // Work that grows with the square of so little shows in long texts alone.
+    all.push(grown(&OpenaiChat, "digits in one long line", 20_000, |surface, n| {
+        whole(surface, &reply(vec!["42 7.5 x9, ".repeat(n)], 0))
+    }));
     all.push(grown(&OpenaiChat, "content parts", 200, |_, n| {
         let content = list(n, |at| json!({"type": "text", "text": says(at)}));
         let message = json!({"role": "assistant", "content": content});

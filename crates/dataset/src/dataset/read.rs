@@ -154,6 +154,11 @@ impl Dataset {
         Ok(index)
     }
 
+    /// The places of all samples, in order. Lines that are no samples have none.
+    pub fn places(&self) -> Vec<Entry> {
+        self.samples().filter_map(Result::ok).map(|placed| Entry::from_placed(&placed)).collect()
+    }
+
     /// Reads one sample by its place.
     ///
     /// # Errors
@@ -183,11 +188,16 @@ impl Dataset {
     }
 }
 
+impl Entry {
+    fn from_placed(placed: &PlacedSample) -> Self {
+        Self { file: placed.file, line: placed.line, offset: placed.offset, kind: placed.sample.kind }
+    }
+}
+
 impl Index {
     /// Notes a sample's place.
     pub fn add(&mut self, placed: &PlacedSample) {
-        let entry = Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: placed.sample.kind };
-        self.entries.entry(placed.sample.id.clone()).or_insert(entry);
+        self.entries.entry(placed.sample.id.clone()).or_insert_with(|| Entry::from_placed(placed));
     }
 
     /// How many samples are of a kind.

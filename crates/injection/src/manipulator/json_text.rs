@@ -64,10 +64,13 @@ pub(super) fn encoded(text: &str) -> String {
 /// Replaces ranges that do not overlap, whatever their order.
 pub(super) fn splice(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     edits.sort_by_key(|(range, _)| range.start);
-    let mut edited = text.to_owned();
-    for (range, new) in edits.into_iter().rev() {
-        edited.replace_range(range, &new);
+    let (mut edited, mut from) = (String::with_capacity(text.len()), 0);
+    for (range, new) in edits {
+        edited.push_str(text.get(from..range.start).unwrap_or_default());
+        edited.push_str(&new);
+        from = range.end;
     }
+    edited.push_str(text.get(from..).unwrap_or_default());
     edited
 }
 

@@ -133,17 +133,21 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
         && !hyphened(next, after_that)
 }
 
-/// A list marker (`1. Add …` at the start of a line) or the number of a named thing (`step 2`).
+/// A list marker (`1. Add …` at the start of a line) or the number of a named thing (`step 2`). It looks no further than the
+/// numbers before and after it: a text may be one line of millions of them.
 fn is_label(text: &str, start: usize, end: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let after = text.get(end..).unwrap_or_default();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    let starts_line = line.chars().all(|c| c.is_whitespace() || matches!(c, '*' | '#' | '>' | '-'));
-    let marks = after
-        .strip_prefix(['.', ')'])
-        .is_some_and(|rest| rest.starts_with(' ') && rest.lines().next().is_some_and(|line| !line.trim().is_empty()));
-    let word = line.trim_end_matches([' ', '*']).rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    starts_line && marks || (line.ends_with([' ', '*']) && LABELS.contains(&word.to_lowercase().as_str()))
+    let leads = |c: char| c != '\n' && (c.is_whitespace() || matches!(c, '*' | '#' | '>' | '-'));
+    let line_start = before.trim_end_matches(leads);
+    let starts_line = line_start.is_empty() || line_start.ends_with('\n');
+    let goes_on = |rest: &str| rest.chars().find(|c| !c.is_whitespace() || *c == '\n').is_some_and(|c| c != '\n');
+    let marks = after.strip_prefix(['.', ')']).is_some_and(|rest| rest.starts_with(' ') && goes_on(rest));
+    let word = || {
+        let words = before.trim_end_matches([' ', '*']).rsplit(|c: char| !c.is_alphanumeric());
+        words.take(1).collect::<String>().to_lowercase()
+    };
+    starts_line && marks || (before.ends_with([' ', '*']) && LABELS.contains(&word().as_str()))
 }
 
 fn other_digit(number: &str, draw: u64) -> Option<String> {

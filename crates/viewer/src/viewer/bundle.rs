@@ -14,9 +14,11 @@ use super::{
     library::ViewerLibrary,
     listing::Listing,
     page::{self, PAGE, STYLES},
+    sample,
     step::StepBody,
+    suspected::Suspected,
 };
-use crate::recording::Masked;
+use crate::{dataset::Dataset, recording::Masked};
 
 /// Steps of one block.
 const STEPS: usize = 64;
@@ -172,6 +174,7 @@ fn without_places(listing: &Listing, left_out: usize) -> Value {
 fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
     let listing = library.listing();
     let mut blocks = Blocks::default();
+    let suspected = Suspected::by_run(&listing.predictions);
     let steps = extent != BundleExtent::WithoutSteps;
     for row in listing.runs.iter().filter(|_| steps) {
         if blocks.bytes > MOST {
@@ -189,19 +192,18 @@ fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
         blocks.add(answered);
     }
     for place in listing.datasets.iter().filter(|_| steps) {
-        let samples = (0..).map_while(|number| {
-            let path = format!("sample/{}/{number}", place.key);
-            let sample = library.answer(&path).ok()?.data()?;
-            Some((path, sample))
-        });
-        for (path, sample) in samples {
+        let Ok(dataset) = Dataset::open(&place.dir) else { continue };
+        let samples = dataset.samples().filter_map(Result::ok).map(|placed| placed.sample);
+        for (number, sample) in samples.enumerate() {
             if blocks.bytes > MOST {
                 break;
             }
-            let steps = sample.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
-            let told = (0..steps).map(|step| format!("{path}/texts/{step}"));
-            let mut block = answers(library, told.chain([format!("{path}/attribution")]));
-            block.insert(path, sample);
+            let path = format!("sample/{}/{number}", place.key);
+            let steps = 0..u32::try_from(sample.steps.len()).unwrap_or(u32::MAX);
+            let texts = steps.filter_map(|step| Some((format!("{path}/texts/{step}"), sample::step(&sample, step)?)));
+            let mut block: Map<String, Value> = texts.collect();
+            block.extend(answers(library, [format!("{path}/attribution")]));
+            block.insert(path, sample::run(&sample, suspected.get(&sample.id)));
             blocks.add(block);
         }
     }

@@ -21,7 +21,7 @@ use super::{
     no_answer::NoAnswer,
     opened::{OpenedRun, Shelf},
     page_data::{FoundRuns, FoundWords, PageAnnotations, RunTree, SuspectedRows, WrittenAnnotation},
-    sample,
+    sample::{self, SamplePlaces},
     search::{self, FoundTexts, SearchLimit, decoded},
     skeleton,
     step::{self, StepBody},
@@ -43,6 +43,7 @@ pub struct ViewerLibrary {
     /// When it was looked last, and how long that took.
     looked: Mutex<Looked>,
     shelf: Shelf,
+    sample_places: SamplePlaces,
     /// Who annotates: what is known about the runs is left out then.
     annotator: Option<String>,
     /// How their words on failure modes are written, where those are asked for instead of the step of the error.
@@ -107,6 +108,7 @@ impl ViewerLibrary {
             listing,
             cache: Mutex::new(known),
             shelf: Shelf::default(),
+            sample_places: SamplePlaces::default(),
             annotator: None,
             modes: None,
             passes_annotations: false,
@@ -361,7 +363,7 @@ impl ViewerLibrary {
         let listing = self.listing();
         let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
         let at = position(number)? as usize;
-        let found = sample::at(place, at).map_err(unreadable)?.ok_or_else(|| unknown("such sample"))?;
+        let found = self.sample_places.at(place, at).map_err(unreadable)?.ok_or_else(|| unknown("such sample"))?;
         let suspected = || Suspected::by_run(&listing.predictions).remove(&found.id);
         match (action, rest) {
             (ViewAction::Sample, []) => Ok(LibraryAnswer::Json(sample::run(&found, suspected().as_ref()))),

@@ -1,6 +1,10 @@
 //! A dataset as the page shows it: counts, findings, its samples, and a sample in the shape of a run.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -13,12 +17,15 @@ use super::{
         SamplePage, SampleRow, SampleStepPage,
     },
     skeleton::{COLUMNS, sure},
+    stamp::{Stamp, stamp_of_files},
     step::pairs,
     step_view::{TextBlock, first_words},
     suspected::Suspected,
 };
 use crate::{
-    dataset::{Called, Dataset, DatasetError, LabelledError, PlacedSample, Sample, SampleMessage, lint, statistics},
+    dataset::{
+        Called, Dataset, DatasetError, Entry, LabelledError, PlacedSample, Sample, SampleMessage, lint, statistics,
+    },
     trajectory::{ReplyOrigin, Source},
 };
 
@@ -89,12 +96,35 @@ fn row<'a>(
     }
 }
 
-/// The sample at a position.
-///
-/// # Errors
-/// There is no dataset.
-pub(super) fn at(place: &ListingPlace, position: usize) -> Result<Option<Sample>, DatasetError> {
-    Ok(Dataset::open(&place.dir)?.samples().filter_map(Result::ok).nth(position).map(|placed| placed.sample))
+/// Where the samples of datasets stand. Each dataset is gone through once, and again where its files have changed.
+#[derive(Debug, Default)]
+pub(super) struct SamplePlaces(Mutex<HashMap<PathBuf, PlacesOfDataset>>);
+
+/// Where the samples of a dataset stand, and how its files looked when it was gone through.
+#[derive(Debug)]
+struct PlacesOfDataset {
+    stamp: Stamp,
+    places: Arc<Vec<Entry>>,
+}
+
+impl SamplePlaces {
+    /// The sample at a position.
+    ///
+    /// # Errors
+    /// There is no dataset.
+    pub(super) fn at(&self, place: &ListingPlace, position: usize) -> Result<Option<Sample>, DatasetError> {
+        let dataset = Dataset::open(&place.dir)?;
+        let stamp = stamp_of_files(dataset.files());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = known.get(&place.dir).filter(|known| known.stamp == stamp).map(|known| Arc::clone(&known.places));
+        let places = fits.unwrap_or_else(|| {
+            let places = Arc::new(dataset.places());
+            known.insert(place.dir.clone(), PlacesOfDataset { stamp, places: Arc::clone(&places) });
+            places
+        });
+        drop(known);
+        places.get(position).map(|entry| dataset.at(entry)).transpose()
+    }
 }
 
 /// A sample in the shape of a run's page.

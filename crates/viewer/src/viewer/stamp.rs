@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::fs::MetadataExt,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -28,6 +28,12 @@ pub(super) fn stamp(dir: &Path) -> Stamp {
         .collect();
     files.sort();
     hashed(&files.concat())
+}
+
+/// How files look now.
+pub(super) fn stamp_of_files(files: &[PathBuf]) -> Stamp {
+    let facts = files.iter().map(|file| fs::metadata(file).map_or([0; 24], |facts| length_and_time(&facts)));
+    hashed(&facts.collect::<Vec<_>>().concat())
 }
 
 fn length_and_time(facts: &fs::Metadata) -> [u8; 24] {
