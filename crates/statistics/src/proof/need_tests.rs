@@ -184,6 +184,18 @@ fn what_is_shown_of_an_error_that_is_left_out() {
 }
 
 #[test]
+fn what_the_pairs_that_are_left_cannot_show_is_given_up() {
+    let terms = NeedTerms::new(&Terms { pairs: 4, ..Terms::default() }, &shown_whole(), 2);
+    let (without, with_all) = (samples("fff"), samples("fff"));
+    let left_out = LeaveOneOut { without: &without, with_all: &with_all, terms };
+    assert_eq!(left_out.next(), NextForNeed::Stop(Need::NotShown));
+    let executed = left_out.executed();
+    assert_eq!((executed.control.failed, executed.treated.failed, executed.pairs), (3, 3, 3));
+    assert_eq!(executed.target, LeaveOneOut { without: &[], with_all: &[], terms }.executed().target);
+    assert!(executed.target.is_some());
+}
+
+#[test]
 fn which_arm_goes_first_is_drawn_for_every_pair() {
     let first = |name: &str| {
         let terms = NeedTerms::new(&Terms::default(), &shown_whole(), 2).drawn_for(&Terms::default(), name);
@@ -210,6 +222,8 @@ fn a_label_of_an_earlier_version_clears_what_its_counts_exclude() {
         (of(0, 8), of(0, 40), pairs, Need::NotShown),
         (of(0, 20), of(0, 40), pairs, Need::NotNeeded),
         (of(12, 8), of(0, 40), pairs, Need::NotShown),
+        // Twelve of the twenty that are compared passed, at least.
+        (of(0, 20), of(32, 8), pairs, Need::NotShown),
         (void(20, 15), of(0, 40), pairs, Need::NotShown),
         (of(20, 0), of(20, 0), pairs, Need::NotShown),
         (of(0, 0), of(0, 0), pairs, Need::NotShown),

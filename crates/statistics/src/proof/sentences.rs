@@ -130,6 +130,7 @@ mod tests {
         assert!(own.iter().all(|one| all.contains(one)));
         assert_eq!(drawn(&NeutralSentences::default()).len(), SHIPPED.len());
         assert_eq!(NeutralSentences::default().digest(), None);
+        NeutralSentences::with_own(vec!["a".repeat(200)]).expect("200 characters are not too many");
         let fewer = NeutralSentences::with_own(own[..1].to_vec()).expect("a sentence");
         assert!(sentences.digest().is_some() && sentences.digest() != fewer.digest());
     }

@@ -82,6 +82,15 @@ mod tests {
     }
 
     #[test]
+    fn an_arm_is_executed_for_its_verdicts_and_for_what_may_say_nothing_beside_them() {
+        for (pairs, claimed) in [(1, 3), (5, 7), (8, 11), (40, 59)] {
+            let question = question(Order::Scan, pairs);
+            assert_eq!(most_executions(&question, 3), claimed, "{pairs} pairs");
+            assert_eq!(most_executions(&question, question.sanity), claimed.max(SANITY), "{pairs} pairs");
+        }
+    }
+
+    #[test]
     fn no_search_executes_an_arm_more_often_than_is_foretold() {
         let mut state = 7_u64;
         let mut draw = || {

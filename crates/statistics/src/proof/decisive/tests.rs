@@ -293,3 +293,22 @@ fn executions_at_once_are_of_different_steps_and_conclude_the_same() {
         assert_eq!(search.found().earliest_flip, RuleAnswer::Step(2), "{order:?}");
     }
 }
+
+/// Any of the claims of a run might be wrong: what one has to reach, and what it reached, are shared by all of them.
+#[test]
+fn what_is_told_of_a_shown_step_reaches_what_it_has_to_reach() {
+    let case = Case::new(Topology::Chain5, Source::Twin, Order::Scan, false);
+    let mut search = Search::new(case.question.clone());
+    let mut draws = crate::proof::systems_tests::Draws::seeded("told");
+    while let Some(arm) = search.next(1).first().copied() {
+        let (passed, _) = case.execute(arm, 0.0, &mut draws);
+        search.take(arm, if passed { ProofSample::Passed } else { ProofSample::Failed });
+    }
+    let shown: Vec<usize> = (0..5).filter(|step| search.stands(*step) == Stands::Shown).collect();
+    assert!(!shown.is_empty() && search.claims() > 1, "{shown:?} of {}", search.claims());
+    for step in shown {
+        let executed = search.executed(step).expect("something was tried");
+        let (e, target) = (executed.e.expect("a number"), executed.target.expect("a bound"));
+        assert!(e >= target && target * case.question.terms.alpha > 0.99, "{e} of {target}");
+    }
+}
