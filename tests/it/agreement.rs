@@ -7,25 +7,18 @@ use serde_json::Value;
 
 use crate::{
     label_gates::team,
-    program::{verb, write_campaign},
+    program::{ASK, verb, write_campaign},
 };
 
 /// An adder, whose runs before the one of its second argument have the same number and those after it one each, and a critic. The
 /// first argument says where that number stands: in a tool's result before the planted call, in one after it, in a prompt, or in the
 /// question.
 const NUMBERED: &str = r#"
-import http.client, json, os, re, sys
+import os, re, sys
 place, alike = sys.argv[1], int(sys.argv[2])
 with open("runs", "a+") as runs:
     runs.write("x"); runs.flush()
     number = max(os.path.getsize("runs") - alike, 0)
-host, path = re.match(r"http://([^/]+)(/.*)", os.environ["OPENAI_BASE_URL"]).groups()
-def ask(agent, *messages):
-    call = http.client.HTTPConnection(host)
-    headers = {"content-type": "application/json", "x-aegis-agent": agent}
-    call.request("POST", path + "/chat/completions", json.dumps({"model": "m", "messages": messages}), headers)
-    answer = json.loads(call.getresponse().read())
-    return answer["choices"][0]["message"]["content"] if "choices" in answer else "nothing"
 def tool(words):
     call = {"id": "c1", "type": "function", "function": {"name": "test", "arguments": "{}"}}
     return [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": words}]
@@ -42,7 +35,7 @@ const PLAN: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"adder\"\nfail
 
 /// What the campaign said at its end, and its rows.
 async fn campaign(dir: &Path, place: &str, alike: u32) -> (String, Vec<Value>) {
-    fs::write(dir.join("numbered.py"), NUMBERED).expect("written");
+    fs::write(dir.join("numbered.py"), format!("{ASK}{NUMBERED}")).expect("written");
     let command = ["python3", "-I", "numbered.py", place, &alike.to_string()];
     write_campaign(dir, &team::model().await, &command, PLAN);
     let (_, _, talk) = verb(dir, &["campaign", "c.toml", "--out", "c", "--jobs", "1"]).await;

@@ -142,6 +142,18 @@ pub async fn verb(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, Strin
     (output.status.code(), out, text(&output.stderr))
 }
 
+/// The beginning of a program in Python: `ask` makes a call of an agent with these messages and gives the words of the reply.
+pub const ASK: &str = r#"
+import http.client, json, os, re
+host, path = re.match(r"http://([^/]+)(/.*)", os.environ["OPENAI_BASE_URL"]).groups()
+def ask(agent, *messages):
+    call = http.client.HTTPConnection(host)
+    headers = {"content-type": "application/json", "x-aegis-agent": agent}
+    call.request("POST", path + "/chat/completions", json.dumps({"model": "m", "messages": messages}), headers)
+    answer = json.loads(call.getresponse().read())
+    return answer["choices"][0]["message"]["content"] if "choices" in answer else "nothing"
+"#;
+
 /// Writes `c.toml`, with all that it names: a campaign over one task, the sum of 5 and 7, of a team that is declared to repeat
 /// itself, with one plan.
 pub fn write_campaign(dir: &Path, url: &str, command: &[&str], plan: &str) {

@@ -6,19 +6,12 @@ use serde_json::Value;
 
 use crate::{
     label_gates::team,
-    program::{aegis, verb, write_campaign},
+    program::{ASK, aegis, verb, write_campaign},
 };
 
 /// An adder that has run a test, which took another time in each run, and a critic.
 const TIMED: &str = r#"
-import http.client, json, os, re, time
-host, path = re.match(r"http://([^/]+)(/.*)", os.environ["OPENAI_BASE_URL"]).groups()
-def ask(agent, *messages):
-    call = http.client.HTTPConnection(host)
-    headers = {"content-type": "application/json", "x-aegis-agent": agent}
-    call.request("POST", path + "/chat/completions", json.dumps({"model": "m", "messages": messages}), headers)
-    answer = json.loads(call.getresponse().read())
-    return answer["choices"][0]["message"]["content"] if "choices" in answer else "nothing"
+import re, time
 run = {"id": "c1", "type": "function", "function": {"name": "test", "arguments": "{}"}}
 result = f"3 passed in {time.time_ns() % 9973}us"
 text = ask("adder", {"role": "user", "content": "5 and 7"}, {"role": "assistant", "content": None, "tool_calls": [run]},
@@ -38,7 +31,7 @@ fn json(path: &Path) -> Value {
 #[tokio::test]
 async fn a_runs_setting_is_kept_with_it_and_inherited_by_whatever_is_executed_of_it() {
     let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("timed.py"), TIMED).expect("written");
+    fs::write(dir.path().join("timed.py"), format!("{ASK}{TIMED}")).expect("written");
     let url = team::model().await;
     let of = |arguments: &[&str]| [arguments, &PROGRAM].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
     let made = async |arguments: &[&str]| {
@@ -71,7 +64,7 @@ async fn a_runs_setting_is_kept_with_it_and_inherited_by_whatever_is_executed_of
 async fn a_campaign_over_such_tools_has_rows_and_its_lint_finds_none_of_them_unlike_its_twin() {
     let dir = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("written");
-    write("timed.py", TIMED);
+    write("timed.py", &format!("{ASK}{TIMED}"));
     write_campaign(dir.path(), &team::model().await, &["python3", "-I", "timed.py"], PLAN);
     let output = aegis(dir.path()).args(["campaign", "c.toml", "--out", "c"]).output();
     let output = tokio::time::timeout(std::time::Duration::from_mins(2), output).await.expect("in time").expect("runs");
