@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    prefix::LearnedEquality,
     rewriting::Rewriting,
     sitting::{ArmExecution, Sitting},
 };
 use crate::{
     budget::Cost,
+    equality::{ToolResults, VolatilePlace},
     proof::ProofSample,
     ruling::NoLabel,
     trajectory::{AgentName, Label, LabelContent, Outcome, Pattern, RunId, StepIndex, Verdict, Void},
@@ -84,6 +84,19 @@ pub struct EndedCell {
     /// What counted as equal in it beyond what the clean runs of its task showed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<LearnedEquality>,
+}
+
+/// What counted as equal when a cell was executed, where runs after the clean ones of its task had shown more of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LearnedEquality {
+    /// The run that the cell begins like.
+    pub reference: RunId,
+    /// How far results of tools may differ.
+    #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
+    pub tool_results: ToolResults,
+    /// What is volatile in requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volatile: Vec<VolatilePlace>,
 }
 
 /// What a cell ran, as it is stored.

@@ -68,7 +68,7 @@ pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, FailureSearch, Files, Fixed, ModelPrice, Planting, SampleSpace,
 };
 pub use dry::Extent;
-pub use ended::{Class, EndedCell, HowEnded, Ran};
+pub use ended::{Class, EndedCell, HowEnded, LearnedEquality, Ran};
 pub use error::CampaignError;
 pub use file::{CallPosition, CorrectionSource, Repeatable, schema};
 pub use forecast::{CostBand, ExpectedCost, ForetoldCost, ForetoldSystem, MeasuredCampaign, MeasuredRuns, measured};
@@ -80,7 +80,7 @@ pub use label_cost::LabelCost;
 pub use natural::{
     FailureTracer, NaturalEnd, NaturalError, NaturalFunnel, NaturalRun, SearchGoal, SearchRefusal, SearchedFailure,
 };
-pub use prefix::{CampaignEquality, LearnedEquality};
+pub use prefix::CampaignEquality;
 pub use read::parse;
 pub use read_system::MAX_CALLS;
 pub use report::CampaignReport;

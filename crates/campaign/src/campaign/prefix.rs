@@ -5,15 +5,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     cell::{Cell, CellKind},
+    ended::LearnedEquality,
     error::CampaignError,
     state::CampaignState,
 };
 use crate::{
-    equality::VolatilePlace,
     recording::Recording,
     replay::{AtFork, Cassette, Departure, ForkPoint, Rules, ToolResults, learned_rules, rules_after_departure},
     trajectory::RunId,
@@ -37,19 +35,6 @@ pub(super) struct References {
     learned: Mutex<HashMap<RunId, Rules>>,
     /// The references of which later runs showed more than the clean ones.
     shown_later: Mutex<HashSet<RunId>>,
-}
-
-/// What counted as equal when a cell was executed, where runs after the clean ones of its task had shown more of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LearnedEquality {
-    /// The run that the cell begins like.
-    pub reference: RunId,
-    /// How far results of tools may differ.
-    #[serde(default, skip_serializing_if = "ToolResults::is_exact")]
-    pub tool_results: ToolResults,
-    /// What is volatile in requests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub volatile: Vec<VolatilePlace>,
 }
 
 impl References {
