@@ -367,7 +367,10 @@ fn block_on_workers<T>(work: impl Future<Output = T>, workers: Option<usize>) ->
         builder.worker_threads(workers);
     }
     let runtime = builder.enable_all().build().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    Ok(runtime.block_on(work))
+    let done = runtime.block_on(work);
+    // What nobody waits for any more, as the edit of a reply whose client was cut off, is left.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    Ok(done)
 }
 
 /// An opaque run id: nothing of task, agent or mode is in it.

@@ -137,10 +137,56 @@ impl Manipulator for Defect {
     }
 }
 
+/// A manipulator at work for as long as the test wants.
+#[derive(Debug)]
+struct Held {
+    begun: tokio::sync::mpsc::UnboundedSender<()>,
+    end: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl Manipulator for Held {
+    fn edit_answer(&self, _: &mut Answer, _: &Context<'_>) -> Result<(), ManipulatorError> {
+        self.begun.send(()).expect("the test waits");
+        // Until the test drops the other end.
+        let _ = self.end.lock().expect("one at a time").recv();
+        Err(ManipulatorError::Unchanged)
+    }
+
+    fn explain(&self) -> String {
+        "waits".to_owned()
+    }
+}
+
+/// An edit of a large reply may take longer than a stop waits: it is left, its call is cut, and nothing of it is recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_an_edit() {
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let (release, end) = std::sync::mpsc::channel::<()>();
+    let large = chat_reply(&"a sum of 42 ".repeat(100_000));
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", &large)]).await;
+    let plan = plan_of(Side::Response, Arc::new(Held { begun, end: std::sync::Mutex::new(end) }));
+    let mut setup = Setup { plan: Some(Arc::new(plan)), ..Setup::default() };
+    setup.limits.drain = std::time::Duration::from_millis(300);
+    let mut lab = Lab::before(upstream.address, setup).await;
+    let mut client = lab.client().await;
+    client.post("/a/solver/v1/chat/completions", &chat("x")).await;
+    begins.recv().await.expect("the edit begins");
+    assert_eq!(lab.drain().await, 1, "with the edit under way");
+    lab.proxy.runs.close_all().into_iter().for_each(|run| drop(lab.proxy.runs.put_down(run).expect("put down")));
+    drop(release);
+    let got = client.reply().await.text();
+    assert!(!got.contains("a sum of"), "{got}");
+    assert_eq!(lab.causes("r0"), [None], "what ends after the stop says nothing");
+}
+
 fn defect(side: Side) -> Plan {
+    plan_of(side, Arc::new(Defect))
+}
+
+fn plan_of(side: Side, manipulator: Arc<dyn Manipulator>) -> Plan {
     let text = "format = 1\nseed = 1\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.always = true\nmanipulator.end_early = {}\n";
     let mut plan = aegis::plan::parse(text, "plan.toml").expect("a plan");
-    let operator = Operator::Manipulator { side, manipulator: Arc::new(Defect) };
+    let operator = Operator::Manipulator { side, manipulator };
     plan.injections = plan.injections.into_iter().map(|old| Injection { operator: operator.clone(), ..old }).collect();
     plan
 }

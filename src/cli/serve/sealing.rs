@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -17,7 +17,7 @@ use crate::{
 /// Runs that are sealed at once: each waits for the disk most of the time.
 const SEALERS: usize = 16;
 /// How long the runs of a server that stops are ruled on: a stop is waited for.
-const LABELS: Duration = Duration::from_secs(1);
+const LABELS: Duration = Duration::from_millis(500);
 /// How often idle runs are looked for.
 const IDLE_CHECK: Duration = Duration::from_secs(5);
 /// Descriptors of the reserve: each that seals takes a few.
@@ -83,19 +83,14 @@ fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     // Each run gives its descriptors back once it is done with.
     side_by_side(proxy.runs.retire_displaced(), |run| proxy.runs.seal(&run).map_or_else(fail, drop));
     conclude(proxy);
-    let (left, stopping) = (Mutex::new(Vec::new()), Instant::now());
+    let left = Mutex::new(Vec::new());
     side_by_side(proxy.runs.close_all(), |closing| match proxy.runs.put_down(closing) {
-        Ok(run) => {
-            // Whoever looks at it before its programs go on finds what is known by now, where there is time: ending it rules anew.
-            if stopping.elapsed() < LABELS {
-                run.label();
-            }
-            left.lock().unwrap_or_else(PoisonError::into_inner).push(run);
-        }
+        Ok(run) => left.lock().unwrap_or_else(PoisonError::into_inner).push(run),
         Err(error) => fail(error),
     });
     let mut left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
     left.sort_by(|one, other| one.id.cmp(&other.id));
+    label_within(LABELS, &left);
     for EndedRun { dir, steps, .. } in left {
         if !global.quiet {
             let word = crate::launch::shell_word(&dir.to_string_lossy());
@@ -108,6 +103,27 @@ fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     }
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     failed.map_or(Ok(()), |error| Err(Failure::new(Exit::Recording, error)))
+}
+
+/// Rules on runs that are left open, as far as there is time: whoever looks at one before its programs go on finds what is known
+/// by now. Ending it rules anew.
+fn label_within(due: Duration, left: &[EndedRun]) {
+    let until = Instant::now() + due;
+    let (labelled, waits) = mpsc::channel();
+    let rest = Arc::new(Mutex::new(left.to_vec()));
+    for _ in 0..SEALERS.min(left.len()) {
+        let (labelled, rest) = (labelled.clone(), Arc::clone(&rest));
+        let next = move || rest.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        // The reading of a long recording cannot be cut: its thread is left, and ends with the program.
+        let _ = thread::Builder::new().spawn(move || {
+            while let Some(run) = next() {
+                run.label();
+                let _ = labelled.send(());
+            }
+        });
+    }
+    drop(labelled);
+    while waits.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
 
 /// Does what waits for the disk for each, several at once.

@@ -27,13 +27,13 @@ const QUESTIONS_MAX: usize = 64;
 ///
 /// # Errors
 /// A question could not be recorded.
-pub(super) async fn edit_with_answers<T>(
+pub(super) async fn edit_with_answers<T: Send>(
     step: &OpenStep,
     hit: &Hit,
     injection: &Injection,
     until: Option<Instant>,
     bytes: usize,
-    edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
+    edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError> + Sync,
 ) -> Result<Result<T, SkipReason>, Interrupted> {
     let asking = step.run.asking.as_deref();
     let mut answers: Vec<(Question, String)> = Vec::new();

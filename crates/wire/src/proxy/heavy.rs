@@ -1,68 +1,59 @@
-//! Work on a large body: it keeps a thread for long enough to be felt by the exchanges that share it.
+//! Work on a large body: it takes a processor for long enough to be felt by the exchanges beside it.
 //!
-//! It is done [apart]: what else the thread has to do goes on elsewhere. As many such pieces of work as there are processors are
-//! done at a time, where whoever has one to do can wait for its [turn]. What ends a reply cannot wait.
+//! It is done [apart]: on threads of its own, of which all processors but one have one, and which give way to all others. Whoever
+//! has such work waits for its [turn]. What ends a reply cannot wait, and keeps its own thread until it is done.
 
-use std::{
-    sync::{Condvar, LazyLock, Mutex, PoisonError},
-    thread,
-};
+use std::{sync::LazyLock, thread};
 
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::{Semaphore, SemaphorePermit},
 };
+use tracing::Span;
 
 /// From this many bytes on. Each piece of work goes over a body once or a few times, at about a byte a nanosecond, and an exchange
-/// has about eight of them: below, handing the thread's other work on costs more than that work waits. At 64 kB it doubled what
-/// a request costs.
+/// has about eight of them: below, handing it on costs more than it keeps others waiting. At 64 kB it doubled what a request
+/// costs.
 const HEAVY: usize = 512 << 10;
+/// How much the threads give way to others, of 19. They get a third of a processor that others want whole.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
 
-static TURNS: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(thread::available_parallelism().map_or(1, std::num::NonZero::get)));
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(at_a_time()));
 
-/// Does work on so many bytes; where it is much, the thread's other work goes on elsewhere.
-pub(super) fn apart<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    let has_others = || Handle::try_current().is_ok_and(|own| own.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes >= HEAVY && has_others() { tokio::task::block_in_place(work) } else { work() }
+/// The threads. None where the system gives none: the work is done where it comes up.
+static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let threads = ThreadPoolBuilder::new().num_threads(at_a_time()).thread_name(|_| "large-body".to_owned());
+    threads.start_handler(|_| give_way()).build().ok()
+});
+
+/// How many pieces of such work are done at a time.
+fn at_a_time() -> usize {
+    thread::available_parallelism().map_or(1, |processors| processors.get().saturating_sub(1).max(1))
 }
 
-/// As [`apart`], for what cannot wait for a turn because it ends a reply: its thread waits until few do such work. Many clients
-/// may be cut off at once, and each end holds all that was said.
-pub(super) fn at_end<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    apart(bytes, || {
-        let _place = (bytes >= HEAVY).then(EndPlace::take);
-        work()
-    })
+/// Lets other threads go first. Only where a thread can do so by itself, without its program.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-/// How many ends are written.
-static ENDING: Mutex<usize> = Mutex::new(0);
-/// One of them is.
-static ENDED: Condvar = Condvar::new();
-
-/// The place of one end among those that are written at a time. Given back when dropped.
-struct EndPlace;
-
-impl EndPlace {
-    fn take() -> Self {
-        let most = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ending = ENDED.wait_while(ending, |ending| *ending >= most).unwrap_or_else(PoisonError::into_inner);
-        *ending += 1;
-        Self
-    }
-}
-
-impl Drop for EndPlace {
-    fn drop(&mut self) {
-        *ENDING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ENDED.notify_one();
-    }
+/// Does work on so many bytes; where it is much, on a thread for that. What else this thread has to do goes on elsewhere.
+pub(super) fn apart<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    let is_shared = |own: &Handle| own.runtime_flavor() == RuntimeFlavor::MultiThread;
+    let runtime = if bytes >= HEAVY { Handle::try_current().ok().filter(is_shared) } else { None };
+    let (Some(runtime), Some(threads)) = (runtime, THREADS.as_ref()) else { return work() };
+    let span = Span::current();
+    let there = || {
+        let _entered = runtime.enter();
+        span.in_scope(work)
+    };
+    tokio::task::block_in_place(|| threads.install(there))
 }
 
 /// As [`apart`], in its turn.
-pub(super) async fn in_turn<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+pub(super) async fn in_turn<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     let _turn = turn(bytes).await;
     apart(bytes, work)
 }

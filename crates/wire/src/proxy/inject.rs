@@ -107,7 +107,7 @@ async fn edit_each(
             step.written().await?;
         }
         if current.1.is_none() && current.0.as_ptr() != body.as_ptr() {
-            current.1 = Some(heavy::apart(current.0.len(), || read(&step.run, surface, &current.0))?);
+            current.1 = Some(heavy::in_turn(current.0.len(), || read(&step.run, surface, &current.0)).await?);
         }
         let before = current.1.as_ref().unwrap_or(original);
         let bytes = current.0.len();
@@ -124,7 +124,7 @@ async fn edit_each(
         match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) if written == current.0 => failed(step, hit, &injection, &NO_PLACE.to_owned().into())?,
             Ok(written) => {
-                heavy::apart(bytes, || queue(step, hit, (&current.0, &written)))?;
+                heavy::in_turn(bytes, || queue(step, hit, (&current.0, &written))).await?;
                 current = (written, None);
             }
             Err(why) => failed(step, hit, &injection, &why)?,
@@ -183,7 +183,7 @@ pub(super) async fn edit_response(
     }
     let change = retell::Retelling { kept: &untouched, told: &current.0, streamed };
     let injections: Vec<u32> = edits.iter().map(|edit| edit.hit.injection).collect();
-    heavy::apart(untouched.len(), || retell::edited(step, &change, &injections, Some(conversation)));
+    heavy::in_turn(untouched.len(), || retell::edited(step, &change, &injections, Some(conversation))).await;
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
@@ -232,7 +232,7 @@ async fn edit_reply(
         let write = |after: Reply| Ok(write(surface, streamed, &current, (&seen, &after), limits)?);
         match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) => {
-                heavy::apart(bytes, || record_edit(step, reply_edit, (&current.0, &written.0)))?;
+                heavy::in_turn(bytes, || record_edit(step, reply_edit, (&current.0, &written.0))).await?;
                 current = written;
             }
             Err(why) => failed(step, &reply_edit.hit, &injection, &why)?,

@@ -312,7 +312,7 @@ impl OpenStep {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        heavy::at_end(self.tape.length(), || self.queue_last(cause))
+        heavy::apart(self.tape.length(), || self.queue_last(cause))
     }
 
     fn queue_last(&mut self, cause: CloseCause) -> Result<(), RecordingError> {

@@ -77,10 +77,11 @@ impl Proxy {
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
         let outline = Outlined::from_call(call);
-        let (body_hash, asked, belongs) = heavy::apart(bytes, || {
+        let (outline, body_hash, asked, belongs) = heavy::apart(bytes, move || {
             let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
             let asked = asked_hash(call, body_hash);
-            (body_hash, asked, self.run_of(&call.hinted, &outline, asked))
+            let belongs = self.run_of(&call.hinted, &outline, asked);
+            (outline, body_hash, asked, belongs)
         });
         let Belongs { run, source, track, displaced } = belongs?;
         tracing::Span::current().record("run", run.as_str());
@@ -96,7 +97,7 @@ impl Proxy {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }
         let _turn = heavy::turn(bytes).await;
-        heavy::apart(bytes, || {
+        heavy::apart(bytes, move || {
             let outline = if declared.is_none() { outline.read() } else { None };
             let asker = IdentifiedCall { run, source, track, declared, called_by, request_hash: asked, body_hash };
             self.identified(call, asker, outline, link)

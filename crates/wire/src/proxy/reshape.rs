@@ -96,9 +96,10 @@ async fn change(
             return Ok(Response::from_parts(head, inject::made(raw, streamed)));
         }
     };
-    heavy::apart(raw.len(), || {
+    heavy::in_turn(raw.len(), || {
         inject::record(step, fault.injection, fault.draw, Side::Response, Some((&plain, &changed)))
-    })?;
+    })
+    .await?;
     if faults::operator(step, fault).is_some_and(|fault| fault.rewords()) {
         let change = retell::Retelling { kept: &plain, told: &changed, streamed };
         retell::edited(step, &change, &[fault.injection], conversation);

@@ -54,6 +54,8 @@ use crate::{identity::route, surface::Surface};
 
 /// How long those who came while the server stopped have to read their answer.
 const LATE_ANSWERS: Duration = Duration::from_secs(1);
+/// How long exchanges that are cut off may take to end.
+const CUT_DUE: Duration = Duration::from_millis(500);
 /// How long a connection whose place is wanted may take to send its request.
 const REQUEST_DUE: Duration = Duration::from_secs(1);
 
@@ -105,7 +107,9 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
     tokio::join!(drained, refuse_all(&proxy, listener, &places, over));
     let cut = tasks.len();
     drop(ending);
-    tasks.shutdown().await;
+    tasks.abort_all();
+    // An exchange ends where it waits next. One that works on a large body does not wait soon, and is left.
+    let _ = tokio::time::timeout(CUT_DUE, async { while tasks.join_next().await.is_some() {} }).await;
     cut
 }
 
