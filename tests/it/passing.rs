@@ -52,6 +52,36 @@ async fn a_stream_passes_frame_by_frame() {
     assert_eq!(reply, frames.concat() + "data: [DONE]\n\n");
 }
 
+/// A key that names an agent is a hint: nothing that the client sends takes it to the upstream, whatever it asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_a_hint_goes_no_further() {
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", &chat_reply("ok"))]).await;
+    let config = "[[hints.keys]]\nkey = \"the-critic\"\nagent = \"critic\"\n";
+    let lab = Lab::before(upstream.address, Setup { config, ..Setup::default() }).await;
+    let asks = [
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/responses/compact"),
+        ("POST", "/v1/images/generations"),
+        ("GET", "/v1/models"),
+        ("GET", "/v1/responses/resp_12345678"),
+        ("GET", "/v1/chat/completions"),
+        ("DELETE", "/v1/responses/resp_12345678"),
+        ("POST", "/v1/files"),
+        ("GET", "/v1/responses/resp_12345678?stream=true&starting_after=3"),
+    ];
+    for (number, (method, path)) in asks.into_iter().enumerate() {
+        for header in ["Authorization: Bearer the-critic\r\n", "api-key: the-critic\r\n"] {
+            let body = if method == "POST" { chat("x") } else { Vec::new() };
+            let headers = format!("Connection: close\r\n{header}");
+            let _ = lab.raw(&request(method, path, &body, &headers)).await;
+            let head = upstream.heads().pop().unwrap_or_default();
+            assert!(head.starts_with(method), "{number}: {method} {path} was sent on: {head}");
+            assert!(!head.contains("the-critic"), "{head}");
+        }
+    }
+    assert_eq!(upstream.count(), 2 * asks.len());
+}
+
 /// Every method and path passes, with bodies of every framing, both ways.
 #[tokio::test(flavor = "multi_thread")]
 async fn any_path_and_method_passes() {

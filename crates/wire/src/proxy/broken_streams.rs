@@ -147,7 +147,7 @@ impl Proxy {
         let step = &mut pending.step;
         step.written().await?;
         let mut parts = call.parts;
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        self.head_to_upstream(&mut parts.headers, false);
         let mut received = self.upstream.send(Request::from_parts(parts, Either::Left(Full::default()))).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());

@@ -80,7 +80,7 @@ impl Proxy {
     pub(super) async fn call(&self, call: ModelCall, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
         let bytes = call.unpacked.plain.len();
-        let decision = heavy::apart(bytes, || decided::decide(&mut step, conversation.as_ref(), earlier));
+        let decision = heavy::in_turn(bytes, || decided::decide(&mut step, conversation.as_ref(), earlier)).await;
         step.posted = PostedMessage::from_call(&call);
         let mut due = PendingReply { step, decision, conversation };
         match self.answer(&mut due, call).await {
@@ -146,7 +146,7 @@ impl Proxy {
         let upstream = step.run.upstream.clone();
         let asker = upstream.is_some().then(|| step.asker(&call.body));
         let attachment = call.hinted.attachment.clone().filter(|_| surface::is_of_server(call.kind.name()));
-        let mut sent = heavy::apart(body.len(), || self.to_upstream(call, body.clone()));
+        let mut sent = heavy::in_turn(body.len(), || self.to_upstream(call, body.clone())).await;
         if let Some(asker) = asker {
             sent.extensions_mut().insert(asker);
         }
@@ -216,6 +216,8 @@ impl Proxy {
     fn to_upstream(&self, call: ModelCall, body: Bytes) -> Request<SentBody> {
         let mut parts = call.parts;
         self.head_to_upstream(&mut parts.headers, !call.kind.is_unread());
+        // The body that is sent says how long it is.
+        parts.headers.remove(header::CONTENT_LENGTH);
         // The same bytes at the same place: nothing was edited, and nothing needs comparing.
         if body.as_ptr() != call.body.as_ptr() {
             if call.kind.surface().is_some_and(|surface| surface::is_of_server(surface.name())) {
@@ -232,14 +234,15 @@ impl Proxy {
         Request::from_parts(parts, Either::Left(Full::new(body)))
     }
 
-    /// The head of a call as the upstream gets it. `readable`: its reply is to be read.
+    /// The head of a request as the upstream gets it, whatever it asks: without hints, and without a key that is one. `readable`:
+    /// its reply is to be read.
     pub(super) fn head_to_upstream(&self, headers: &mut HeaderMap, readable: bool) {
-        headers::to_upstream(headers, self.hint_headers(), readable);
-        if self.identity.hints.uses_keys() {
+        let hints = &self.identity.hints;
+        headers::to_upstream(headers, [&hints.run_header, &hints.agent_header], readable);
+        if hints.uses_keys() {
             headers.remove(header::AUTHORIZATION);
             headers.remove(&headers::API_KEY);
         }
-        headers.remove(header::CONTENT_LENGTH);
     }
 
     /// The model route that a request selects.
@@ -255,7 +258,7 @@ impl Proxy {
     pub(super) async fn pass(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
         let Arrived { mut parts, body, hinted, .. } = arrived;
         self.count_fetch_of(&parts, &hinted)?;
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        self.head_to_upstream(&mut parts.headers, false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
         let (upload, end) = Upload::new(body, &self.limits);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
@@ -283,9 +286,5 @@ impl Proxy {
             run.count_fetch();
         }
         Ok(())
-    }
-
-    pub(super) fn hint_headers(&self) -> [&str; 2] {
-        [&self.identity.hints.run_header, &self.identity.hints.agent_header]
     }
 }

@@ -191,7 +191,7 @@ impl Proxy {
             return Ok(response);
         }
         let card = card.and_then(|card| Some((card, self.servers.address(parts.uri.path())?)));
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        self.head_to_upstream(&mut parts.headers, false);
         let (upload, end) = Upload::new(body, &self.limits);
         let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
         let mut received = match sent {

@@ -141,7 +141,7 @@ impl Proxy {
         }
         step.written().await?;
         let mut parts = call.parts;
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        self.head_to_upstream(&mut parts.headers, false);
         let request: Request<SentBody> = Request::from_parts(parts, Either::Right(upload));
         let own = step.run.upstream.clone();
         let mut received = match own.as_ref().unwrap_or(&self.upstream).send(request).await {

@@ -71,6 +71,7 @@ impl Proxy {
         let mut parts = asked.clone();
         parts.extensions.clear();
         self.head_to_upstream(&mut parts.headers, false);
+        parts.headers.remove(header::CONTENT_LENGTH);
         parts.headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         headers::switch_to_websocket(&mut parts.headers);
         parts

@@ -39,7 +39,7 @@ impl Proxy {
         let Arrived { mut parts, body, .. } = arrived;
         run.seen();
         let in_part = parts.uri.query().is_some_and(|query| query.contains("starting_after="));
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
+        self.head_to_upstream(&mut parts.headers, true);
         let (upload, _) = Upload::new(body, &self.limits);
         let mut received = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await?;
         headers::strip_hop_by_hop(received.headers_mut());

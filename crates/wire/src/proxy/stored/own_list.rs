@@ -32,7 +32,7 @@ impl Proxy {
             return Err(ProxyError::StoredList.into());
         };
         self.count_fetch_of(&parts, &hinted)?;
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        self.head_to_upstream(&mut parts.headers, false);
         parts.headers.remove(header::CONTENT_LENGTH);
         for _ in 0..PAGES_MAX {
             let sent = Request::from_parts(parts.clone(), Either::Left(Full::default()));
