@@ -17,6 +17,8 @@ use super::{
 
 use crate::{recording::RunFile, trajectory::RunId};
 
+/// Lines that are no samples, after which the rest is not read.
+pub(super) const UNREAD_MAX: usize = 1000;
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 30;
 
@@ -124,14 +126,21 @@ impl Dataset {
         manifest.files.contains_key(first.file_name()?.to_str()?).then_some(manifest)
     }
 
-    /// Every sample in order. A line that is none is an error, and the next line follows it.
+    /// Every sample in order. A line that is none is an error, and the next line follows it. The 1,001st such line is the last:
+    /// what holds so many is no dataset.
     pub fn samples(&self) -> impl Iterator<Item = Result<PlacedSample, DatasetError>> {
-        self.files.iter().enumerate().flat_map(|(number, path)| {
+        let lines = self.files.iter().enumerate().flat_map(|(number, path)| {
             let (reader, failed) = match SampleLines::open(path, number) {
                 Ok(lines) => (Some(lines), None),
                 Err(error) => (None, Some(Err(error))),
             };
             failed.into_iter().chain(reader.into_iter().flatten())
+        });
+        let mut unread = 0;
+        lines.map_while(move |placed| {
+            let is_read = unread <= UNREAD_MAX;
+            unread += usize::from(placed.is_err());
+            is_read.then_some(placed)
         })
     }
 

@@ -78,6 +78,11 @@ enum BodyPiece {
 }
 
 impl Bodies {
+    /// Bytes that are held: what bodies share counts once.
+    pub(super) fn held(&self) -> usize {
+        self.0.values().map(|body| body.middle.len()).sum()
+    }
+
     /// A body's bytes. Parents were read before their children, and the first reading of a body stays: no circles.
     pub(super) fn bytes(&self, hash: ContentHash) -> Result<Bytes, String> {
         let body = self.get(hash)?;

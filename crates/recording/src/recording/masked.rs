@@ -1,7 +1,7 @@
 //! What may leave this process: bytes that a redactor has looked through. Files, pages and terminals take nothing else.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
@@ -202,13 +202,15 @@ impl MaskedFile {
     /// # Errors
     /// The system refuses; the earlier file is as it was.
     pub fn replace(path: &Path, bytes: &Masked) -> io::Result<()> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".tmp");
-        let temporary = path.with_file_name(name);
-        let mut file = Self::create(&temporary)?;
+        let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default();
+        // Each writer has its own: two programs may put the same file in place at once.
+        let temporary = tempfile::Builder::new().prefix(name).suffix(".tmp").tempfile_in(beside)?;
+        let (file, place) = temporary.into_parts();
+        let mut file = Self::from_file(file);
         file.write(bytes)?;
         file.finish()?;
-        fs::rename(&temporary, path)
+        place.persist(path).map_err(|error| error.error)
     }
 }
 
@@ -272,6 +274,8 @@ impl AppendedLines {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const KEY: &str = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD";

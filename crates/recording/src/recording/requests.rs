@@ -19,6 +19,11 @@ impl Requests {
         Self { bodies, hashes }
     }
 
+    /// Bytes that are held: what requests share counts once.
+    pub fn held(&self) -> usize {
+        self.bodies.held()
+    }
+
     /// The request of the step at a position; empty where it has none.
     pub fn get(&self, position: usize) -> Bytes {
         let hash = self.hashes.get(position).copied().flatten();

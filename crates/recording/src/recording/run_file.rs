@@ -11,8 +11,8 @@ use nix::libc;
 
 use super::disk;
 
-/// Longest document that is read whole, in bytes.
-const LONGEST: u64 = 256 << 20;
+/// Longest document that is read whole, in bytes. Those that we write have less than a tenth of it.
+const LONGEST: u64 = 128 << 20;
 
 /// An open plain file: no link, pipe or device, which could lead elsewhere, never end, or wait for ever.
 #[derive(Debug)]
@@ -46,15 +46,17 @@ impl RunFile {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// As [`RunFile::open`], and where it is longer than 256 MiB.
+    /// As [`RunFile::open`], and where it is longer than 128 MiB: then nothing of it is read.
     pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
         let Self(file) = Self::open(path)?;
-        let mut bytes = Vec::new();
-        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > LONGEST {
-            return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
+        let too_long = || io::Error::other(format!("it is longer than {LONGEST} bytes"));
+        if file.metadata()?.len() > LONGEST {
+            return Err(too_long());
         }
-        Ok(bytes)
+        let mut bytes = Vec::new();
+        // It may grow while it is read.
+        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST { Err(too_long()) } else { Ok(bytes) }
     }
 
     /// The text of a file.
@@ -133,6 +135,8 @@ mod tests {
         symlink("/dev/zero", at("device")).expect("linked");
         nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
         assert_eq!(RunFile::text(&at("plain")).expect("read"), "text");
+        fs::File::create(at("long")).and_then(|file| file.set_len(LONGEST + 1)).expect("made");
+        assert!(RunFile::bytes(&at("long")).expect_err("refused").to_string().starts_with("it is longer than"));
         for name in ["link", "device", "pipe"] {
             for failed in [
                 RunFile::bytes(&at(name)).err(),

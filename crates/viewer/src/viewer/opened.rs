@@ -22,8 +22,9 @@ use crate::{
     trajectory::{Step, StepIndex},
 };
 
-/// Recordings that are kept open.
-const KEPT: usize = 6;
+/// Recordings that are kept open beside the one that was opened last, and how many bytes they may hold together.
+const BESIDE: usize = 5;
+const BESIDE_BYTES: usize = 32 << 20;
 /// Requests of one run that its page looks at, in bytes: once where it is sealed, after each change where it is being written.
 const SEALED_MAX: u64 = 32 << 20;
 const OPEN_MAX: u64 = 2 << 20;
@@ -126,6 +127,14 @@ impl OpenedRun {
         if self.is_blind { None } else { said() }
     }
 
+    /// Bytes of bodies that it holds.
+    fn held(&self) -> usize {
+        let attempts = self.steps().iter().flat_map(|step| &step.attempts);
+        let replies =
+            attempts.map(|attempt| attempt.reply.len() + attempt.reply_delivered.as_ref().map_or(0, bytes::Bytes::len));
+        self.requests.held() + replies.sum::<usize>()
+    }
+
     /// The steps, without their requests.
     pub fn steps(&self) -> &[Step] {
         &self.recording.trajectory.steps
@@ -205,7 +214,7 @@ impl Shelf {
         let opened = Arc::new(if is_blind { read.blinded() } else { read });
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(_, other)| other.dir != dir);
-        if kept.len() >= KEPT {
+        while kept.len() > BESIDE || kept.iter().map(|(_, other)| other.held()).sum::<usize>() > BESIDE_BYTES {
             kept.remove(0);
         }
         kept.push((now, Arc::clone(&opened)));

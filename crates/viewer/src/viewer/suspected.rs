@@ -21,6 +21,8 @@ const COMBINED: &str = "combined";
 const NAMED: usize = 3;
 /// How much of a name stands in a line, in characters.
 const NAME: usize = 60;
+/// Most of the file beside a run that is read, in bytes: a row for each method takes a hundredth of it.
+const BESIDE: u64 = 16 << 20;
 /// Most of a file that is read to tell what it is, in bytes.
 const FIRST_ROW: u64 = 1 << 20;
 
@@ -122,9 +124,9 @@ impl Suspected {
     /// What is said of the run in this directory: beside it, then in `files`; `None` where nothing is.
     pub fn read(run_dir: &Path, run: &str, files: &[PathBuf]) -> Option<Self> {
         let mut all = Self::default();
-        rows(&run_dir.join(ATTRIBUTION_FILE), |row| all.add(row));
+        rows(&run_dir.join(ATTRIBUTION_FILE), BESIDE, |row| all.add(row));
         for file in files {
-            rows(file, |row| {
+            rows(file, u64::MAX, |row| {
                 if row.id == run {
                     all.add(row);
                 }
@@ -137,7 +139,7 @@ impl Suspected {
     pub(super) fn by_run(files: &[PathBuf]) -> HashMap<String, Self> {
         let mut all: HashMap<String, Self> = HashMap::new();
         for file in files {
-            rows(file, |row| all.entry(row.id.clone()).or_default().add(row));
+            rows(file, u64::MAX, |row| all.entry(row.id.clone()).or_default().add(row));
         }
         all
     }
@@ -221,10 +223,10 @@ pub(super) fn is_rows(path: &Path) -> bool {
     first().unwrap_or(false)
 }
 
-/// The rows of a file, one after the other; lines that are none are left out.
-fn rows(path: &Path, mut told: impl FnMut(SuspectedRow)) {
+/// The rows of a file, one after the other, of so many bytes at most; lines that are none are left out.
+fn rows(path: &Path, most: u64, mut told: impl FnMut(SuspectedRow)) {
     let Ok(file) = RunFile::open(path) else { return };
-    for line in BufReader::new(file).lines() {
+    for line in BufReader::new(file.take(most)).lines() {
         let Ok(line) = line else { return };
         if let Ok(row) = serde_json::from_str(&line) {
             told(row);

@@ -51,6 +51,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample, SampleKind,
+    read::UNREAD_MAX,
 };
 use across::Across;
 pub(super) use across::hash_of_run;
@@ -172,9 +173,6 @@ impl Rule {
         )
     }
 }
-
-/// Lines that are no samples, after which the rest is not read.
-const UNREAD_MAX: usize = 1000;
 
 /// A defect and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
