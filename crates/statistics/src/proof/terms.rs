@@ -85,6 +85,16 @@ impl Terms {
 mod tests {
     use super::*;
 
+    /// A proof that is gone on with by a later version must find the order that it began with.
+    #[test]
+    fn the_order_of_arms_is_the_same_for_ever() {
+        let first = |draw: u64| -> String {
+            let arms = (0..16).map(|pair| if Terms::treated_first(draw, pair) { 't' } else { 'c' });
+            arms.collect()
+        };
+        assert_eq!([first(0), first(7)], ["ccctcttcctcttttt", "ctcccccttcttctct"]);
+    }
+
     #[test]
     fn terms_out_of_range_are_named() {
         let terms = Terms::default();

@@ -144,3 +144,17 @@ impl Search {
         steps
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::systems::{Case, Source, Topology},
+        *,
+    };
+
+    #[test]
+    fn halves_are_looked_at_from_their_middle_on() {
+        let search = Search::new(Case::new(Topology::Late, Source::Twin, Order::Bisect, false).question);
+        assert_eq!(search.ordered((0..search.of_step.len()).collect()), [4, 3, 2, 5, 1, 6, 0, 7]);
+    }
+}
