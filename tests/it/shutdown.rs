@@ -157,26 +157,42 @@ impl Manipulator for Held {
     }
 }
 
-/// An edit of a large reply may take longer than a stop waits: it is left, its call is cut, and nothing of it is recorded.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_does_not_wait_for_an_edit() {
+/// Two agents get large replies, and the edit of the solver's is under way.
+async fn with_an_edit_under_way() -> (Lab, Client, std::sync::mpsc::Sender<()>) {
     let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
-    let (release, end) = std::sync::mpsc::channel::<()>();
+    let (release, end) = std::sync::mpsc::channel();
     let large = chat_reply(&"a sum of 42 ".repeat(100_000));
     let upstream = Scripted::always(vec![http("200 OK", "application/json", &large)]).await;
     let plan = plan_of(Side::Response, Arc::new(Held { begun, end: std::sync::Mutex::new(end) }));
     let mut setup = Setup { plan: Some(Arc::new(plan)), ..Setup::default() };
     setup.limits.drain = std::time::Duration::from_millis(300);
-    let mut lab = Lab::before(upstream.address, setup).await;
+    let lab = Lab::before(upstream.address, setup).await;
     let mut client = lab.client().await;
     client.post("/a/solver/v1/chat/completions", &chat("x")).await;
     begins.recv().await.expect("the edit begins");
+    (lab, client, release)
+}
+
+/// It is left, its call is cut, and nothing of it is recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_an_edit() {
+    let (mut lab, mut client, release) = with_an_edit_under_way().await;
     assert_eq!(lab.drain().await, 1, "with the edit under way");
     lab.proxy.runs.close_all().into_iter().for_each(|run| drop(lab.proxy.runs.put_down(run).expect("put down")));
     drop(release);
     let got = client.reply().await.text();
     assert!(!got.contains("a sum of"), "{got}");
     assert_eq!(lab.causes("r0"), [None], "what ends after the stop says nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_edit_keeps_no_other_large_reply() {
+    let (lab, mut client, release) = with_an_edit_under_way().await;
+    let other = lab.post("/a/critic/v1/chat/completions", &chat("y")).await;
+    assert!(other.whole && other.text().contains("a sum of 42 a sum of"), "{}", other.head);
+    assert_eq!(lab.causes("r0"), [None, Some(CloseCause::Complete)]);
+    drop(release);
+    assert_eq!(client.reply().await.status, 200);
 }
 
 fn defect(side: Side) -> Plan {

@@ -1,7 +1,7 @@
 //! Work on a large body: it takes a processor for long enough to be felt by the exchanges beside it.
 //!
 //! It is done [apart]: on threads of its own, of which all processors but one have one, and which give way to all others. Whoever
-//! has such work waits for its [turn]. What ends a reply cannot wait, and keeps its own thread until it is done.
+//! has such work waits for its [turn]. What ends a reply cannot wait so: it has other threads, and keeps its own until it is done.
 
 use std::{sync::LazyLock, thread};
 
@@ -22,11 +22,18 @@ const NICENESS: i32 = 5;
 
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(at_a_time()));
 
-/// The threads. None where the system gives none: the work is done where it comes up.
-static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+/// Threads for such work. None where the system gives none: the work is done where it comes up.
+type LargeBodyThreads = LazyLock<Option<ThreadPool>>;
+
+/// The threads of whoever has a turn.
+static WORKING: LargeBodyThreads = LazyLock::new(threads);
+/// The threads of what ends a reply: a long edit must not keep it.
+static ENDING: LargeBodyThreads = LazyLock::new(threads);
+
+fn threads() -> Option<ThreadPool> {
     let threads = ThreadPoolBuilder::new().num_threads(at_a_time()).thread_name(|_| "large-body".to_owned());
     threads.start_handler(|_| give_way()).build().ok()
-});
+}
 
 /// How many pieces of such work are done at a time.
 fn at_a_time() -> usize {
@@ -41,9 +48,19 @@ fn give_way() {
 
 /// Does work on so many bytes; where it is much, on a thread for that. What else this thread has to do goes on elsewhere.
 pub(super) fn apart<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    apart_on(&WORKING, bytes, work)
+}
+
+/// As [`apart`], for what cannot wait for a turn because it ends a reply. Many clients may be cut off at once, and each end holds
+/// all that was said.
+pub(super) fn at_end<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    apart_on(&ENDING, bytes, work)
+}
+
+fn apart_on<T: Send>(threads: &LargeBodyThreads, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     let is_shared = |own: &Handle| own.runtime_flavor() == RuntimeFlavor::MultiThread;
     let runtime = if bytes >= HEAVY { Handle::try_current().ok().filter(is_shared) } else { None };
-    let (Some(runtime), Some(threads)) = (runtime, THREADS.as_ref()) else { return work() };
+    let (Some(runtime), Some(threads)) = (runtime, threads.as_ref()) else { return work() };
     let span = Span::current();
     let there = || {
         let _entered = runtime.enter();

@@ -290,7 +290,7 @@ impl OpenStep {
     fn write(&mut self) -> Result<(), RecordingError> {
         self.queued.take().map_or(Ok(()), |queued| self.run.recorder.write_queued(queued))?;
         if let Some((length, heard)) = self.watch.take_exchange() {
-            heavy::apart(length, || self.run.watch(self.numbers.step, &self.attribution, &heard));
+            heavy::at_end(length, || self.run.watch(self.numbers.step, &self.attribution, &heard));
         }
         Ok(())
     }
@@ -312,7 +312,7 @@ impl OpenStep {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        heavy::apart(self.tape.length(), || self.queue_last(cause))
+        heavy::at_end(self.tape.length(), || self.queue_last(cause))
     }
 
     fn queue_last(&mut self, cause: CloseCause) -> Result<(), RecordingError> {
