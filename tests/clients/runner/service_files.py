@@ -152,6 +152,8 @@ def started(name, words, variables, aegis, folder, report, before=()):
             up = until(lambda: it.status(ports["8484"], "/healthz") == 200 or process.poll() is not None, 20)
             report.check(f"{name}: its command starts the server", up and process.poll() is None, it.said())
             report.equal(f"{name}: a call with a token", asked(ports["8484"], token), 200)
+            # Large bodies have threads of their own, which ask the system for more.
+            report.equal(f"{name}: a call with a large body", asked(ports["8484"], token, "hello " * 200_000), 200)
             report.equal(f"{name}: a call without", asked(ports["8484"], "none"), 401)
             request = urllib.request.Request(f"http://127.0.0.1:{ports['8485']}/metrics", headers={"authorization": f"Bearer {SECRETS['AEGIS_CONTROL_TOKEN']}"})
             counted = urllib.request.urlopen(request, timeout=5).read().decode()
@@ -184,8 +186,8 @@ def laid_out(place, words, variables, aegis):
     return token, [here(word) for word in words], ports, {key: here(value) for key, value in variables.items()}
 
 
-def asked(port, token):
-    body = json.dumps({"model": "sim", "messages": [{"role": "user", "content": "hello"}]}).encode()
+def asked(port, token, words="hello"):
+    body = json.dumps({"model": "sim", "messages": [{"role": "user", "content": words}]}).encode()
     headers = {"content-type": "application/json", "host": "aegis.example"}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/t/{token}/r/first/v1/chat/completions", body, headers)
     try:

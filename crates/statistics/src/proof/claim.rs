@@ -211,6 +211,13 @@ mod tests {
         Claim::injection(&Terms::default(), &control, &treated).next()
     }
 
+    #[test]
+    fn a_claim_says_whether_its_executions_were_perturbed() {
+        let terms = Terms::default();
+        assert!(Claim::perturbed(&terms, &[], &[]).executed().perturbed);
+        assert!(!Claim::injection(&terms, &[], &[]).executed().perturbed);
+    }
+
     /// What goes first in a pair, where nothing but the draw says it.
     fn drawn(pair: usize) -> Next {
         Next::Execute(if Terms::treated_first(0, pair) { Arm::Treated } else { Arm::Control })

@@ -97,6 +97,7 @@ mod tests {
         let executed = Repetition { control: &control, treated: &treated }.executed();
         assert_eq!((executed.control.passed, executed.control.all()), (3, 3));
         assert_eq!((executed.treated.failed, executed.treated.all()), (2, 2));
+        assert!(executed.repeatable && executed.perturbed);
         assert_eq!((executed.repeatable, executed.pairs, executed.e, executed.target), (true, 0, None, None));
     }
 }

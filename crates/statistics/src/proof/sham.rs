@@ -159,9 +159,10 @@ mod tests {
     fn failed_runs_are_asked_in_turn_until_one_is_steady() {
         let mut shams = Shams::default();
         let draw = |control, number| Some(ShamDraw { control, number });
-        assert_eq!(shams.next(&[]), None);
+        assert_eq!((shams.next(&[]), shams.is_empty()), (None, true));
         assert_eq!(shams.next(&[1, 4, 6]), draw(1, 0));
         shams.add(1, None);
+        assert!(!shams.is_empty());
         assert_eq!((shams.next(&[1, 4, 6]), shams.executions().len()), (draw(4, 0), 0));
         shams.add(4, Some(ProofSample::Failed));
         assert_eq!(shams.next(&[1, 4, 6]), draw(4, 1));

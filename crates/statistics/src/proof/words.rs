@@ -108,6 +108,15 @@ mod tests {
     }
 
     #[test]
+    fn a_sham_that_failed_each_time_is_told() {
+        let sham = |passed, failed| Executions { passed, failed, ..Executions::default() };
+        let of = |shams| fragile(&Executed { shams, ..Executed::default() });
+        assert_eq!(of(vec![sham(1, 3)]), None);
+        let told = "fragile: a neutral change alone failed in each of 4 executions";
+        assert_eq!(of(vec![sham(1, 3), sham(0, 4)]).as_deref(), Some(told));
+    }
+
+    #[test]
     fn without_an_e_value_a_claim_is_told_by_its_executions() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
         let mut executed = Executed { control: of(1, 2), treated: of(0, 3), pairs: 1, ..Executed::default() };

@@ -60,7 +60,9 @@ pub(super) fn at_end<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> 
 fn apart_on<T: Send>(threads: &LargeBodyThreads, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     let is_shared = |own: &Handle| own.runtime_flavor() == RuntimeFlavor::MultiThread;
     let runtime = if bytes >= HEAVY { Handle::try_current().ok().filter(is_shared) } else { None };
-    let (Some(runtime), Some(threads)) = (runtime, threads.as_ref()) else { return work() };
+    // The first large body starts the threads.
+    let started = runtime.and_then(|runtime| Some((runtime, threads.as_ref()?)));
+    let Some((runtime, threads)) = started else { return work() };
     let span = Span::current();
     let there = || {
         let _entered = runtime.enter();
