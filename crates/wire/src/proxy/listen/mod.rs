@@ -55,7 +55,7 @@ use crate::{identity::route, surface::Surface};
 /// How long those who came while the server stopped have to read their answer.
 const LATE_ANSWERS: Duration = Duration::from_secs(1);
 /// How long exchanges that are cut off may take to end.
-const CUT_DUE: Duration = Duration::from_secs(1);
+const CUT_DUE: Duration = Duration::from_millis(500);
 /// How long a connection whose place is wanted may take to send its request.
 const REQUEST_DUE: Duration = Duration::from_secs(1);
 
