@@ -244,21 +244,25 @@ async fn serve_until_stopped(
         let (proxy, stop) = (Arc::clone(&proxy), stop_requested(stop.clone()));
         tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
-    let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
+    let idle = Duration::from_secs(arguments.idle);
+    let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), idle, stop_requested(stop.clone())));
     let pruning = tokio::spawn(prune_hourly(Arc::clone(&proxy), arguments.keep.clone()));
     tokio::spawn(watch_signals(signals, told, reload, Arc::clone(&proxy)));
     let cut = tokio::select! {
         cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
     };
-    releasing.abort();
     pruning.abort();
     if let Some(control) = control {
         control.abort();
     }
     let forced = cut == usize::MAX;
     drop(reserve);
-    if !forced {
+    if forced {
+        releasing.abort();
+    } else {
+        // A panic in it was reported where it happened.
+        let _ = releasing.await;
         put_down_all(&proxy, global)?;
     }
     let signal = *stop.borrow();

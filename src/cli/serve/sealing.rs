@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
@@ -24,11 +25,15 @@ const IDLE_CHECK: Duration = Duration::from_secs(5);
 const RESERVED: usize = 4 * SEALERS;
 
 /// Lets go of runs that have had no traffic for a while, beside the traffic: it waits for the disk. Named ones are put down,
-/// the others sealed.
-pub(super) async fn release_idle(proxy: Arc<Proxy>, idle: Duration) {
+/// the others sealed. Ends when the server stops, once what it is sealing is sealed.
+pub(super) async fn release_idle(proxy: Arc<Proxy>, idle: Duration, stop: impl Future<Output = ()>) {
     let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
+    let mut stop = pin!(stop);
     loop {
-        tick.tick().await;
+        tokio::select! {
+            () = &mut stop => return,
+            _ = tick.tick() => {}
+        }
         let proxy = Arc::clone(&proxy);
         let sealing =
             tokio::task::spawn_blocking(move || proxy.lines().iter().for_each(|line| release_idle_of(line, idle)));
