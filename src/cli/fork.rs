@@ -115,7 +115,8 @@ async fn conduct(
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
     let meter = arguments.execute.budget.meter()?;
-    let system = arguments.execute.system(executed, proxy, console).await?;
+    let reference = arguments.matching.reference(global.quiet);
+    let system = arguments.execute.system(executed, proxy, (console, reference)).await?;
     let arms = forks.into_iter().map(|(run, at)| (run, ExecutionArm::forked(cassette, at, plan.clone())));
     let mut samples = Vec::new();
     let ended = |sample| {

@@ -8,7 +8,10 @@ use std::{
 use clap::{Args, ValueEnum};
 
 use super::{Exit, Failure, escape, logging, settings};
-use crate::replay::{Cassette, Rules, ToolResults};
+use crate::{
+    execution::LearningReference,
+    replay::{Cassette, Rules, ToolResults},
+};
 
 /// What may differ in a request that is still the same one.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,6 +46,16 @@ impl MatchArgs {
             ToolResultsChoice::Masked => ToolResults::Masked,
             ToolResultsChoice::Any => ToolResults::Any,
         })
+    }
+
+    /// The record that executions begin like: what they show to be equal is said.
+    pub(super) fn reference(&self, quiet: bool) -> LearningReference {
+        let say = |learned: &[String]| {
+            let learned = escape(&learned.join("; "));
+            let why = "an execution differs from the record in nothing else";
+            logging::line(format_args!("equal    counts as equal: {learned}: {why}; it is executed again"));
+        };
+        LearningReference::new(self.tool_results().is_some(), (!quiet).then_some(say as fn(&[String])))
     }
 
     /// What may differ, results of tools too.

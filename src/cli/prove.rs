@@ -79,6 +79,11 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     say_execution(&recorded, execute.again, &upstream, global.quiet);
     let meter = execute.budget.meter()?;
     let (label, proved) = prove((&arguments.path, &cassette), (program, judge), (arguments, &meter), terms, global)?;
+    let arms = [&proved.executed.treated, &proved.executed.control];
+    if let Some(why) = arms.iter().find_map(|arm| arm.most_void()).filter(|_| !global.quiet) {
+        let dir = crate::launch::shell_word(&arguments.path.to_string_lossy());
+        talkln!("void     {}", super::escape(&why.remedy(&dir)));
+    }
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
@@ -116,7 +121,10 @@ fn prove(
         tell_anew(dir, &of, &others);
     }
     let proved = settings::block_on(async {
-        let system = arguments.execute.system(executed, proxy, Console::default()).await?;
+        let system = arguments
+            .execute
+            .system(executed, proxy, (Console::default(), arguments.matching.reference(global.quiet)))
+            .await?;
         let (system, meter, label) = (Arc::new(system), Arc::clone(meter), label.clone());
         let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;

@@ -286,7 +286,8 @@ impl Retrying<'_> {
         let (meter, mut spent) = (Arc::clone(&self.meter), self.spent);
         let round = settings::block_on(async {
             let executed = (self.program.clone(), self.judge.clone());
-            let system = self.arguments.execute.system(executed, proxy, Console::default()).await?;
+            let reference = self.arguments.matching.reference(self.global.quiet);
+            let system = self.arguments.execute.system(executed, proxy, (Console::default(), reference)).await?;
             let subject = RetrySubject { system: Arc::new(system), cassette: Arc::clone(cassette), settings, meter };
             let talk = ExecutionTalk { quiet: self.global.quiet };
             subject.round(number, critique, &mut spent, &talk).await.map_err(failed)

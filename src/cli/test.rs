@@ -38,7 +38,6 @@ use crate::{
     equality::EqualitySetting,
     execution::{Console, ErrorOutput, ExecutionError, Executor, Judge, Meter, Program, SystemUnderTest},
     launch::Echo,
-    proof::NeutralSentences,
     proxy::Proxy,
     recording::Masked,
     replay::Rules,
@@ -261,7 +260,7 @@ async fn conduct(
 ) -> Result<TestedProgram, Failure> {
     let stop = trial::stop();
     let executor = Executor::start(Arc::new(proxy), stop.clone()).await.map_err(trial::failed)?;
-    let system = SystemUnderTest { executor, system: Arc::new(program), judge, sentences: NeutralSentences::default() };
+    let system = SystemUnderTest::new(executor, Arc::new(program), judge);
     let progress = ShownProgress::new(global);
     let mut baseline = None;
     if let Some(run) = &how.baseline {

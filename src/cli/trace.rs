@@ -89,7 +89,12 @@ async fn conduct(
 ) -> Result<TraceFinding, Failure> {
     let journal = journal::open(&search, &executed, &arguments.dir)?;
     let PreparedSearch { given: known, settings, prior, analyzer, proxy, .. } = search;
-    let system = Arc::new(arguments.execute.system(executed, proxy, Console::default()).await?);
+    let system = Arc::new(
+        arguments
+            .execute
+            .system(executed, proxy, (Console::default(), arguments.matching.reference(global.quiet)))
+            .await?,
+    );
     let run = &cassette.recording().trajectory;
     if journal.executions() > 0 && !global.quiet {
         talkln!("goes on  {} executions of an earlier start are known", journal.executions());

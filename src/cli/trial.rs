@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     attribution::{EndedExecution, Watch},
-    execution::{Console, ExecutionError, Executor, Judge, Program, Stop, SystemUnderTest},
+    execution::{Console, ExecutionError, Executor, Judge, LearningReference, Program, Stop, SystemUnderTest},
     proof::{NeutralSentences, ProofSample},
     proxy::{Proxy, UpstreamOrigin},
     replay::Cassette,
@@ -65,12 +65,12 @@ impl ExecuteArgs {
         &self,
         (program, judge): (Program, Judge),
         proxy: Proxy,
-        console: Console,
+        (console, reference): (Console, LearningReference),
     ) -> Result<SystemUnderTest, Failure> {
         let sentences = self.sentences()?;
         let program = Program { limit: settings::time_limit(self.trial.timeout)?, console, ..program };
         let executor = Executor::start(Arc::new(proxy), stop()).await.map_err(failed)?;
-        Ok(SystemUnderTest { executor, system: Arc::new(program), judge, sentences })
+        Ok(SystemUnderTest { sentences, reference, ..SystemUnderTest::new(executor, Arc::new(program), judge) })
     }
 
     /// What is executed by a verb that can do nothing without a program and a judge. A dry run may be asked before there is

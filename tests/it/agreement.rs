@@ -88,3 +88,59 @@ async fn another_question_is_never_learned_to_be_equal() {
     assert!(rows.iter().all(|row| row["kind"] != "failure"), "{talk}");
     assert!(!talk.contains("counts as equal"), "{talk}");
 }
+
+/// A failed run of the program with its plan, recorded as `logs/r`; the upstream's address.
+async fn failed_run(dir: &Path, place: &str) -> String {
+    fs::write(dir.join("numbered.py"), format!("{ASK}{NUMBERED}")).expect("written");
+    fs::write(dir.join("plan.toml"), PLAN).expect("written");
+    let url = team::model().await;
+    let run = ["run", "--upstream", &url, "--log-dir", "logs", "--run", "r", "--plan", "plan.toml"];
+    let judged = ["--check", "grep -q 'ANSWER: 12$'", "--", "python3", "-I", "numbered.py", place, "0"];
+    let (code, _, talk) = verb(dir, &[&run[..], &judged].concat()).await;
+    assert_eq!(code, Some(1), "{talk}");
+    url
+}
+
+#[tokio::test]
+async fn what_differs_from_a_run_by_itself_is_learned_by_each_verb_that_executes_it_again() {
+    let verbs: [&[&str]; 3] = [
+        &["prove", "logs/r", "--again"],
+        &["trace", "logs/r", "--again", "--redraw"],
+        &["fork", "logs/r", "--at", "1", "--again"],
+    ];
+    for (place, learned) in [
+        ("before", "results of tools, in words with a digit"),
+        ("words", "results of tools"),
+        ("prompt", "volatile: adder line 2, \"Load of this machine: … of 2\""),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let url = failed_run(dir.path(), place).await;
+        for arguments in verbs {
+            let (code, out, talk) = verb(dir.path(), &[arguments, &["--upstream", &url]].concat()).await;
+            let what = format!("{place} {arguments:?}: {code:?}\n{out}\n{talk}");
+            assert_eq!(talk.matches("counts as equal: ").count(), 1, "{what}");
+            assert!(talk.contains(&format!("counts as equal: {learned}: ")), "{what}");
+            assert!(!talk.contains("void") && !talk.contains("1 diverged"), "{what}");
+        }
+        // Each execution says what held when it was compared.
+        let manifest = |path: &Path| fs::read_to_string(path.join("run.json")).unwrap_or_default();
+        let runs = fs::read_dir(dir.path().join("logs")).expect("runs").flatten().map(|run| run.path());
+        let forked: Vec<String> = runs.filter(|path| !path.ends_with("r")).map(|path| manifest(&path)).collect();
+        assert!(forked.iter().any(|run| run.contains("\"equality\": {\n")), "{place}: {forked:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_says_of_tools_and_another_question_are_no_more_learned_from_an_execution() {
+    for (place, says) in [("before", &["--tool-results", "exact"][..]), ("question", &[])] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let url = failed_run(dir.path(), place).await;
+        let prove = [&["prove", "logs/r", "--again", "--upstream", &url][..], says].concat();
+        let (code, _, talk) = verb(dir.path(), &prove).await;
+        assert_eq!(code, Some(3), "{place}: {talk}");
+        assert!(!talk.contains("counts as equal"), "{place}: {talk}");
+        assert!(talk.contains("aegis replay logs/r --again --explain says where"), "{place}: {talk}");
+        let (_, _, talk) = verb(dir.path(), &["replay", "logs/r", "--again", "--explain"]).await;
+        assert!(talk.contains("missed   step 0 (call 0 of `adder`)"), "{place}: {talk}");
+    }
+}

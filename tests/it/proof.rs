@@ -19,7 +19,7 @@ use aegis::{
     execution::{Execution, ExecutionArm, Executor, Judge, Meter, System, SystemUnderTest, TaskCheck},
     identity::Identity,
     plan,
-    proof::{NeutralSentences, Order, Stands, Terms},
+    proof::{Order, Stands, Terms},
     proxy::{Gate, Limits, NamedServers, Proxy, RunTemplate, Runs, upstream::Upstream},
     recording::{Redactor, Settings},
     replay::Cassette,
@@ -121,7 +121,7 @@ async fn failed_as(system: Arc<dyn System>, upstreams: Upstreams, answer: &str, 
         "answer": answer});
     let check: TaskCheck = serde_json::from_value(checked).expect("a check");
     let judge = Judge::Checkers(Box::new(check), None);
-    let system = Arc::new(SystemUnderTest { executor, system, judge, sentences: NeutralSentences::default() });
+    let system = Arc::new(SystemUnderTest::new(executor, system, judge));
     let quietly = async |run: &RunId, arm| {
         let execution = Execution::new(run, &*system.system, arm, &system.judge);
         let execution = Execution { live: Some(Arc::clone(&upstreams.recorded)), ..execution };

@@ -4,7 +4,7 @@
     allow(clippy::pedantic, clippy::string_slice, reason = "tests are read for what they check, not for style")
 )]
 
-use aegis_conversation::{surface, trajectory};
+use aegis_conversation::{equality, surface, trajectory};
 use aegis_identity::identity;
 use aegis_injection::{manipulator, plan};
 use aegis_recording::{recording, ruling};

@@ -72,15 +72,25 @@ impl DescriptorReserve {
 /// Puts all runs down and says where they are: nothing that was recorded is lost, and programs go on with them once somebody
 /// serves them again.
 pub(super) fn put_down_all(proxy: &Arc<Proxy>, global: &Global) -> Result<(), Failure> {
+    let (mut left, mut ended) = (Vec::new(), Ok(()));
     // Each line, whatever became of the one before.
-    let mut ended = Ok(());
     for line in proxy.lines() {
-        ended = ended.and(put_down_line(&line, global));
+        ended = ended.and(put_down_line(&line, &mut left));
+    }
+    label_within(LABELS, &left);
+    for EndedRun { dir, steps, .. } in left.iter().filter(|_| !global.quiet) {
+        let word = crate::launch::shell_word(&dir.to_string_lossy());
+        logging::line(format_args!(
+            "left open {}  {}  aegis show {word}  to end it: aegis runs end {word}",
+            dir.display(),
+            counted(*steps as usize, "step")
+        ));
     }
     ended
 }
 
-fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
+/// Puts the runs of one line down, and adds them to those that are left open.
+fn put_down_line(proxy: &Proxy, left: &mut Vec<EndedRun>) -> Result<(), Failure> {
     let failed = Mutex::new(None);
     let fail = |error| {
         failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -88,24 +98,14 @@ fn put_down_line(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     // Each run gives its descriptors back once it is done with.
     side_by_side(proxy.runs.retire_displaced(), |run| proxy.runs.seal(&run).map_or_else(fail, drop));
     conclude(proxy);
-    let left = Mutex::new(Vec::new());
+    let put_down = Mutex::new(Vec::new());
     side_by_side(proxy.runs.close_all(), |closing| match proxy.runs.put_down(closing) {
-        Ok(run) => left.lock().unwrap_or_else(PoisonError::into_inner).push(run),
+        Ok(run) => put_down.lock().unwrap_or_else(PoisonError::into_inner).push(run),
         Err(error) => fail(error),
     });
-    let mut left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
-    left.sort_by(|one, other| one.id.cmp(&other.id));
-    label_within(LABELS, &left);
-    for EndedRun { dir, steps, .. } in left {
-        if !global.quiet {
-            let word = crate::launch::shell_word(&dir.to_string_lossy());
-            logging::line(format_args!(
-                "left open {}  {}  aegis show {word}  to end it: aegis runs end {word}",
-                dir.display(),
-                counted(steps as usize, "step")
-            ));
-        }
-    }
+    let mut put_down = put_down.into_inner().unwrap_or_else(PoisonError::into_inner);
+    put_down.sort_by(|one, other| one.id.cmp(&other.id));
+    left.append(&mut put_down);
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     failed.map_or(Ok(()), |error| Err(Failure::new(Exit::Recording, error)))
 }

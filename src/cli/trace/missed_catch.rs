@@ -75,7 +75,12 @@ async fn conduct(
     let journal = journal::open(&search, &executed, &arguments.dir)?;
     let PreparedSearch { given, settings, analyzer, proxy, .. } = search;
     let run = &cassette.recording().trajectory;
-    let system = Arc::new(arguments.execute.system(executed, proxy, Console::default()).await?);
+    let system = Arc::new(
+        arguments
+            .execute
+            .system(executed, proxy, (Console::default(), arguments.matching.reference(global.quiet)))
+            .await?,
+    );
     let corrections = completed(given, analyzer, (&system, run), (meter, &journal), global).await?;
     let mut searched = Searched { found: Vec::new(), spent: SearchSpent::default(), out_of_budget: false };
     let agents = LaterAgent::all(label, run, &corrections);

@@ -1,10 +1,7 @@
 //! Why a trace names no step, in words that say what would tell.
 
 use super::{CorrectionOrigin, StepFinding, TraceFinding};
-use crate::{
-    proof::{SearchEnding, Stands},
-    trajectory::Void,
-};
+use crate::proof::{SearchEnding, Stands};
 
 /// Of words that a model proposes.
 pub(super) const PROPOSED: &str = "it is shown of words that an analyzer proposes: they may make up for another error \
@@ -41,17 +38,7 @@ pub(super) fn nothing(finding: &TraceFinding) -> String {
             );
         }
         Some(SearchEnding::Void(why)) => {
-            let next = match why {
-                Void::Unanswered => "see that the upstream answers, then trace again",
-                Void::TimedOut => "a longer --timeout may help",
-                Void::Diverged => {
-                    "the program does not ask again what it asked: aegis replay RUN_DIR --explain says where"
-                }
-                Void::NoVerdict => "the check has to exit with 0 or 1",
-                Void::Budget => "a larger budget would tell",
-                Void::Crashed => "the program ends by itself, see its standard error with aegis fork",
-            };
-            return format!("most executions say nothing ({}): {next}", why.words());
+            return why.remedy("RUN_DIR");
         }
         None => {}
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    catches::CatchFunnel,
+    catch_run::CatchFunnel,
     decoy::counted,
     ended::{Class, EndedCell},
     funnel::{ConcludedChain, ControlCounts, InjectedRun, LeftOut, TaskState},

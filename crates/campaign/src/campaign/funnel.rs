@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    catches::CatchRun,
+    aim::Aim,
+    catch_run::CatchRun,
     ended::{Class, EndedCell},
     file::CallPosition,
     impossible::ImpossiblePlan,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::budget::Cost;
 use crate::equality::ToolResults;
-use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
+use crate::trajectory::{Executed, Necessity, RunId, Standing, StepIndex};
 
 /// What came of a chain.
 #[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -172,19 +173,6 @@ pub struct InjectedRun {
     pub necessity: Vec<Necessity>,
     /// Why nothing was run.
     pub why: Option<String>,
-}
-
-/// What an injection aims at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Aim {
-    /// The agents, as the plan writes them.
-    pub agent: String,
-    /// The failure mode; none for a fault.
-    pub mode: Option<FailureMode>,
-    /// The side; none for a fault.
-    pub side: Option<Side>,
-    /// The manipulator or fault.
-    pub operator: String,
 }
 
 impl ConcludedChain {

@@ -1,15 +1,10 @@
-//! What is planned on a task. Each edit is tried on the task's reference run first: what cannot be made there is neither executed nor
-//! counted as planted, and the reason is kept.
+//! What cannot be planted, and why.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{cell::Cell, definition::Campaign, funnel::Aim, sample, stages::aims, treatment::Aimed};
-use crate::{
-    plan::{self, DryRun},
-    trajectory::{FailureMode, Step},
-};
+use crate::trajectory::FailureMode;
 
 /// A plan that cannot be planted in a task, or a template that cannot be planted in an agent of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -28,53 +23,6 @@ impl ImpossiblePlan {
     /// That of a sample of which nothing can be drawn.
     pub(super) fn of_sample(why: String) -> Self {
         Self { plan: "sample".to_owned(), agent: String::new(), mode: None, why }
-    }
-}
-
-/// What is planned on a task.
-#[derive(Debug, Default)]
-pub(super) struct PlannedTask {
-    /// The injected runs that can be made.
-    pub(super) cells: Vec<Cell>,
-    /// What cannot be planted.
-    pub(super) impossible: Vec<ImpossiblePlan>,
-}
-
-impl Campaign {
-    /// What is planned on the task of this clean run, whose steps these are.
-    pub(super) fn planned_on(&self, reference: &Cell, steps: &[Step]) -> PlannedTask {
-        let (dry_run, called) = (DryRun::new(steps), sample::called(steps));
-        let mut planned = PlannedTask::default();
-        for fixed in self.plans.iter().filter(|fixed| fixed.systems.contains(&reference.system)) {
-            let resolved = plan::resolve(&fixed.plan, &called);
-            let refused = resolved.as_ref().err().map(ToString::to_string);
-            let plan = resolved.unwrap_or_else(|_| fixed.plan.clone());
-            let aimed = Arc::new(Aimed { name: fixed.name.clone(), plan, position: None });
-            for repeat in 0..fixed.repeats {
-                planned.add(Cell::injected(self, reference, &aimed, repeat), &aimed, &dry_run, refused.clone());
-            }
-        }
-        if let Some(space) = self.sample.as_ref().filter(|space| space.systems.contains(&reference.system)) {
-            let drawn = sample::draw(space, self.seed, reference.task, steps);
-            planned.impossible.extend(drawn.impossible);
-            let dry_run = dry_run.keeping_to_modes();
-            for aimed in drawn.plans.into_iter().map(Arc::new) {
-                planned.add(Cell::injected(self, reference, &aimed, 0), &aimed, &dry_run, None);
-            }
-        }
-        planned
-    }
-}
-
-impl PlannedTask {
-    /// Adds a run of a plan, or why it cannot be one.
-    fn add(&mut self, cell: Cell, aimed: &Aimed, dry_run: &DryRun<'_>, refused: Option<String>) {
-        let Some(why) = refused.or_else(|| dry_run.plan_obstacle(&aimed.plan, cell.run.as_str())) else {
-            return self.cells.push(cell);
-        };
-        let impossible =
-            |aim: Aim| ImpossiblePlan { plan: aimed.name.clone(), agent: aim.agent, mode: aim.mode, why: why.clone() };
-        self.impossible.extend(aims(&aimed.plan).into_iter().map(impossible));
     }
 }
 

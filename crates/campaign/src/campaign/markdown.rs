@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    catches::CatchFunnel,
+    catch_run::CatchFunnel,
     impossible::{ImpossiblePlan, ImpossibleRow},
     natural::NaturalFunnel,
     report::{CampaignReport, ErrorFunnel, Expense, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},

@@ -5,7 +5,9 @@
 //! which nothing depends on another. What is shown becomes a dataset; all else is counted, each in one class. State is files: a campaign that was killed anywhere goes
 //! on and pays for nothing twice. Cells are named by what they are, so that no process need see all of them.
 
+mod aim;
 mod bench;
+mod catch_run;
 mod catches;
 mod cell;
 mod chain;
@@ -33,6 +35,7 @@ mod making;
 mod markdown;
 mod narrow;
 mod natural;
+mod planned_task;
 mod prefix;
 mod claim;
 mod claims;
@@ -60,7 +63,7 @@ mod trace_failures;
 mod treatment;
 mod skipped_edits;
 
-pub use catches::{CatchFunnel, CatchRun};
+pub use catch_run::{CatchFunnel, CatchRun};
 pub use command::CommandTemplate;
 pub use concluded::{CampaignSums, Concluded};
 pub use conclusion::conclusion_schema;

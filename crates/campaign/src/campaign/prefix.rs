@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     recording::Recording,
-    replay::{AtFork, Cassette, Departure, ForkPoint, Rules, ToolResults, learned_rules, rules_after_departure},
+    replay::{AtFork, Cassette, Departure, ForkPoint, Rules, learned_rules, rules_after_departure},
     trajectory::RunId,
 };
 
@@ -98,8 +98,7 @@ impl References {
     fn add(&self, reference: &RunId, rules: &Rules) -> bool {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let known = learned.get(reference).unwrap_or(&self.equality.rules).clone();
-        let tool_results = known.tool_results().max(rules.tool_results());
-        let more = known.clone().with_tool_results(tool_results).with_more_volatile(rules.volatile().to_vec());
+        let more = known.joined_with(rules);
         let is_more = more.setting() != known.setting();
         learned.insert(reference.clone(), more);
         is_more
@@ -107,14 +106,7 @@ impl References {
 
     /// What of these rules was learned, in words.
     pub(super) fn learned(&self, rules: &Rules) -> Vec<String> {
-        let how = match rules.tool_results() {
-            setting if setting == self.equality.rules.tool_results() => None,
-            ToolResults::Exact => None,
-            ToolResults::Masked => Some("results of tools, in words with a digit".to_owned()),
-            ToolResults::Any => Some("results of tools".to_owned()),
-        };
-        let places = rules.volatile().iter().map(|place| format!("volatile: {place}"));
-        how.into_iter().chain(places).collect()
+        rules.setting().learned_beyond(&self.equality.rules.setting())
     }
 
     /// What is equal in the runs of a reference.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    catches::{CatchFunnel, CatchRun},
+    aim::Aim,
+    catch_run::{CatchFunnel, CatchRun},
     file::CallPosition,
-    funnel::Aim,
     impossible::ImpossibleRow,
     natural::{NaturalFunnel, NaturalRun},
     report_rows::ReportRows,

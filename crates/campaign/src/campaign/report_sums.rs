@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    catches::CatchRun,
+    catch_run::CatchRun,
     concluded::Concluded,
     definition::Campaign,
     ended::{Class, EndedCell},

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{
+    aim::Aim,
     ended::Class,
     file::CallPosition,
-    funnel::{Aim, InjectedRun},
+    funnel::InjectedRun,
     report::{ErrorFunnel, ModeBalance, PlantedCount, ReportedShare, Stratum, YieldRow},
 };
 use crate::trajectory::{AgentName, FailureMode, Need, PrincipalKind, Side, Tally};

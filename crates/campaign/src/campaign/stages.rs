@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::{
+    aim::Aim,
     bench::CellBench,
     cell::Cell,
     chain::{Chain, Silence},
     ended::{Class, EndedCell, HowEnded},
     error::CampaignError,
     file::Repeatable,
-    funnel::{Aim, ConcludedChain, InjectedRun, LeftOut, TaskState},
-    impossible::PlannedTask,
+    funnel::{ConcludedChain, InjectedRun, LeftOut, TaskState},
+    planned_task::PlannedTask,
     sample,
     treatment::Aimed,
 };
 use crate::{
     equality::{Parting, Rules, parting},
-    plan::{self, Operator, Plan},
     recording::{self, Recording},
     replay::compared_run,
     trajectory::{Unserved, Verdict, unserved},
@@ -196,7 +196,7 @@ impl InjectedRun {
             plan: aimed.name.clone(),
             decoy: false,
             position: aimed.position,
-            aims: aims(&aimed.plan),
+            aims: Aim::all_in(&aimed.plan),
             class: None,
             delivered: false,
             flipped: false,
@@ -220,20 +220,6 @@ impl InjectedRun {
         }
         self.ended = Some(ended);
     }
-}
-
-/// What the injections of a plan aim at.
-pub(super) fn aims(plan: &Plan) -> Vec<Aim> {
-    let aim = |injection: &plan::Injection| Aim {
-        agent: injection.agents.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | "),
-        mode: injection.failure_mode,
-        side: match &injection.operator {
-            Operator::Manipulator { side, .. } => Some(*side),
-            Operator::Fault(_) => None,
-        },
-        operator: injection.name.clone(),
-    };
-    plan.injections.iter().map(aim).collect()
 }
 
 /// Where clean runs asked different questions although they had got the same replies: the first difference may be the

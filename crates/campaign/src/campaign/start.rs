@@ -9,7 +9,7 @@ use std::{
 use super::{
     Progress,
     bench::{CampaignContext, CellBench, JudgeModel},
-    catches::CatchFunnel,
+    catch_run::CatchFunnel,
     chain::SystemSilences,
     concluded::Concluded,
     definition::{Campaign, CampaignBudget},

@@ -17,6 +17,7 @@ mod rules_error;
 mod setting;
 mod tool_results;
 mod volatile;
+mod volatile_place;
 
 pub use compared_call::{ComparedCall, same_reply, same_request};
 pub use form::{ComparedContent, Form};
@@ -28,4 +29,5 @@ pub use rules::Rules;
 pub use rules_error::RulesError;
 pub use setting::EqualitySetting;
 pub use tool_results::ToolResults;
-pub use volatile::{VolatilePlace, volatile_between, volatile_of_call, volatile_within};
+pub use volatile::{volatile_between, volatile_of_call, volatile_within};
+pub use volatile_place::VolatilePlace;

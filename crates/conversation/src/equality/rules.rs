@@ -20,7 +20,7 @@ use super::{
     rules_error::{FORMAT, RulesError},
     setting::EqualitySetting,
     tool_results::ToolResults,
-    volatile::{PLACES_MAX, VolatilePlace},
+    volatile_place::{PLACES_MAX, VolatilePlace},
 };
 use crate::trajectory::{Pattern, compiled};
 
@@ -160,6 +160,13 @@ impl Rules {
         self.with_volatile(all)
     }
 
+    /// The same, with what others take for equal beside it.
+    #[must_use]
+    pub fn joined_with(&self, others: &Self) -> Self {
+        let tool_results = self.tool_results.max(others.tool_results);
+        self.clone().with_tool_results(tool_results).with_more_volatile(others.learned.clone())
+    }
+
     /// The places of requests that are known to be volatile.
     pub fn volatile(&self) -> &[VolatilePlace] {
         &self.learned
@@ -174,6 +181,16 @@ impl Rules {
     pub fn setting(&self) -> EqualitySetting {
         let (rules, volatile) = (self.text.as_deref().map(str::to_owned), self.learned.clone());
         EqualitySetting { rules, tool_results: self.tool_results, volatile }
+    }
+
+    /// The rules of a setting. `file` is only named in errors.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn from_setting(setting: &EqualitySetting, file: &str) -> Result<Self, RulesError> {
+        let rules = setting.rules.as_deref().map(|text| Self::parse(text, file)).transpose()?;
+        let volatile = setting.volatile.clone();
+        Ok(rules.unwrap_or_default().with_tool_results(setting.tool_results).with_volatile(volatile))
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.

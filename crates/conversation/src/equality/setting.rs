@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Rules, RulesError, ToolResults, VolatilePlace};
+use super::{ToolResults, VolatilePlace};
 
 /// What may differ in the requests of a run that are still the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,13 +24,16 @@ impl EqualitySetting {
         *self == Self::default()
     }
 
-    /// Its rules. `file` is only named in errors.
-    ///
-    /// # Errors
-    /// As [`Rules::parse`].
-    pub fn to_rules(&self, file: &str) -> Result<Rules, RulesError> {
-        let rules = self.rules.as_deref().map(|text| Rules::parse(text, file)).transpose()?;
-        Ok(rules.unwrap_or_default().with_tool_results(self.tool_results).with_volatile(self.volatile.clone()))
+    /// What of it was learned beyond another setting, in words.
+    pub fn learned_beyond(&self, before: &Self) -> Vec<String> {
+        let results = Some(self.tool_results).filter(|results| *results != before.tool_results);
+        let results = results.and_then(|results| match results {
+            ToolResults::Exact => None,
+            ToolResults::Masked => Some("results of tools, in words with a digit".to_owned()),
+            ToolResults::Any => Some("results of tools".to_owned()),
+        });
+        let places = self.volatile.iter().filter(|place| !before.volatile.contains(place));
+        results.into_iter().chain(places.map(|place| format!("volatile: {place}"))).collect()
     }
 }
 

@@ -45,6 +45,21 @@ impl Void {
             Void::Crashed => "crashed",
         }
     }
+
+    /// What to do where most executions say nothing for this reason. `run`: the run's directory, as a shell reads it.
+    pub fn remedy(self, run: &str) -> String {
+        let next = match self {
+            Void::Unanswered => "see that the upstream answers, then start again",
+            Void::TimedOut => "a longer --timeout may help",
+            Void::Diverged => &format!(
+                "the program does not ask again what it asked: aegis replay {run} --again --explain says where"
+            ),
+            Void::NoVerdict => "the check has to exit with 0 or 1",
+            Void::Budget => "a larger budget would tell",
+            Void::Crashed => "the program ends by itself, see its standard error with aegis fork",
+        };
+        format!("most executions say nothing ({}): {next}", self.words())
+    }
 }
 
 /// What the executions of one arm came to.
@@ -60,6 +75,12 @@ pub struct Executions {
 }
 
 impl Executions {
+    /// Why most of them say nothing, where most of them do.
+    pub fn most_void(&self) -> Option<Void> {
+        let (why, count) = self.void.iter().max_by_key(|(_, count)| **count)?;
+        Some(*why).filter(|_| count.saturating_mul(2) > self.all())
+    }
+
     /// Those that say nothing.
     pub fn voids(&self) -> u32 {
         self.void.values().fold(0, |sum, count| sum.saturating_add(*count))

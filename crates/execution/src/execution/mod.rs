@@ -7,6 +7,7 @@
 mod arm;
 mod executed;
 mod judge;
+mod learning;
 mod listening;
 mod meter;
 mod metered;
@@ -38,6 +39,7 @@ use crate::{
 pub use arm::{ExecutionArm, ForkedReplies, ReplySource};
 pub use executed::{ExecutedRun, unrunnable};
 pub use judge::{Judge, TaskCheck, UnusableCheck};
+pub use learning::LearningReference;
 pub use listening::ListeningProxy;
 pub use meter::{ExecutionMeter, Halt};
 pub use metered::{CallHook, LONGEST_ANSWER, Meter, MeteredUpstream};
@@ -104,16 +106,25 @@ pub struct SystemUnderTest {
     pub judge: Judge,
     /// The sentences of which a neutral change may add one.
     pub sentences: NeutralSentences,
+    /// What its executions show to be equal to the record that they begin like.
+    pub reference: LearningReference,
 }
 
 impl SystemUnderTest {
+    /// A system whose neutral changes add no sentence of the user's, and of whose reference nothing was learned.
+    pub fn new(executor: Executor, system: Arc<dyn System>, judge: Judge) -> Self {
+        let (sentences, reference) = (NeutralSentences::default(), LearningReference::default());
+        Self { executor, system, judge, sentences, reference }
+    }
+
     /// The live upstream.
     pub fn live(&self) -> Arc<dyn Upstream> {
         Arc::clone(&self.executor.listening.proxy.upstream)
     }
 
     /// Executes it once, as a run of that name, with its live calls counted and paid for by a meter. A call beyond what may be
-    /// spent ends the program.
+    /// spent ends the program. One that leaves the record in what only differs from run to run is executed once more, under another
+    /// name, with that as equal.
     ///
     /// # Errors
     /// As [`Executor::execute`].
@@ -123,8 +134,17 @@ impl SystemUnderTest {
         arm: ExecutionArm,
         meter: &Arc<Meter>,
     ) -> Result<ExecutedRun, ExecutionError> {
-        let execution = Execution::new(run, &*self.system, arm, &self.judge);
-        self.executor.execute(execution.paid_by(meter, &self.executor.listening.proxy)).await
+        let mut name = run.clone();
+        for again in 1_u32.. {
+            let arm = self.reference.compared(&arm);
+            let execution = Execution::new(&name, &*self.system, arm.clone(), &self.judge);
+            let executed = self.executor.execute(execution.paid_by(meter, &self.executor.listening.proxy)).await?;
+            if executed.is_interrupted() || !self.reference.learns_from(&arm, &executed)? {
+                return Ok(executed);
+            }
+            name = RunId::hashed("l", format!("{run} learned {again}").as_bytes());
+        }
+        Err(ExecutionError::Lost)
     }
 
     /// Executes it once for each arm, `jobs` at once, and gives what came of each to `ended` in the order of the arms. After a

@@ -158,7 +158,7 @@ impl Manifest {
     /// # Errors
     /// Rules that this version does not read.
     pub fn rules(&self) -> Result<Rules, RecordingError> {
-        self.equality.to_rules(&format!("{}/run.json", self.run)).map_err(RecordingError::Rules)
+        Rules::from_setting(&self.equality, &format!("{}/run.json", self.run)).map_err(RecordingError::Rules)
     }
 
     /// The same with the text of a plan, its digest and its seed.

@@ -2,14 +2,16 @@
 
 use bytes::Bytes;
 
-use super::{block, compose, reply};
+use super::{
+    block::{self, MessageBlocks},
+    reply,
+};
 use crate::surface::{
-    Reply, SurfaceError, ToolCall,
-    blocks::{self, BlockChange},
+    Reply, SurfaceError,
+    blocks::{self, BlockChange, edit::BlockForm as _},
     elements::{self, Element},
     fields::{self, unreadable},
     splice::{Node, Splices, encode_string, member},
-    typed_events::edit_words,
 };
 
 /// Splices the edited view into a whole message.
@@ -38,13 +40,13 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         let mut inside = Splices::default();
         match change {
             BlockChange::Keep => {}
-            BlockChange::Text(text) => edit_text(node, text, &mut inside),
-            BlockChange::Call(call) => edit_call(node, call, &mut inside)?,
+            BlockChange::Text(text) => MessageBlocks.edit_text(node, text, &mut inside),
+            BlockChange::Call(call) => MessageBlocks.edit_call(node, (call, call), &mut inside)?,
             BlockChange::Drop => continue,
         }
         elements.push(Element::retained(at, inside));
     }
-    elements.extend(changes.added.iter().map(|block| Element::made(compose::block(block).to_string())));
+    elements.extend(changes.added.iter().map(|block| Element::made(MessageBlocks.made(block).to_string())));
     elements::write(source, &content, &elements, &mut splices);
     if let Some(reason) = &changes.finish {
         edit_stop(&root, reason, &mut splices);
@@ -59,27 +61,6 @@ pub(super) fn edit_stop(object: &Node<'_>, reason: &str, splices: &mut Splices) 
     if let Some(place) = member(&members, "stop_sequence").filter(|place| !place.is_null()) {
         splices.replace(place.span(), "null");
     }
-}
-
-/// Edits a text block. Citations of the old text go.
-pub(super) fn edit_text(node: &Node<'_>, text: &str, splices: &mut Splices) {
-    let members = node.members();
-    fields::set(node, &members, "text", &encode_string(text), splices);
-    if let Some(list) = member(&members, "citations").filter(|list| !list.elements().is_empty()) {
-        splices.replace(list.span(), "[]");
-    }
-}
-
-/// Edits a tool use block.
-pub(super) fn edit_call(node: &Node<'_>, call: &ToolCall, splices: &mut Splices) -> Result<(), SurfaceError> {
-    edit_words(node, "id", &call.id, splices);
-    edit_words(node, "name", &call.name, splices);
-    let members = node.members();
-    let Some(input) = member(&members, "input").filter(|input| input.raw() != call.arguments) else { return Ok(()) };
-    // The API holds them as JSON: what is none has no place in a whole message.
-    Node::parse(call.arguments.as_bytes()).map_err(|_| no_place("the tool's arguments are no JSON"))?;
-    splices.replace(input.span(), call.arguments.clone());
-    Ok(())
 }
 
 fn no_place(why: &str) -> SurfaceError {

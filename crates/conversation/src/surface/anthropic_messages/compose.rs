@@ -3,18 +3,22 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{block, edit::MessageBlocks, stream::EVENTS};
+use super::{
+    block::{self, MessageBlocks},
+    stream::EVENTS,
+};
 use crate::{
     surface::{
-        Answer, ErrorBody, Reply, ToolCall,
-        blocks::{self, Block, edit::BlockForm as _},
+        Answer, ErrorBody, Reply,
+        blocks::{self, edit::BlockForm as _},
     },
     trajectory::Usage,
 };
 
 pub(super) fn whole(reply: &Reply) -> Bytes {
     let answer = reply.answers.first();
-    let content: Vec<Value> = answer.map(blocks::of_answer).unwrap_or_default().iter().map(block).collect();
+    let content: Vec<Value> =
+        answer.map(blocks::of_answer).unwrap_or_default().iter().map(|block| MessageBlocks.made(block)).collect();
     Bytes::from(message(reply, &content, stop_reason(answer), reply.usage.unwrap_or_default()).to_string())
 }
 
@@ -54,20 +58,4 @@ fn message(reply: &Reply, content: &[Value], stop_reason: Option<&str>, usage: U
 
 fn stop_reason(answer: Option<&Answer>) -> Option<&str> {
     answer.and_then(|answer| answer.finish_reason.as_deref()).map(block::stop_reason)
-}
-
-/// A new block: a text or a call.
-pub(super) fn block(block: &Block) -> Value {
-    MessageBlocks.made(block)
-}
-
-/// A text block.
-pub(super) fn text_block(text: &str) -> Value {
-    json!({"type": "text", "text": text})
-}
-
-/// A tool use block. Arguments that are no JSON become an empty object: the API has no other place for them.
-pub(super) fn called(call: &ToolCall) -> Value {
-    let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
-    json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
 }

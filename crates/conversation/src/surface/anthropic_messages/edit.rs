@@ -1,21 +1,18 @@
 //! An edited request view, spliced into its body.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    block, changes, compose,
+    block::MessageBlocks,
     request::{EXPECTED, PARAMETERS},
 };
 use crate::surface::{
-    Conversation, Message, Role, SurfaceError, ToolCall, ToolChoice,
-    blocks::{
-        Block,
-        edit::{BlockForm, MessageList},
-    },
+    Conversation, Message, SurfaceError, ToolChoice,
+    blocks::edit::MessageList,
     fields,
     request_edit::{RequestEdit, prompt_text},
-    splice::{Member, Node, Splices, encode_string, member},
+    splice::{Member, Node, encode_string, member},
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
@@ -79,69 +76,5 @@ fn write_system(edit: &mut RequestEdit<'_, '_>, prompts: &[&Message]) {
             }
         }
         (_, several) => edit.set("system", &encode_string(&prompt_text(several))),
-    }
-}
-
-/// How this API writes blocks.
-pub(super) struct MessageBlocks;
-
-impl BlockForm for MessageBlocks {
-    fn content(&self) -> &'static str {
-        "content"
-    }
-
-    fn role(&self, name: &str) -> Role {
-        fields::role(Some(name))
-    }
-
-    fn role_name(&self, role: Role) -> &'static str {
-        fields::role_name(role)
-    }
-
-    fn blocks(&self, content: &Node<'_>) -> Vec<Block> {
-        block::blocks(content)
-    }
-
-    fn block(&self, node: &Node<'_>) -> Block {
-        block::read(node)
-    }
-
-    fn plain(&self, text: &str) -> String {
-        encode_string(text)
-    }
-
-    fn edit_text(&self, block: &Node<'_>, text: &str, splices: &mut Splices) {
-        changes::edit_text(block, text, splices);
-    }
-
-    fn edit_call(
-        &self,
-        block: &Node<'_>,
-        (_, call): (&ToolCall, &ToolCall),
-        splices: &mut Splices,
-    ) -> Result<(), SurfaceError> {
-        changes::edit_call(block, call, splices)
-    }
-
-    fn edit_result(&self, block: &Node<'_>, old: &Message, new: &Message, splices: &mut Splices) {
-        let members = block.members();
-        if old.parts != new.parts {
-            fields::edit_parts(block, &members, "content", (&old.parts, &new.parts), "\"\"", splices);
-        }
-        if let (true, Some(id)) = (old.answers_call != new.answers_call, &new.answers_call) {
-            fields::set(block, &members, "tool_use_id", &encode_string(id), splices);
-        }
-    }
-
-    fn text(&self, text: &str) -> Value {
-        compose::text_block(text)
-    }
-
-    fn call(&self, call: &ToolCall) -> Value {
-        compose::called(call)
-    }
-
-    fn result(&self, call_id: &str, text: &str) -> Value {
-        json!({"type": "tool_result", "tool_use_id": call_id, "content": text})
     }
 }

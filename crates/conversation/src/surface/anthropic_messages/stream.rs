@@ -2,9 +2,14 @@
 
 use bytes::Bytes;
 
-use super::{block, changes, compose, reply};
+use super::{
+    block::{self, MessageBlocks},
+    changes, reply,
+};
 use crate::surface::{
-    Reply, SurfaceError, blocks, fields,
+    Reply, SurfaceError,
+    blocks::{self, edit::BlockForm as _},
+    fields,
     pieces::piece,
     splice::{Member, Node, Splices, member},
     sse,
@@ -35,7 +40,7 @@ pub(super) const EVENTS: &EventForm = &EventForm {
     texts: |block| block.get("text").into_iter().collect(),
     head,
     finish: |reason| Some(block::finish(reason)),
-    made: compose::block,
+    made: |block| MessageBlocks.made(block),
 };
 
 /// Takes in an event that is about no block.

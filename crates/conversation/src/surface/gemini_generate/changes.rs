@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    compose, part,
+    part,
     reply::{self, CandidateChunk, CandidateTrack, EXPECTED, PartTrack},
     spelling::{listed, named, present, spelled},
 };
@@ -70,8 +70,8 @@ impl CandidateEdit<'_, '_> {
 
     fn added(&self) -> Vec<Value> {
         let made = |block: &Block| match block {
-            Block::Call(call) => compose::call_part(call),
-            Block::Text(text) => compose::text_part(text),
+            Block::Call(call) => part::call_part(call),
+            Block::Text(text) => part::text_part(text),
             Block::Result { .. } | Block::Other(_) => Value::Null,
         };
         self.changes.added.iter().map(made).collect()

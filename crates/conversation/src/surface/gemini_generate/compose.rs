@@ -4,11 +4,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::part;
-use crate::surface::{Answer, ErrorBody, Reply, ToolCall, fields};
+use crate::surface::{Answer, ErrorBody, Reply, fields};
 
 pub(super) fn whole(reply: &Reply) -> Bytes {
     let candidate = |answer: &Answer| {
-        let said = text(answer).map(|text| text_part(&text));
+        let said = text(answer).map(|text| part::text_part(&text));
         let parts: Vec<Value> = said.into_iter().chain(calls(answer)).collect();
         candidate(answer.index, &parts, answer.finish_reason.as_deref())
     };
@@ -22,11 +22,11 @@ pub(super) fn stream(reply: &Reply) -> Vec<Bytes> {
     for (number, answer) in reply.answers.iter().enumerate() {
         let is_last = number + 1 == reply.answers.len();
         let said = text(answer).unwrap_or_default();
-        let words = fields::words(&said).map(text_part);
+        let words = fields::words(&said).map(part::text_part);
         for part in words.chain(calls(answer)) {
             frames.push(frame(&chunk(reply, &[candidate(answer.index, &[part], None)], false)));
         }
-        let nothing = answer.message.tool_calls.is_empty().then(|| text_part(""));
+        let nothing = answer.message.tool_calls.is_empty().then(|| part::text_part(""));
         let ended = candidate(answer.index, nothing.as_slice(), answer.finish_reason.as_deref());
         frames.push(frame(&chunk(reply, &[ended], is_last)));
     }
@@ -63,23 +63,7 @@ fn text(answer: &Answer) -> Option<String> {
 }
 
 fn calls(answer: &Answer) -> impl Iterator<Item = Value> {
-    answer.message.tool_calls.iter().map(call_part)
-}
-
-/// A part that says a text.
-pub(super) fn text_part(text: &str) -> Value {
-    json!({"text": text})
-}
-
-/// A part that calls a tool. Arguments that are no object become an empty one: the API has no other place for them.
-pub(super) fn call_part(call: &ToolCall) -> Value {
-    let args: Option<Value> = serde_json::from_str(&call.arguments).ok().filter(Value::is_object);
-    let mut made = json!({"name": call.name, "args": args.unwrap_or_else(|| json!({}))});
-    let has_id = !call.id.is_empty() && !call.id.contains('#');
-    if let (true, Some(made)) = (has_id, made.as_object_mut()) {
-        made.insert("id".to_owned(), call.id.as_str().into());
-    }
-    json!({"functionCall": made})
+    answer.message.tool_calls.iter().map(part::call_part)
 }
 
 /// The status of an error is a word, with a number beside it.

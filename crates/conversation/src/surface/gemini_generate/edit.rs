@@ -6,7 +6,6 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    compose,
     part::{self, answered_tool},
     reply::role,
     request::{self, EXPECTED},
@@ -176,7 +175,7 @@ impl BlockForm for ContentParts {
     }
 
     fn plain(&self, text: &str) -> String {
-        json!([compose::text_part(text)]).to_string()
+        json!([part::text_part(text)]).to_string()
     }
 
     fn edit_text(&self, block: &Node<'_>, text: &str, splices: &mut Splices) {
@@ -208,11 +207,11 @@ impl BlockForm for ContentParts {
     }
 
     fn text(&self, text: &str) -> Value {
-        compose::text_part(text)
+        part::text_part(text)
     }
 
     fn call(&self, call: &ToolCall) -> Value {
-        compose::call_part(call)
+        part::call_part(call)
     }
 
     fn result(&self, call_id: &str, text: &str) -> Value {

@@ -149,6 +149,22 @@ pub(super) fn answer(text: &str) -> Value {
     json!({"result": text})
 }
 
+/// A part that says a text.
+pub(super) fn text_part(text: &str) -> Value {
+    json!({"text": text})
+}
+
+/// A part that calls a tool. Arguments that are no object become an empty one: the API has no other place for them.
+pub(super) fn call_part(call: &ToolCall) -> Value {
+    let args: Option<Value> = serde_json::from_str(&call.arguments).ok().filter(Value::is_object);
+    let mut made = json!({"name": call.name, "args": args.unwrap_or_else(|| json!({}))});
+    let has_id = !call.id.is_empty() && !call.id.contains('#');
+    if let (true, Some(made)) = (has_id, made.as_object_mut()) {
+        made.insert("id".to_owned(), call.id.as_str().into());
+    }
+    json!({"functionCall": made})
+}
+
 /// Writes another text into a part.
 pub(super) fn edit_text(part: &Node<'_>, text: &str, splices: &mut Splices) {
     fields::set(part, &part.members(), "text", &encode_string(text), splices);
@@ -182,9 +198,7 @@ pub(super) fn edit_call(
 /// As of [`edit_call`].
 pub(super) fn write_call(part: &Node<'_>, new: &ToolCall, splices: &mut Splices) -> Result<(), SurfaceError> {
     fields::object(&new.arguments)?;
-    if let (Some(call), Some(made)) =
-        (named(&part.members(), "functionCall"), super::compose::call_part(new).get("functionCall"))
-    {
+    if let (Some(call), Some(made)) = (named(&part.members(), "functionCall"), call_part(new).get("functionCall")) {
         splices.replace(call.span(), made.to_string());
     }
     Ok(())

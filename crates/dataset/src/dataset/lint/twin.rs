@@ -101,7 +101,7 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<usize> {
     let first = edited.iter().min()?;
     let edited: Vec<usize> = edited.iter().filter_map(|step| usize::try_from(*step).ok()).collect();
     // A clean run does not know yet what its campaign learns from it. Rules that cannot be read excuse nothing.
-    let rules = sample.equality.to_rules(&sample.id).unwrap_or_default();
+    let rules = Rules::from_setting(&sample.equality, &sample.id).unwrap_or_default();
     let (sample, twin) = (compared_run(sample, &rules), compared_run(twin, &rules));
     let (Parting::Request(at) | Parting::Answered(at) | Parting::Missing(at)) =
         equality::parting_before(&twin, &sample, usize::try_from(*first).ok()?, &edited)?;

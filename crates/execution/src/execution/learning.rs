@@ -1,0 +1,81 @@
+//! What executions show to be equal to the record that they begin like.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{ExecutedRun, ExecutionArm, ReplySource};
+use crate::{
+    equality::EqualitySetting,
+    recording::RecordingError,
+    replay::{Cassette, rules_after_departure},
+};
+
+/// The record that a system's executions begin like, as it is compared with them. One that leaves it before anything is planted, by a
+/// value alone that differs from run to run, shows that this value is equal.
+#[derive(Default)]
+pub struct LearningReference {
+    /// Whether the user says how far results of tools may differ: then executions teach nothing of them.
+    tool_results_given: bool,
+    /// Is given what was learned each time that there is more, in words.
+    learned: Option<fn(&[String])>,
+    /// The record, as executions showed it is to be compared.
+    shown: Mutex<Option<Arc<Cassette>>>,
+}
+
+impl LearningReference {
+    /// Nothing is learned yet. With `tool_results_given` the user says how far results of tools may differ. `learned` is given what is
+    /// learned, in words.
+    pub fn new(tool_results_given: bool, learned: Option<fn(&[String])>) -> Self {
+        Self { tool_results_given, learned, shown: Mutex::default() }
+    }
+
+    /// An arm that begins like the record as it is compared by now.
+    pub(super) fn compared(&self, arm: &ExecutionArm) -> ExecutionArm {
+        let mut arm = arm.clone();
+        if let ReplySource::Forked(fork) = &mut arm.replies {
+            fork.cassette = self.current(&fork.cassette);
+        }
+        arm
+    }
+
+    /// Whether an execution left the record in what only differs from run to run: by now it would not.
+    ///
+    /// # Errors
+    /// The record cannot be read again.
+    pub(super) fn learns_from(&self, arm: &ExecutionArm, executed: &ExecutedRun) -> Result<bool, RecordingError> {
+        let departure = executed.replay.as_ref().and_then(|report| report.diverged.as_ref());
+        let (Some(departure), ReplySource::Forked(fork)) = (departure, &arm.replies) else { return Ok(false) };
+        let former = &fork.cassette;
+        let learns_results = !self.tool_results_given;
+        let shown =
+            rules_after_departure(former.recording(), &executed.recording, departure, former.rules(), learns_results);
+        let known = self.current(former);
+        let rules = known.rules().joined_with(&shown);
+        let setting = rules.setting();
+        if setting != known.rules().setting() {
+            self.say(&setting, &known.rules().setting());
+            let learned = Arc::new(Cassette::open(former.dir())?.with_rules(rules));
+            *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
+        }
+        Ok(setting != former.rules().setting())
+    }
+
+    fn current(&self, given: &Arc<Cassette>) -> Arc<Cassette> {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.as_ref().filter(|shown| shown.dir() == given.dir()).unwrap_or(given).clone()
+    }
+
+    fn say(&self, setting: &EqualitySetting, before: &EqualitySetting) {
+        if let Some(learned) = self.learned {
+            learned(&setting.learned_beyond(before));
+        }
+    }
+}
+
+impl fmt::Debug for LearningReference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("LearningReference").field("shown", &self.shown).finish_non_exhaustive()
+    }
+}
