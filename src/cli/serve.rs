@@ -41,7 +41,7 @@ use super::{
     watch::WatchArgs,
 };
 use crate::{
-    proxy::{Gate, Proxy, Token, serve, serve_control},
+    proxy::{Gate, Proxy, Server, Token, serve, serve_control},
     trajectory::RunId,
 };
 
@@ -190,7 +190,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     let tokens = arguments.tokens_source(&config)?;
     let users = tokens.as_ref().map(TokensSource::read).transpose()?;
     match &users {
-        Some(_) => proxy.gate.users = Some(Arc::default()),
+        Some(_) => proxy.gate.is_for_users = true,
         None => arguments.token.guard(&mut proxy.gate, &listen, config.token_env.as_deref())?,
     }
     if !global.quiet {
@@ -198,28 +198,27 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     }
     let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), arguments.control.is_some())?;
     let reload = Reload::prepare(asked, &mut proxy, &config, tokens);
-    let proxy = Arc::new(proxy);
+    let server = Server { line: Arc::new(proxy), users: users.is_some().then(Arc::default) };
     settings::block_on(async {
-        let monitored = monitoring.start(&proxy.runs);
-        if let (Some(admitted), Some(users)) = (&proxy.gate.users, users) {
-            admitted.admit(users, &proxy).await;
+        let monitored = monitoring.start(&server.line.runs);
+        if let (Some(admitted), Some(users)) = (&server.users, users) {
+            admitted.admit(users, &server.line).await;
         }
-        let served =
-            serve_until_stopped(Arc::clone(&proxy), &listen, &origins, named, reload, (arguments, global)).await;
+        let served = serve_until_stopped(server, &listen, &origins, named, reload, (arguments, global)).await;
         monitored.end().await;
         served
     })?
 }
 
 async fn serve_until_stopped(
-    proxy: Arc<Proxy>,
+    server: Server,
     listen: &str,
     origins: &[String],
     named: Option<RunId>,
     reload: Reload,
     (arguments, global): (&ServeArgs, &Global),
 ) -> Result<Exit, Failure> {
-    let listener = bind(listen).await?;
+    let (listener, proxy) = (bind(listen).await?, &server.line);
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let (told, stop) = watch::channel(None::<StopSignal>);
     let control = match &arguments.control {
@@ -230,7 +229,7 @@ async fn serve_until_stopped(
     if let Some(origin) = origins.iter().find(|origin| listening.iter().flatten().any(|own| is_own(origin, *own))) {
         return Err(Failure::new(Exit::Usage, format!("the upstream {origin} is this proxy itself")));
     }
-    if let Some(run) = named.as_ref().filter(|_| proxy.gate.users.is_none()) {
+    if let Some(run) = named.as_ref().filter(|_| server.users.is_none()) {
         // Who holds a run that was named is said now, not at the first call.
         proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
@@ -238,18 +237,18 @@ async fn serve_until_stopped(
     let reserve = DescriptorReserve::take();
     // Before anybody can be told where we listen, so that a signal never finds a server that does not hear it.
     let signals = Signals::listen_with_hangup();
-    announce(address, control.as_ref(), listen, &proxy, global)?;
+    announce(address, control.as_ref(), listen, proxy, global)?;
     let control = control.map(|control| {
         let token = control_token(&control, global);
-        let (proxy, stop) = (Arc::clone(&proxy), stop_requested(stop.clone()));
-        tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
+        let (server, stop) = (server.clone(), stop_requested(stop.clone()));
+        tokio::spawn(async move { serve_control(server, control, &token, stop).await })
     });
     let idle = Duration::from_secs(arguments.idle);
-    let releasing = tokio::spawn(release_idle(Arc::clone(&proxy), idle, stop_requested(stop.clone())));
-    let pruning = tokio::spawn(prune_hourly(Arc::clone(&proxy), arguments.keep.clone()));
-    tokio::spawn(watch_signals(signals, told, reload, Arc::clone(&proxy)));
+    let releasing = tokio::spawn(release_idle(server.clone(), idle, stop_requested(stop.clone())));
+    let pruning = tokio::spawn(prune_hourly(server.clone(), arguments.keep.clone()));
+    tokio::spawn(watch_signals(signals, told, reload, server.clone()));
     let cut = tokio::select! {
-        cut = serve(Arc::clone(&proxy), listener, stop_requested(stop.clone())) => cut,
+        cut = serve(server.clone(), listener, stop_requested(stop.clone())) => cut,
         () = forced(stop.clone()) => usize::MAX,
     };
     pruning.abort();
@@ -263,7 +262,7 @@ async fn serve_until_stopped(
     } else {
         // A panic in it was reported where it happened.
         let _ = releasing.await;
-        put_down_all(&proxy, global)?;
+        put_down_all(&server, global)?;
     }
     let signal = *stop.borrow();
     Ok(match signal {
@@ -322,7 +321,7 @@ pub(super) fn announce(
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     if !global.quiet {
-        let token = if proxy.gate.token.is_some() || proxy.gate.users.is_some() { "/t/<token>" } else { "" };
+        let token = if proxy.gate.token.is_some() || proxy.gate.is_for_users { "/t/<token>" } else { "" };
         let log_dir = proxy.runs.template().log_dir.display();
         logging::line(format_args!(
             "listening on http://{address}  upstream {}  recordings {log_dir}/",
@@ -371,7 +370,7 @@ async fn watch_signals(
     signals: Option<Signals>,
     told: watch::Sender<Option<StopSignal>>,
     reload: Reload,
-    proxy: Arc<Proxy>,
+    server: Server,
 ) {
     let Some(mut signals) = signals else { return };
     let reload = Arc::new(reload);
@@ -379,9 +378,9 @@ async fn watch_signals(
     loop {
         let signal = signals.next().await;
         if signal == Signal::SIGHUP && (signals.ignored_hangup() || !reload.has_lost_terminal()) {
-            let (reload, proxy) = (Arc::clone(&reload), Arc::clone(&proxy));
+            let (reload, server) = (Arc::clone(&reload), server.clone());
             // It reads files. One that panics has said so.
-            let _ = tokio::task::spawn_blocking(move || reload.run_and_say(&proxy)).await;
+            let _ = tokio::task::spawn_blocking(move || reload.run_and_say(&server)).await;
             continue;
         }
         told.send_replace(Some(StopSignal { signal, again }));

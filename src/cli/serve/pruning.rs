@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::{
     cli::runs::keep_limit,
-    proxy::Proxy,
+    proxy::{Proxy, Server},
     recording::{self, KeepLimit, RunFate},
 };
 
@@ -32,25 +32,25 @@ pub(super) struct KeepArgs {
 }
 
 /// Removes what may go, now and every hour; for ever, where nothing is to be removed.
-pub(super) async fn prune_hourly(proxy: Arc<Proxy>, arguments: KeepArgs) {
+pub(super) async fn prune_hourly(server: Server, arguments: KeepArgs) {
     let Some(limit) = arguments.keep else { return std::future::pending().await };
     let mut tick = tokio::time::interval(EVERY);
     loop {
         tick.tick().await;
-        let (proxy, needed_by) = (Arc::clone(&proxy), arguments.needed_by.clone());
+        let (server, needed_by) = (server.clone(), arguments.needed_by.clone());
         // A panic in it was reported where it happened.
-        let _ = tokio::task::spawn_blocking(move || prune_all(&proxy, limit, &needed_by)).await;
+        let _ = tokio::task::spawn_blocking(move || prune_all(&server, limit, &needed_by)).await;
     }
 }
 
 /// Prunes the runs of the server, and those of each user: what stands beside the log directory keeps those, too.
-fn prune_all(proxy: &Arc<Proxy>, limit: KeepLimit, needed_by: &[PathBuf]) {
-    let log_dir = &proxy.runs.template().log_dir;
+fn prune_all(server: &Server, limit: KeepLimit, needed_by: &[PathBuf]) {
+    let log_dir = &server.line.runs.template().log_dir;
     let above = std::path::absolute(log_dir).ok().and_then(|dir| dir.parent().map(Path::to_owned));
     let beside: Vec<PathBuf> =
         [log_dir.join(ANNOTATIONS)].into_iter().chain(above).chain(needed_by.iter().cloned()).collect();
-    for line in proxy.lines() {
-        let needed_by = if Arc::ptr_eq(&line, proxy) { needed_by } else { &beside };
+    for line in server.lines() {
+        let needed_by = if Arc::ptr_eq(&line, &server.line) { needed_by } else { &beside };
         prune(&line, limit, needed_by);
     }
 }

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, sync::Arc};
 
 use crate::{
     cli::{Exit, Failure, config::Config, counted, logging, serve::tokens::TokensSource, settings::ProxyArgs},
-    proxy::{Proxy, upstream::ReplaceableUpstream},
+    proxy::{Proxy, Server, upstream::ReplaceableUpstream},
 };
 
 /// What a server reads again, and how it was told to read it.
@@ -38,7 +38,7 @@ impl Reload {
     ///
     /// # Errors
     /// What cannot be used.
-    pub(super) fn run(&self, proxy: &Arc<Proxy>) -> Result<Option<usize>, Failure> {
+    pub(super) fn run(&self, server: &Server) -> Result<Option<usize>, Failure> {
         let (fresh, config) = self.asked.proxy(None)?;
         let users = self.tokens.as_ref().map(TokensSource::read).transpose()?;
         if destinations(&self.asked, &config) != self.destinations {
@@ -46,11 +46,11 @@ impl Reload {
             return Err(Failure::new(Exit::Usage, error));
         }
         if let Some(plan) = &fresh.runs.template().plan {
-            if plan.asks_model() && proxy.runs.model().is_none() {
+            if plan.asks_model() && server.line.runs.model().is_none() {
                 let error = "the plan asks a model, and this server was started with none, which takes a restart";
                 return Err(Failure::new(Exit::Usage, error));
             }
-            for line in proxy.lines() {
+            for line in server.lines() {
                 line.runs.replan(Arc::clone(plan));
             }
         }
@@ -58,15 +58,15 @@ impl Reload {
             self.upstream.replace(fresh.upstream);
         }
         let count = users.as_ref().map(Vec::len);
-        if let (Some(admitted), Some(users)) = (&proxy.gate.users, users) {
-            tokio::runtime::Handle::current().block_on(admitted.admit(users, proxy));
+        if let (Some(admitted), Some(users)) = (&server.users, users) {
+            tokio::runtime::Handle::current().block_on(admitted.admit(users, &server.line));
         }
         Ok(count)
     }
 
     /// Reads again, and says how that went.
-    pub(super) fn run_and_say(&self, proxy: &Arc<Proxy>) {
-        match self.run(proxy) {
+    pub(super) fn run_and_say(&self, server: &Server) {
+        match self.run(server) {
             Ok(Some(tokens)) => logging::line(format_args!(
                 "reloaded  plan, certificates and {}; runs that have begun keep their plan",
                 counted(tokens, "token")

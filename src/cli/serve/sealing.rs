@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     cli::{Exit, Failure, Global, counted, logging},
-    proxy::{EndedRun, Proxy},
+    proxy::{EndedRun, Proxy, Server},
     trajectory::RunId,
 };
 
@@ -26,7 +26,7 @@ const RESERVED: usize = 4 * SEALERS;
 
 /// Lets go of runs that have had no traffic for a while, beside the traffic: it waits for the disk. Named ones are put down,
 /// the others sealed. Ends when the server stops, once what it is sealing is sealed.
-pub(super) async fn release_idle(proxy: Arc<Proxy>, idle: Duration, stop: impl Future<Output = ()>) {
+pub(super) async fn release_idle(server: Server, idle: Duration, stop: impl Future<Output = ()>) {
     let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
     let mut stop = pin!(stop);
     loop {
@@ -34,9 +34,9 @@ pub(super) async fn release_idle(proxy: Arc<Proxy>, idle: Duration, stop: impl F
             () = &mut stop => return,
             _ = tick.tick() => {}
         }
-        let proxy = Arc::clone(&proxy);
+        let server = server.clone();
         let sealing =
-            tokio::task::spawn_blocking(move || proxy.lines().iter().for_each(|line| release_idle_of(line, idle)));
+            tokio::task::spawn_blocking(move || server.lines().iter().for_each(|line| release_idle_of(line, idle)));
         // A panic in it was reported where it happened; the runs of the next look are others.
         let _ = sealing.await;
     }
@@ -71,10 +71,10 @@ impl DescriptorReserve {
 
 /// Puts all runs down and says where they are: nothing that was recorded is lost, and programs go on with them once somebody
 /// serves them again.
-pub(super) fn put_down_all(proxy: &Arc<Proxy>, global: &Global) -> Result<(), Failure> {
+pub(super) fn put_down_all(server: &Server, global: &Global) -> Result<(), Failure> {
     let (mut left, mut ended) = (Vec::new(), Ok(()));
     // Each line, whatever became of the one before.
-    for line in proxy.lines() {
+    for line in server.lines() {
         ended = ended.and(put_down_line(&line, &mut left));
     }
     label_within(LABELS, &left);

@@ -2,33 +2,19 @@
 //! it got (MCP 2025-11-25, *Transports*, "Resumability and Redelivery"). That is another attempt of the step, so the answer is
 //! recorded there, and edited as any other.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
-use http_body_util::{Either, Full};
 use hyper::{
-    HeaderMap, Method, Request, Response,
+    HeaderMap,
     header::{HeaderName, HeaderValue},
 };
 
-use super::{
-    arrival::{Arrived, Kind, ModelCall},
-    decided,
-    delivery::Delivery,
-    error::Interrupted,
-    exchange::Proxy,
-    headers,
-    listen::socket::Link,
-    lock::locked,
-    memory::HeldMemory,
-    pending_reply::PendingReply,
-    run::Run,
-    upstream::ReceivedBody,
-};
-use crate::surface::{self, door::UnpackedBody};
+use super::arrival::ModelCall;
+use crate::surface;
 
 /// The event after which a client reads on.
-static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(super) static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The session that a message belongs to.
 static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Broken streams that a run remembers.
@@ -43,7 +29,7 @@ const MESSAGE_MAX: usize = 1 << 20;
 pub(super) struct PostedMessage {
     path: String,
     session: Option<HeaderValue>,
-    body: Bytes,
+    pub(super) body: Bytes,
 }
 
 /// The broken streams of a run, oldest first: the ids of each one's last events, and the message that it was to answer.
@@ -106,53 +92,6 @@ pub(super) fn has_event_ids(stream: &[u8]) -> bool {
 fn event_ids(stream: &[u8]) -> Vec<&[u8]> {
     let lines = stream.split(|byte| matches!(byte, b'\n' | b'\r'));
     lines.filter_map(|line| Some(line.strip_prefix(b"id:")?.trim_ascii())).filter(|id| !id.is_empty()).collect()
-}
-
-impl Proxy {
-    /// The message whose answer a request reads on for, where it does that.
-    pub(super) fn read_on(arrived: &Arrived, run: &Run) -> Option<PostedMessage> {
-        let parts = &arrived.parts;
-        let reads = parts.method == Method::GET && parts.headers.contains_key(&LAST_EVENT_ID);
-        reads.then(|| locked(&run.broken_streams).take(parts.uri.path(), &parts.headers)).flatten()
-    }
-
-    /// Reads a stream on: another attempt of the step whose answer it is to bring.
-    pub(super) async fn resume(
-        &self,
-        arrived: Arrived,
-        message: PostedMessage,
-        link: &Arc<Link>,
-    ) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let Arrived { parts, hinted, received, .. } = arrived;
-        let kind = surface::server_api(Method::POST.as_str(), parts.uri.path()).map_or(Kind::Session, Kind::Read);
-        let unpacked = UnpackedBody::unread(&message.body);
-        let memory = Arc::new(HeldMemory::default());
-        let call = ModelCall { kind, parts, body: message.body, memory, unpacked, streams: false, hinted, received };
-        let (mut step, conversation, earlier) = self.open(&call, link).await?;
-        let decision = decided::decide(&mut step, conversation.as_ref(), earlier);
-        step.posted = PostedMessage::from_call(&call);
-        let mut pending = PendingReply { step, decision, conversation };
-        match self.answer_on(&mut pending, call).await {
-            Ok(received) => self.hand_back(pending, received).await,
-            Err(interrupted) => Err(pending.closed(interrupted)?),
-        }
-    }
-
-    /// What the server says further.
-    async fn answer_on(
-        &self,
-        pending: &mut PendingReply,
-        call: ModelCall,
-    ) -> Result<Response<ReceivedBody>, Interrupted> {
-        let step = &mut pending.step;
-        step.written().await?;
-        let mut parts = call.parts;
-        self.head_to_upstream(&mut parts.headers, false);
-        let mut received = self.upstream.send(Request::from_parts(parts, Either::Left(Full::default()))).await?;
-        headers::strip_hop_by_hop(received.headers_mut());
-        step.answered(received.status(), received.headers());
-        Ok(received)
-    }
 }
 
 #[cfg(test)]

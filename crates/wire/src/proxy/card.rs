@@ -1,23 +1,14 @@
 //! The card of a peer: each address in it that leads to the peer is written as one that leads through here. A run keeps the cards
 //! that its program asked for, and its replay gives them again.
 
-use std::{path::Path, sync::Mutex};
-
 use bytes::Bytes;
 use hyper::{Response, header, http::request::Parts};
 
 use super::{
-    delivery::Delivery, error::Interrupted, headers, limits::Limits, lock::locked, memory::HeldMemory, run::Run,
-    servers, upstream::ReceivedBody,
+    delivery::Delivery, error::Interrupted, headers, limits::Limits, memory::HeldMemory, run::Run, servers,
+    upstream::ReceivedBody,
 };
-use crate::{
-    recording::{self, RecordedCard},
-    surface,
-};
-
-/// The cards of a run.
-#[derive(Debug, Default)]
-pub(super) struct RunCards(Mutex<Vec<RecordedCard>>);
+use crate::{recording::RecordedCard, surface};
 
 /// A card that is asked for.
 pub(super) struct CardRequest {
@@ -27,21 +18,6 @@ pub(super) struct CardRequest {
     path: String,
     /// Where its clients reach the peer through here.
     ours: String,
-}
-
-impl RunCards {
-    /// Those of the record that answers a run, which the run's own record has too.
-    pub(super) fn new(run_dir: &Path, cards: Vec<RecordedCard>) -> Self {
-        if !cards.is_empty() {
-            write(run_dir, &cards);
-        }
-        Self(Mutex::new(cards))
-    }
-
-    fn find(&self, asked: &CardRequest) -> Option<RecordedCard> {
-        let cards = locked(&self.0);
-        cards.iter().find(|card| card.place == asked.place && card.path == asked.path).cloned()
-    }
 }
 
 impl CardRequest {
@@ -87,7 +63,7 @@ impl CardRequest {
 
     /// The card that a run's record holds.
     pub(super) fn recorded(&self, run: &Run) -> Option<Response<Box<Delivery>>> {
-        let card = run.cards.find(self)?;
+        let card = run.cards.find(&self.place, &self.path)?;
         let body = Bytes::from(card.body);
         let written = surface::readdressed_card(&body, &card.address, &self.ours).unwrap_or(body);
         let mut response = Response::new(Delivery::made(written));
@@ -105,20 +81,6 @@ impl CardRequest {
             address: address.to_owned(),
             body: run.recorder.redactor().text(body).into_owned(),
         };
-        // Held over the write, so that the file has what is here; no exchange waits for it.
-        let mut cards = locked(&run.cards.0);
-        if cards.contains(&card) {
-            return;
-        }
-        cards.retain(|other| (&other.place, &other.path) != (place, path));
-        cards.push(card);
-        write(run.dir(), &cards);
-    }
-}
-
-/// A disk that does not take them costs the replay of them, and nothing else.
-fn write(run_dir: &Path, cards: &[RecordedCard]) {
-    if let Err(error) = recording::write_cards(run_dir, cards) {
-        tracing::warn!(%error, "a replay of the run cannot give the cards of its peers");
+        run.cards.keep(run.dir(), card);
     }
 }

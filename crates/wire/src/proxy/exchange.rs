@@ -16,43 +16,17 @@ use super::{
     faults,
     frames::{self, FramedCall},
     headers, heavy, inject,
-    limits::Limits,
-    listen::{gate::Gate, socket::Link},
+    listen::socket::Link,
     logprobs,
     open_step::OpenStep,
     pending_reply::PendingReply,
-    runs::Runs,
-    servers::{self, NamedServers},
-    stored::{ids::StoredAccess, retell},
-    upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
+    servers,
+    shared::Proxy,
+    stored::{access::StoredAccess, retell},
+    upstream::{ReceivedBody, Route, SentBody, Upload, UpstreamError},
     waiting::{EarlyPieces, Held},
 };
-use crate::{
-    identity::Identity,
-    surface::{self, door},
-    trajectory::RunId,
-};
-
-/// Everything that an exchange needs.
-#[derive(Debug)]
-pub struct Proxy {
-    /// Who is who.
-    pub identity: Identity,
-    /// Where requests go.
-    pub upstream: Arc<dyn Upstream>,
-    /// The runs under way.
-    pub runs: Arc<Runs>,
-    /// The run of requests that name none; without one they are refused.
-    pub default_run: Option<RunId>,
-    /// Model patterns of the upstream's routes, in their order.
-    pub routes: Vec<regex::Regex>,
-    /// The servers of tools and the peers that requests may select.
-    pub servers: NamedServers,
-    /// Who may ask.
-    pub gate: Gate,
-    /// Bounds.
-    pub limits: Limits,
-}
+use crate::surface::{self, door};
 
 impl Proxy {
     /// One request's way through the proxy: each kind has its own.

@@ -9,9 +9,10 @@ use hyper::{
 };
 
 use super::{
+    chunks::made,
     decided::{Decided, Planned},
     error::Interrupted,
-    inject::{made, record},
+    inject::record,
     open_step::OpenStep,
     upstream::ReceivedBody,
 };

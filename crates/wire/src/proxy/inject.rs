@@ -1,13 +1,12 @@
 //! The plan at work on one step: edit the request, edit the reply. What is done is recorded before
 //! the first altered byte leaves; what cannot be done is recorded too, and the step passes untouched.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use hyper::{Response, header, http::response};
 
 use super::{
     ask,
+    chunks::made,
     decided::Decided,
     error::{Interrupted, ProxyError},
     headers, heavy,
@@ -28,7 +27,7 @@ use crate::{
     surface::{
         Conversation, Reading, Reply, Surface, SurfaceError,
         door::{self, UnpackedBody},
-        ending, recounted, sse, written,
+        ending, recounted, written,
     },
     trajectory::{Attribution, CloseCause, Side},
 };
@@ -291,17 +290,6 @@ fn write(
     }
     let read = written::reply(surface, &written, streamed, before, after)?;
     Ok((written, read))
-}
-
-/// A body of ours: event streams go out frame by frame, as they came.
-pub(super) fn made(body: Bytes, streamed: bool) -> ReceivedBody {
-    if !streamed {
-        return ReceivedBody::Made(VecDeque::from([body]));
-    }
-    let events = sse::events(&body);
-    // What stands before the first event, as a byte order mark does, goes out with it.
-    let starts = std::iter::once(0).chain(events.iter().skip(1).map(|event| event.span.start));
-    ReceivedBody::Made(starts.zip(&events).map(|(start, event)| body.slice(start..event.span.end)).collect())
 }
 
 fn context<'a>(

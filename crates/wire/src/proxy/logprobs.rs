@@ -11,11 +11,12 @@ use hyper::{
 };
 
 use super::{
-    headers, inject,
+    chunks::{joined, made},
+    headers,
     limits::Limits,
     lock::locked,
     open_step::OpenStep,
-    read_whole::{joined, read_whole},
+    read_whole::read_whole,
     strip::{RawTape, StrippedStream, strip_events},
     upstream::{ReceivedBody, UpstreamError},
 };
@@ -118,7 +119,7 @@ pub(super) async fn strip_logprobs(
     });
     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     if streamed {
-        return Ok(Response::from_parts(head, inject::made(body, true)));
+        return Ok(Response::from_parts(head, made(body, true)));
     }
     Ok(Response::from_parts(head, ReceivedBody::Made([body].into())))
 }

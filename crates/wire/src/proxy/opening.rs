@@ -11,13 +11,14 @@ use std::{
 use super::{
     arrival::{Hinted, Kind, ModelCall},
     error::{Interrupted, ProxyError},
-    exchange::Proxy,
     frames::FramedCall,
     headers, heavy, inject,
     listen::socket::Link,
     open_step::OpenStep,
     run::{ArrivedCall, Run},
-    servers, speakers,
+    servers,
+    shared::Proxy,
+    speakers,
 };
 use crate::{
     identity::{AttributedCall, LedgerRequest, Placed, RunSource, Track, request_hash},

@@ -6,14 +6,12 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 
 use super::{
+    chunks::{joined, owned_chunk},
     error::Interrupted,
     limits::Limits,
     open_step::OpenStep,
     upstream::{ReceivedBody, UpstreamError},
 };
-
-/// One of many chunks below this is copied: as it came, it keeps a whole read buffer alive, and there are hundreds.
-const SMALL: usize = 4 << 10;
 
 /// Reads a whole body, in the chunks that came. What is longer than the limit comes back as it was.
 ///
@@ -37,19 +35,6 @@ pub(super) async fn read_whole(
         }
     }
     Ok(Ok(read))
-}
-
-/// A chunk as it may be kept for a while. `alone`: it may be all that comes.
-pub(super) fn owned_chunk(chunk: &Bytes, alone: bool) -> Bytes {
-    if !alone && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() }
-}
-
-/// The chunks in one piece.
-pub(super) fn joined(mut chunks: VecDeque<Bytes>) -> Bytes {
-    match chunks.len() {
-        1 => chunks.pop_front().unwrap_or_default(),
-        _ => chunks.into_iter().flatten().collect(),
-    }
 }
 
 /// Reads the upstream's whole reply onto the step's tape; once that is done, what was made of it. What is too large comes back as it was.

@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use super::exchange::Proxy;
+use super::shared::Proxy;
 use crate::{
     identity::{RunSource, step_hash},
     recording::{self, Manifest, Recording},

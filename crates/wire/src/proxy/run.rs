@@ -18,9 +18,9 @@ use self::{own_rules::OwnRules, resumed::ResumedRun};
 use super::{
     asking::Asking,
     broken_streams::BrokenStreams,
-    card::RunCards,
     lock::locked,
     remembered::{AnotherTry, Numbers, Remembered},
+    run_cards::RunCards,
     setup::{RunSetup, RunTemplate},
     spoken_steps::SpokenSteps,
     stored::{RetoldRun, ids::StoredIds},

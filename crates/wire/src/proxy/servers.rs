@@ -1,27 +1,20 @@
-//! Servers of tools, and peers: which there are, who is said to answer, and the requests to them that are no messages.
+//! Servers of tools, and peers: which there are, and who is said to answer.
 //!
 //! A server is named by the configuration alone: a request selects one by its path, `/mcp/<name>` or `/a2a/<name>`, and never says
 //! where it is.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
-use bytes::Bytes;
-use http_body_util::Either;
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, Request,
     header::{HeaderName, HeaderValue},
 };
 
 use super::{
-    arrival::Arrived,
     attached,
-    card::CardRequest,
-    delivery::Delivery,
-    error::{Interrupted, ProxyError},
-    exchange::Proxy,
+    error::ProxyError,
     headers,
-    listen::socket::Link,
-    upstream::{BackendAnswering, SentBody, Upload, Upstream},
+    upstream::{BackendAnswering, SentBody, Upstream},
 };
 use crate::{
     identity::AttributedCall,
@@ -31,8 +24,6 @@ use crate::{
 
 /// Before the name of an argument in that of the header that repeats it (MCP 2026-07-28).
 const MIRROR: &str = "mcp-param-";
-/// How long a server may say nothing by itself: its clients hold the stream open all the time.
-const SILENT_SESSION: Duration = Duration::from_hours(24);
 
 /// The servers of tools and the peers that requests may select: where the path of each begins, `/mcp/calc`, and its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -157,51 +148,6 @@ pub(super) fn mirror_arguments(headers: &mut HeaderMap, before: &[u8], after: &[
         let value = headers::text(headers, &header).and_then(|value| surface::mirrored(&edited, name, value));
         if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
             headers.insert(header, value);
-        }
-    }
-}
-
-impl Proxy {
-    /// A request to a server that is no message: the stream of what it says by itself, the end of a session, its card. It passes,
-    /// and is no step, unless it reads a broken stream on. A recording has none of them.
-    pub(super) async fn beside_messages(
-        &self,
-        arrived: Arrived,
-        link: &Arc<Link>,
-    ) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let named = self.identity.run(&arrived.hinted.envelope(), || None)?.map(|(run, _)| run);
-        let named = named.or_else(|| self.default_run.clone());
-        let card = CardRequest::read(&arrived.parts, &arrived.own_path);
-        // Who asks for a card goes on with a message: its run begins here. Where it cannot, that message is told so.
-        let run = match named {
-            Some(named) if card.is_some() => self.runs.get(&named).await.ok(),
-            named => named.and_then(|run| self.runs.find(&run)),
-        };
-        if let Some(message) = run.as_ref().and_then(|run| Self::read_on(&arrived, run)) {
-            return Box::pin(self.resume(arrived, message, link)).await;
-        }
-        let Arrived { mut parts, body, .. } = arrived;
-        if let Some(run) = run.as_ref().filter(|run| run.upstream.is_some()) {
-            if let Some(recorded) = card.and_then(|card| card.recorded(run)) {
-                return Ok(recorded);
-            }
-            let ended = parts.method == Method::DELETE;
-            let mut response = Response::new(Delivery::made(Bytes::new()));
-            *response.status_mut() = if ended { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
-            return Ok(response);
-        }
-        let card = card.and_then(|card| Some((card, self.servers.address(parts.uri.path())?)));
-        self.head_to_upstream(&mut parts.headers, false);
-        let (upload, end) = Upload::new(body, &self.limits);
-        let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
-        let mut received = match sent {
-            Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
-            sent => sent?,
-        };
-        headers::strip_hop_by_hop(received.headers_mut());
-        match card {
-            Some((card, address)) => card.rewritten(received, address, run.as_deref(), &self.limits).await,
-            None => Ok(received.map(|body| Delivery::pass(body, SILENT_SESSION))),
         }
     }
 }

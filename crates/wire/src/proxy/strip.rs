@@ -9,10 +9,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame};
 
-use super::{
-    lock::locked,
-    upstream::{BodyError, ReceivedBody},
-};
+use super::lock::locked;
 use crate::surface::{Surface, sse};
 
 /// Bytes of a reply that are kept beside what passes.
@@ -38,8 +35,8 @@ impl RawTape {
 
 /// A stream whose events lose what only we asked for, one by one as they come.
 #[derive(Debug)]
-pub struct StrippedStream {
-    body: ReceivedBody,
+pub struct StrippedStream<B> {
+    body: B,
     surface: &'static dyn Surface,
     tape: RawTape,
     /// The beginning of an event whose end is still to come.
@@ -48,14 +45,14 @@ pub struct StrippedStream {
     over: bool,
 }
 
-impl StrippedStream {
+impl<B: Body<Data = Bytes> + Unpin> StrippedStream<B> {
     /// Of this stream; the tape hears it as it comes.
-    pub(super) fn new(body: ReceivedBody, surface: &'static dyn Surface, tape: RawTape) -> Self {
+    pub(super) fn new(body: B, surface: &'static dyn Surface, tape: RawTape) -> Self {
         Self { body, surface, tape, pending: BytesMut::new(), trailers: None, over: false }
     }
 
     /// The next events that are whole.
-    pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         loop {
             if self.over {
                 return Poll::Ready(self.trailers.take().map(Ok));
@@ -130,13 +127,13 @@ pub(super) fn strip_events(surface: &dyn Surface, events: &Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::OpenaiChat;
+    use crate::{proxy::upstream::ReceivedBody, surface::OpenaiChat};
 
     const ASKED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.1}]},\"finish_reason\":null}]}\r\n\r\n: hello\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     const UNASKED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"logprobs\":null,\"finish_reason\":null}]}\r\n\r\n: hello\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
     /// A stream cut into chunks of this length.
-    fn streamed(text: &str, chunk: usize) -> (StrippedStream, RawTape) {
+    fn streamed(text: &str, chunk: usize) -> (StrippedStream<ReceivedBody>, RawTape) {
         let chunks = text.as_bytes().chunks(chunk).map(Bytes::copy_from_slice).collect();
         let (body, tape) = (ReceivedBody::Made(chunks), RawTape::default());
         let kept = tape.clone();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::read_whole;
+use super::chunks::owned_chunk;
 use crate::surface::{Surface, sse};
 
 /// Bytes of a reply that are kept; what comes after passes and is marked as cut.
@@ -35,7 +35,7 @@ impl Tape {
             return;
         }
         self.length += chunk.len();
-        let kept = read_whole::owned_chunk(chunk, !streamed && self.chunks.is_empty());
+        let kept = owned_chunk(chunk, !streamed && self.chunks.is_empty());
         self.chunks.push((kept, at_us()));
     }
 

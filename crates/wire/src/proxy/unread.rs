@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use super::{
     arrival::{Arrived, ModelCall},
+    chunks::joined,
     decided,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
-    exchange::Proxy,
     faults, headers,
     listen::socket::Link,
     pending_reply::PendingReply,
-    read_whole::joined,
+    shared::Proxy,
     upstream::{ReceivedBody, SentBody, Upload, UploadEnd, UploadPrefix},
 };
 use crate::surface::{UnreadCall, door::UnpackedBody};

@@ -5,7 +5,6 @@ mod request_rate;
 
 use std::{
     collections::BTreeMap,
-    fmt,
     num::NonZeroU32,
     sync::{Arc, PoisonError, RwLock},
     time::Instant,
@@ -16,42 +15,13 @@ use tokio::sync::watch;
 use self::request_rate::RequestTimes;
 use super::{
     error::ProxyError,
-    exchange::Proxy,
     limits::Limits,
     listen::gate::{Gate, Token},
+    shared::Proxy,
     stored::objects::UserUpstream,
+    user_name::UserName,
 };
 use crate::identity::Identity;
-
-/// Longest name of a user.
-const NAME_MAX: usize = 64;
-/// The name under which the holder of the control token is written down.
-pub(super) const OPERATOR: &str = "operator";
-
-/// The name of a user or a team.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UserName(String);
-
-impl UserName {
-    /// A name that a path and a directory can have: 1 to 64 letters, digits, `.`, `_` and `-`, not beginning with `.`, and not
-    /// `operator`, which is who holds the control token. `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let fits = (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(is_plain) && !text.starts_with('.');
-        (fits && !text.eq_ignore_ascii_case(OPERATOR)).then(|| Self(text.to_owned()))
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for UserName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
 
 /// What a token allows, and to whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +130,7 @@ impl Users {
     }
 
     /// The lines by the names of their users.
-    fn by_name(&self) -> BTreeMap<UserName, Arc<Proxy>> {
+    pub(super) fn by_name(&self) -> BTreeMap<UserName, Arc<Proxy>> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         let admitted = list.admitted.iter().map(|user| (user.grant.name.clone(), Arc::clone(&user.line)));
         admitted.chain(list.leaving.clone()).collect()
@@ -184,12 +154,6 @@ impl Users {
 }
 
 impl Proxy {
-    /// This proxy, and the lines of its users, also of those who are gone and whose runs were open then.
-    pub fn lines(self: &Arc<Self>) -> Vec<Arc<Proxy>> {
-        let users = self.gate.users.as_ref().map(|users| users.by_name()).unwrap_or_default();
-        [Arc::clone(self)].into_iter().chain(users.into_values()).collect()
-    }
-
     /// The line of a user: as this proxy, with what an `earlier` line of the same user had open.
     fn line_for(&self, grant: &UserGrant, earlier: Option<&Proxy>) -> Proxy {
         let lineage = || self.identity.lineage.is_some().then(Arc::default);
@@ -208,7 +172,7 @@ impl Proxy {
             routes: self.routes.clone(),
             servers: self.servers.clone(),
             // Whoever is led here has shown the token.
-            gate: Gate { token: None, users: None, ..self.gate.clone() },
+            gate: Gate { token: None, is_for_users: false, ..self.gate.clone() },
             limits: match grant.max_body_bytes {
                 Some(most) => Limits {
                     max_body_bytes: most.min(self.limits.max_body_bytes),
@@ -217,21 +181,6 @@ impl Proxy {
                 },
                 None => self.limits.clone(),
             },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_names_of_directories() {
-        for good in ["alice", "team-7", "a.b_c", "A"] {
-            assert_eq!(UserName::parse(good).map(|name| name.to_string()).as_deref(), Some(good));
-        }
-        for bad in ["", ".", "..", ".a", "a/b", "a b", "é", "operator", "Operator", "@a", &"a".repeat(65)] {
-            assert_eq!(UserName::parse(bad), None, "{bad}");
         }
     }
 }

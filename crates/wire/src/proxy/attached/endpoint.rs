@@ -16,7 +16,7 @@ use crate::{
         arrival::Arrived,
         delivery::Delivery,
         error::{Interrupted, ProxyError},
-        exchange::Proxy,
+        shared::Proxy,
         upstream::ReceivedBody,
     },
     trajectory::RunId,

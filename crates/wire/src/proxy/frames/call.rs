@@ -17,10 +17,10 @@ use crate::{
     proxy::{
         arrival::{Hinted, Kind, ModelCall},
         error::{Interrupted, ProxyError},
-        exchange::Proxy,
         headers, heavy,
         listen::socket::Link,
         memory::HeldMemory,
+        shared::Proxy,
         tunnel::{
             ending::SocketEnding,
             framed::{ClientSocket, text_message},

@@ -10,10 +10,10 @@ use crate::{
         arrival::{Arrived, Hinted},
         delivery::Delivery,
         error::{Interrupted, ProxyError},
-        exchange::Proxy,
         headers,
         listen::socket::Link,
-        tunnel::Switched,
+        shared::Proxy,
+        tunnel::{Switched, handshake},
         upstream::{Upstream, UpstreamError},
     },
     surface::Surface,
@@ -56,7 +56,7 @@ impl Proxy {
         parts.extensions.clear();
         let (head, hinted) = (parts, hinted.anew());
         let bridge = Bridge { api, head, hinted, client, agreed, end, opening, link: Arc::clone(link) };
-        Ok(Switched::Read(Box::new(bridge)).agreed(headers, link))
+        Ok(handshake::agreed(Switched::Read(Box::new(bridge)), headers, link))
     }
 
     /// The upstream of the run that a request names, where that is open and has one of its own.

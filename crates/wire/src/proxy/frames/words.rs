@@ -10,8 +10,8 @@ use crate::{
     fault::{AnswerBody, Disturbance},
     plan::Decision,
     proxy::{
-        arrival::ModelCall, decided::Decided, error::Interrupted, faults, headers, open_step::OpenStep,
-        read_whole::joined, run::Run, skipped, upstream::ReceivedBody,
+        arrival::ModelCall, chunks::joined, decided::Decided, error::Interrupted, faults, headers, open_step::OpenStep,
+        run::Run, skipped, upstream::ReceivedBody,
     },
     surface::socket,
     trajectory::Attribution,

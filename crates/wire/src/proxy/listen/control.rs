@@ -8,7 +8,7 @@ mod report;
 mod route;
 mod standing;
 
-use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -23,7 +23,7 @@ pub use route::{CONTROL_CODES, CONTROL_ROUTES, ControlRoute, control_error_schem
 use self::{audit::ChangeAudit, caller::Caller, refusal::Refusal, route::ControlAction};
 use super::gate::Token;
 use crate::{
-    proxy::{arrival, exchange::Proxy, headers, limits::Limits, memory::HeldMemory},
+    proxy::{arrival, headers, limits::Limits, memory::HeldMemory, server::Server},
     recording::Masked,
     trajectory::RunId,
 };
@@ -35,8 +35,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until `stop` resolves. Every request must carry `Authorization: Bearer <token>`: the control token, or that of a user,
 /// who is shown only runs of its own.
-pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str, stop: impl Future<Output = ()>) {
-    let token = Token::new(token);
+pub async fn serve_control(
+    server: impl Into<Server>,
+    listener: TcpListener,
+    token: &str,
+    stop: impl Future<Output = ()>,
+) {
+    let (server, token) = (server.into(), Token::new(token));
     let mut stop = pin!(stop);
     let mut tasks = tokio::task::JoinSet::new();
     loop {
@@ -46,14 +51,14 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else { continue };
-        let (proxy, token) = (Arc::clone(&proxy), token.clone());
+        let (server, token) = (server.clone(), token.clone());
         tasks.spawn(async move {
             let service = service_fn(move |request| {
-                let (proxy, token) = (Arc::clone(&proxy), token.clone());
+                let (server, token) = (server.clone(), token.clone());
                 async move {
-                    Ok::<_, Infallible>(match proxy.gate.refusal(request.headers()) {
+                    Ok::<_, Infallible>(match server.line.gate.refusal(request.headers()) {
                         Some(refusal) => refusal.map(Full::new),
-                        None => answer(&proxy, &token, request).await.unwrap_or_else(Refusal::response),
+                        None => answer(&server, &token, request).await.unwrap_or_else(Refusal::response),
                     })
                 }
             });
@@ -71,10 +76,10 @@ const JSON: &str = "application/json";
 /// What Prometheus asks for (`OpenMetrics` 1.0).
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-async fn answer(server: &Arc<Proxy>, token: &Token, request: Request<Incoming>) -> ControlResult {
+async fn answer(server: &Server, token: &Token, request: Request<Incoming>) -> ControlResult {
     let caller = Caller::identify(server, token, headers::api_key(request.headers()).unwrap_or_default())?;
     let path = request.uri().path().to_owned();
-    let audit = &ChangeAudit::new(&server.runs.template().log_dir, caller.name(), &path);
+    let audit = &ChangeAudit::new(&server.line.runs.template().log_dir, caller.name(), &path);
     let (proxy, path) = caller.line(server, &path)?;
     let proxy = &*proxy;
     let (action, run) = route::matched(request.method(), &path).ok_or_else(Refusal::place)?;
@@ -101,11 +106,11 @@ fn named(run: &str) -> Result<RunId, Refusal> {
     RunId::parse(run).map_err(|error| Refusal::request("invalid_id", error.to_string()))
 }
 
-fn metrics(proxy: &Arc<Proxy>, caller: &Caller) -> ControlResult {
+fn metrics(server: &Server, caller: &Caller) -> ControlResult {
     caller.check_operator()?;
-    let signs: Vec<_> = proxy.runs.watch().map(|watch| watch.counts().collect()).unwrap_or_default();
-    let open_runs = || proxy.lines().iter().map(|line| line.runs.open_runs()).sum();
-    let counted = proxy.runs.monitor().and_then(|monitor| monitor.counts().text(open_runs(), &signs).ok());
+    let signs: Vec<_> = server.line.runs.watch().map(|watch| watch.counts().collect()).unwrap_or_default();
+    let open_runs = || server.lines().iter().map(|line| line.runs.open_runs()).sum();
+    let counted = server.line.runs.monitor().and_then(|monitor| monitor.counts().text(open_runs(), &signs).ok());
     let text = counted.ok_or_else(Refusal::no_counts)?;
     Ok(made(StatusCode::OK, METRICS, text))
 }

@@ -1,7 +1,5 @@
 //! Who may ask, and for what: the one rule of every listener, before anything is read, opened or sent.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Response, Uri, Version,
@@ -11,7 +9,7 @@ use hyper::{
 
 pub use super::token::Token;
 use crate::{
-    proxy::{error::ProxyError, headers, users::Users},
+    proxy::{error::ProxyError, headers},
     surface::OpenaiChat,
 };
 
@@ -33,9 +31,9 @@ pub struct Gate {
     pub origins: Vec<String>,
     /// What clients must show.
     pub token: Option<Token>,
-    /// Whose tokens let in, where each user has its own: whoever shows one is led to the line of its user before this gate, which
-    /// then refuses everybody else.
-    pub users: Option<Arc<Users>>,
+    /// Whether each user has a token of its own: whoever shows one is led to the line of its user before this gate, which then refuses
+    /// everybody else.
+    pub is_for_users: bool,
     /// Whether the listener serves a page of its own, which may ask it.
     pub own_page: bool,
     /// How many proxies stand behind one address, if more than this one: then a request must name its run, for others of the
@@ -82,11 +80,11 @@ impl Gate {
         }
         self.admit_page(&parts.headers)?;
         let shown = shown_token(&parts.headers, &parts.uri).filter(|shown| !shown.is_empty());
-        let is_shown = match (&self.token, &self.users) {
+        let is_shown = match (&self.token, self.is_for_users) {
             // Whoever shows the token of a user does not come here.
-            (_, Some(_)) => false,
-            (Some(token), None) => shown.is_some_and(|shown| token.is(shown)),
-            (None, None) => true,
+            (_, true) => false,
+            (Some(token), false) => shown.is_some_and(|shown| token.is(shown)),
+            (None, false) => true,
         };
         let refusal = if shown.is_some() { ProxyError::WrongToken } else { ProxyError::Token };
         parts.headers.remove(&TOKEN);
@@ -211,7 +209,7 @@ mod tests {
             hosts: vec!["aegis.lab".to_owned()],
             origins: vec!["http://localhost:3000".to_owned()],
             token: Some(Token::new("open-sesame")),
-            users: None,
+            is_for_users: false,
             own_page: false,
             instances: 1,
             answers_health: false,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::proxy::{delivery::Delivery, exchange::Proxy, headers::MARK};
+use crate::proxy::{delivery::Delivery, headers::MARK, shared::Proxy};
 
 /// Whether the process lives.
 const LIVES: &str = "/healthz";

@@ -46,8 +46,8 @@ use super::{
     attached,
     delivery::Delivery,
     error::{Interrupted, ProxyError},
-    exchange::Proxy,
     lock::locked,
+    server::Server,
     tunnel::{SocketOpener, Switched},
 };
 use crate::{identity::route, surface::Surface};
@@ -61,10 +61,12 @@ const REQUEST_DUE: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` resolves, then lets exchanges under way end, within the drain limit. Returns how many
 /// connections were cut off after it.
-pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<Output = ()>) -> usize {
-    let places = ConnectionPlaces::new(proxy.limits.max_connections);
-    let streams = Arc::new(Semaphore::new(proxy.limits.max_streams));
-    let tunnels = Arc::new(Semaphore::new(proxy.limits.max_tunnels));
+pub async fn serve(server: impl Into<Server>, listener: TcpListener, stop: impl Future<Output = ()>) -> usize {
+    let server = server.into();
+    let limits = &server.line.limits;
+    let places = ConnectionPlaces::new(limits.max_connections);
+    let streams = Arc::new(Semaphore::new(limits.max_streams));
+    let tunnels = Arc::new(Semaphore::new(limits.max_tunnels));
     let (serving, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
     // Dropped before the connections, so that what they leave open is recorded as stopped by us.
@@ -79,7 +81,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
         let Some((stream, permit)) = accepted else { continue };
         let link = Arc::new(Link::new(Arc::clone(&ending.0)));
         let client = Client {
-            proxy: Arc::clone(&proxy),
+            server: server.clone(),
             streams: Arc::clone(&streams),
             tunnels: Arc::clone(&tunnels),
             link,
@@ -98,13 +100,13 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
         });
     }
     drop(serving);
-    proxy.lines().iter().for_each(|line| line.runs.attachments.stop());
+    server.lines().iter().for_each(|line| line.runs.attachments.stop());
     let (draining, over) = watch::channel(());
     let drained = async {
-        let _ = tokio::time::timeout(proxy.limits.drain, async { while tasks.join_next().await.is_some() {} }).await;
+        let _ = tokio::time::timeout(limits.drain, async { while tasks.join_next().await.is_some() {} }).await;
         drop(draining);
     };
-    tokio::join!(drained, refuse_all(&proxy, listener, &places, over));
+    tokio::join!(drained, refuse_all(&server, listener, &places, over));
     let cut = tasks.len();
     drop(ending);
     tasks.abort_all();
@@ -115,12 +117,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
 
 /// Answers whoever comes while exchanges under way end. A request is held until they have: who is told then to try again finds the
 /// next server, and spends one try of the few that its SDK has, however long the drain takes.
-async fn refuse_all(
-    proxy: &Arc<Proxy>,
-    listener: TcpListener,
-    places: &ConnectionPlaces,
-    mut over: watch::Receiver<()>,
-) {
+async fn refuse_all(server: &Server, listener: TcpListener, places: &ConnectionPlaces, mut over: watch::Receiver<()>) {
     let none = Arc::new(Semaphore::new(0));
     let (_never, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
@@ -133,7 +130,7 @@ async fn refuse_all(
         };
         let Some((stream, permit)) = accepted else { continue };
         let client = Client {
-            proxy: Arc::clone(proxy),
+            server: server.clone(),
             streams: Arc::clone(&none),
             tunnels: Arc::clone(&none),
             link: Arc::default(),
@@ -167,7 +164,7 @@ impl Drop for EndSignal {
 
 /// What the exchanges of one connection share.
 struct Client {
-    proxy: Arc<Proxy>,
+    server: Server,
     streams: Arc<Semaphore>,
     tunnels: Arc<Semaphore>,
     link: Arc<Link>,
@@ -194,7 +191,7 @@ impl Client {
         match Arc::clone(&self.streams).try_acquire_owned() {
             Ok(permit) => Ok(Some(permit)),
             Err(_) if brings_reply => Ok(None),
-            Err(_) => Err(ProxyError::Busy { limit: self.proxy.limits.max_streams }),
+            Err(_) => Err(ProxyError::Busy { limit: self.server.line.limits.max_streams }),
         }
     }
 }
@@ -209,7 +206,7 @@ struct ConnectionEnds {
 
 /// Serves one connection to its end.
 async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends: ConnectionEnds) {
-    let limits = &client.proxy.limits;
+    let limits = &client.server.line.limits;
     let peer = stream.peer_addr().map(|address| address.to_string()).unwrap_or_default();
     let socket = Socket::new(stream, Arc::clone(&client.link), limits.write_timeout);
     let mut builder = http1::Builder::new();
@@ -276,8 +273,8 @@ async fn answer(
 }
 
 async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, tunnels, link, switched, late, .. } = client;
-    if let Some(answered) = health::answer(proxy, &request, late.is_some()).await {
+    let Client { server, tunnels, link, switched, late, .. } = client;
+    if let Some(answered) = health::answer(&server.line, &request, late.is_some()).await {
         return Ok(answered);
     }
     let uri = request.uri().clone();
@@ -286,9 +283,9 @@ async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Respo
         Err(error) => return Ok(refuse_at_door(&error, arrival::spoken_at(request.method(), &uri), &uri)),
     };
     // A user has a line of its own. Whoever shows the token of none meets the gate of the server, which refuses it.
-    let users = proxy.gate.users.as_ref();
+    let users = server.users.as_ref();
     let user = users.and_then(|users| users.find(gate::shown_token(request.headers(), &uri)?));
-    let proxy = user.as_ref().map_or(proxy, |user| &user.line);
+    let proxy = user.as_ref().map_or(&server.line, |user| &user.line);
     let arrived = match Arrived::read(request, &proxy.gate, &proxy.identity.hints, &proxy.servers) {
         Ok(arrived) => arrived,
         Err((error, surface)) => return Ok(refuse_at_door(&error, surface, &uri)),

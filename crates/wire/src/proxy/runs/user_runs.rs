@@ -11,7 +11,7 @@ use crate::proxy::{
         ids::StoredIds,
         objects::{ObjectOwners, UserObjects},
     },
-    users::UserName,
+    user_name::UserName,
 };
 
 /// What stands before a user's name in the name of its directory. No run's name holds it, so no run can lie there.

@@ -3,6 +3,7 @@
 //! (`retell`). A program that fetches the reply sees what the upstream keeps, and the edit counts as failed (`fetch`); what
 //! is made in the background is recorded when it is fetched, and never edited (`background`).
 
+pub(super) mod access;
 pub(super) mod background;
 mod fetch;
 pub(super) mod ids;
@@ -10,6 +11,7 @@ pub(super) mod objects;
 mod own_list;
 mod postpone;
 pub(super) mod retell;
+mod stored_path;
 
 use std::{
     borrow::Cow,

@@ -15,14 +15,14 @@ use hyper::{Method, Request, StatusCode, header};
 use serde_json::Value;
 use twox_hash::XxHash3_128;
 
-use super::ids::{StoredPath, decoded, stored_path};
+use super::stored_path::{StoredPath, decoded, stored_path};
 use crate::{
     identity::AttributedCall,
     proxy::{
         headers,
         lock::locked,
         upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream},
-        users::UserName,
+        user_name::UserName,
     },
     recording::{AppendedLines, Masked, MaskedFile, RunFile, make_private_dir},
     surface::door::UnpackedBody,

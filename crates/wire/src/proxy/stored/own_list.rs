@@ -10,11 +10,12 @@ use super::objects::UserObjects;
 use crate::{
     proxy::{
         arrival::Arrived,
+        chunks::joined,
         delivery::Delivery,
         error::{Interrupted, ProxyError},
-        exchange::Proxy,
         headers,
-        read_whole::{joined, read_whole},
+        read_whole::read_whole,
+        shared::Proxy,
     },
     surface::door::UnpackedBody,
 };

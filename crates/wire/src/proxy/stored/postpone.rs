@@ -6,13 +6,14 @@ use super::background::in_the_making;
 use crate::{
     fault::Disturbance,
     proxy::{
+        chunks::{joined, made},
         decided::Decided,
         delivery::Delivery,
         error::Interrupted,
-        exchange::Proxy,
-        faults, headers, inject,
+        faults, headers,
         pending_reply::PendingReply,
-        read_whole::{joined, read_whole},
+        read_whole::read_whole,
+        shared::Proxy,
         skipped,
         upstream::ReceivedBody,
     },
@@ -45,7 +46,7 @@ impl Proxy {
             Ok(Err(rest)) => return due.deliver(Response::from_parts(head, rest), limits).await,
             Err(error) => return Err(due.closed(error.into())?),
         };
-        let received = Response::from_parts(head.clone(), inject::made(raw.clone(), false));
+        let received = Response::from_parts(head.clone(), made(raw.clone(), false));
         let making = |surface| Some((surface, in_the_making(surface, &head.headers, &raw)?));
         let Some((surface, id)) = due.step.surface.and_then(making) else {
             return due.deliver(received, limits).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::{Response, StatusCode, upgrade::OnUpgrade};
+use hyper::{HeaderMap, Response, StatusCode, upgrade::OnUpgrade};
 
 use super::{PassedBytes, Switched, Tunnel};
 use crate::{
@@ -12,11 +12,11 @@ use crate::{
         decided::{self, Decided},
         delivery::Delivery,
         error::Interrupted,
-        exchange::Proxy,
-        faults,
+        faults, headers,
         listen::socket::Link,
         open_step::OpenStep,
         pending_reply::PendingReply,
+        shared::Proxy,
         skipped,
         upstream::UpstreamError,
     },
@@ -72,7 +72,7 @@ impl Proxy {
         step.tunnel = Some(Arc::clone(&counts));
         let idle = self.limits.tunnel_idle;
         let tunnel = Switched::Counted(Box::new(Tunnel { step, client, upstream, counts, idle }));
-        Ok(tunnel.agreed(std::mem::take(response.headers_mut()), link))
+        Ok(agreed(tunnel, std::mem::take(response.headers_mut()), link))
     }
 }
 
@@ -92,4 +92,14 @@ fn refuse_edits(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupte
     }
     decided.faults = before;
     Ok(())
+}
+
+/// The answer with which a connection turns into a WebSocket.
+pub(in crate::proxy) fn agreed(switched: Switched, mut headers: HeaderMap, link: &Link) -> Response<Box<Delivery>> {
+    link.switch();
+    headers::switch_to_websocket(&mut headers);
+    let mut response = Response::new(Delivery::switched(switched));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *response.headers_mut() = headers;
+    response
 }

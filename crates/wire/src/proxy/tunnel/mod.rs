@@ -8,7 +8,8 @@
 pub(super) mod counts;
 pub(super) mod ending;
 pub(super) mod framed;
-mod handshake;
+pub(super) mod handshake;
+mod opener;
 mod switched;
 
 use std::{sync::Arc, time::Duration};
@@ -18,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use self::counts::PassedBytes;
-pub(in crate::proxy) use self::switched::{SocketOpener, Switched};
+pub(in crate::proxy) use self::{opener::SocketOpener, switched::Switched};
 use super::open_step::OpenStep;
 use crate::trajectory::CloseCause;
 
@@ -51,7 +52,8 @@ enum End {
 
 impl Tunnel {
     /// Passes bytes both ways until one side ends, and closes the record before the client sees that.
-    async fn run(self, opener: &SocketOpener) {
+    /// `refused`: ends once who opened it is let in no more.
+    async fn run(self, refused: impl Future<Output = ()>) {
         let Self { mut step, client, upstream, counts, idle } = self;
         let (client, upstream) = match tokio::join!(client, upstream) {
             (Ok(client), Ok(upstream)) => (TokioIo::new(client), TokioIo::new(upstream)),
@@ -68,7 +70,7 @@ impl Tunnel {
                 ended = &mut down => Some(Err(ended)),
                 ended = up => Some(Ok(ended)),
                 () = counts.idle(idle) => None,
-                () = opener.until_gone() => {
+                () = refused => {
                     tracing::warn!(step = step.numbers.step, "a WebSocket was closed: its token lets nobody in any more");
                     Some(Err(End::NotAllowed))
                 }

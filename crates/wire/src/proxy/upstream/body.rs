@@ -25,7 +25,7 @@ pub enum ReceivedBody {
     /// Another, passed on slowly.
     Paced(Box<Paced<ReceivedBody>>),
     /// A stream without what only we asked for.
-    Stripped(Box<StrippedStream>),
+    Stripped(Box<StrippedStream<ReceivedBody>>),
     /// With somebody who hears it pass.
     Observed(Box<ReceivedBody>, Box<dyn Listener>),
 }

@@ -3,11 +3,7 @@
 use std::sync::Arc;
 
 use super::Refusal;
-use crate::proxy::{
-    exchange::Proxy,
-    listen::gate::Token,
-    users::{OPERATOR, User},
-};
+use crate::proxy::{listen::gate::Token, server::Server, shared::Proxy, user_name::OPERATOR, users::User};
 
 /// Below this, the operator names a user, and then what is asked of that user's runs.
 const USERS: &str = "/aegis/v1/users/";
@@ -26,11 +22,11 @@ impl Caller {
     ///
     /// # Errors
     /// Nobody's, or that of a user who asks too often.
-    pub(super) fn identify(server: &Proxy, control: &Token, shown: &str) -> Result<Self, Refusal> {
+    pub(super) fn identify(server: &Server, control: &Token, shown: &str) -> Result<Self, Refusal> {
         if control.is(shown) {
             return Ok(Self::Operator);
         }
-        let user = server.gate.users.as_ref().and_then(|users| users.find(shown));
+        let user = server.users.as_ref().and_then(|users| users.find(shown));
         let user = user.ok_or_else(|| Refusal::token(shown))?;
         user.take_turn().map_err(|error| Refusal::turn(&error))?;
         Ok(Self::User(user))
@@ -48,13 +44,13 @@ impl Caller {
     ///
     /// # Errors
     /// There is no such user.
-    pub(super) fn line(&self, server: &Arc<Proxy>, path: &str) -> Result<(Arc<Proxy>, String), Refusal> {
+    pub(super) fn line(&self, server: &Server, path: &str) -> Result<(Arc<Proxy>, String), Refusal> {
         let (user, rest) = match (self, path.strip_prefix(USERS).and_then(|below| below.split_once('/'))) {
             (Self::User(user), _) => return Ok((Arc::clone(&user.line), path.to_owned())),
-            (Self::Operator, None) => return Ok((Arc::clone(server), path.to_owned())),
+            (Self::Operator, None) => return Ok((Arc::clone(&server.line), path.to_owned())),
             (Self::Operator, Some(named)) => named,
         };
-        let user = server.gate.users.as_ref().and_then(|users| users.named(user));
+        let user = server.users.as_ref().and_then(|users| users.named(user));
         let line = user.map(|user| Arc::clone(&user.line)).ok_or_else(Refusal::user)?;
         Ok((line, format!("/aegis/v1/{rest}")))
     }

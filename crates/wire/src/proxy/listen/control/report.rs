@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{ChangeAudit, ControlResult, Refusal, json as answered, read};
 use crate::{
     identity::RosterRule,
-    proxy::{RunStanding, error::ProxyError, exchange::Proxy},
+    proxy::{RunStanding, error::ProxyError, shared::Proxy},
     recording::{
         self, Amendment, Annotation, FactSource, GivenAnnotation, GivenRoster, Giver, RecordingError, RunFact,
     },

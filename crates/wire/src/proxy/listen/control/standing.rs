@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{ChangeAudit, ControlResult, Refusal, json as answered, read as body};
 use crate::{
     identity::{Roster, RosterRule},
-    proxy::{RunStanding, Runs, exchange::Proxy},
+    proxy::{RunStanding, Runs, shared::Proxy},
     recording::{self, RecordingError},
     trajectory::{Label, Outcome, RunId},
 };
