@@ -79,12 +79,15 @@ fn limits() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Lines of an injection that say nothing of its operator.
+const FRAME: [&str; 4] = ["[[injection]]", "agent = ", "failure_mode = ", "when."];
+
 /// All manipulators and faults.
 fn catalogue() -> String {
     let mut text = format!("{MADE}# Manipulators and faults\n\n");
     text.push_str(
-        "Each with its parameters and an example. `aegis plan list NAME` prints the same, and a check of what the example \
-         does. [Ready-made plans](../../plans/README.md) use them: `aegis plan ready` lists these, `aegis plan ready NAME` prints one.\n",
+        "Each with its parameters, and how it stands in an `[[injection]]` beside `agent`, `when` and `failure_mode`. `aegis plan list \
+         NAME` prints a whole plan, and a check of what it does. `aegis plan ready` lists [ready-made plans](../../plans/README.md).\n",
     );
     let entries = plan::catalogue();
     for (operation, heading) in [(Operation::Manipulator, "Manipulators"), (Operation::Fault, "Faults")] {
@@ -111,10 +114,12 @@ fn described(text: &mut String, entry: &CatalogueEntry) {
         let [takes, what] = [&parameter.takes, &parameter.summary].map(|words| line(words));
         let _ = writeln!(text, "- `{}` ({takes}{default}): {what}", parameter.name);
     }
-    // Its check is for whoever writes plans: `aegis plan list` has it.
-    let example = entry.example.split("[[check]]").next().unwrap_or_default().trim();
+    // Where it stands in a plan, and its check, are for whoever writes one: `aegis plan list` has them.
+    let example = entry.example.split("[[check]]").next().unwrap_or_default();
+    let is_frame = |line: &&str| line.is_empty() || FRAME.iter().any(|begins| line.starts_with(begins));
+    let example: Vec<&str> = example.lines().filter(|line| !is_frame(line)).collect();
     if !example.is_empty() {
-        let _ = write!(text, "\n```toml\n{example}\n```\n");
+        let _ = write!(text, "\n```toml\n{}\n```\n", example.join("\n"));
     }
 }
 
@@ -133,6 +138,13 @@ fn exit_codes() -> String {
          \"exit\"}`; `code` is the word. What was under way when a campaign was stopped is kept: `--resume` goes on.\n",
     );
     text
+}
+
+/// The first sentence of a text.
+fn first_sentence(text: &str) -> &str {
+    let is_end =
+        |at: &usize| text.get(at + 2..).is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase() || c == '`'));
+    text.match_indices(". ").map(|(at, _)| at).find(is_end).and_then(|at| text.get(..at)).unwrap_or(text)
 }
 
 /// A text on one line. Between backticks nothing is markup.

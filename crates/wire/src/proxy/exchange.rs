@@ -230,19 +230,26 @@ impl Proxy {
 
     /// What is no model call is passed on as it streams, both ways, and not recorded.
     pub(super) async fn pass(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let Arrived { mut parts, body, hinted, .. } = arrived;
-        self.count_fetch_of(&parts, &hinted)?;
+        let Arrived { parts, body, hinted, .. } = arrived;
+        let (upload, end) = Upload::new(body, &self.limits);
+        let passed = self.pass_on(parts, Either::Right(upload), &hinted).await;
+        passed.map_err(|error| end.error(&self.limits).map_or(error, Interrupted::from))
+    }
+
+    /// The same of a body that is there already, or streams.
+    pub(super) async fn pass_on(
+        &self,
+        mut parts: Parts,
+        body: SentBody,
+        hinted: &Hinted,
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
+        self.count_fetch_of(&parts, hinted)?;
         self.head_to_upstream(&mut parts.headers, false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
-        let (upload, end) = Upload::new(body, &self.limits);
-        let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
-        let mut received = match sent {
-            Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
-            sent => sent?,
-        };
+        let mut received = self.upstream.send(Request::from_parts(parts, body)).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         if let Some(path) = deleted.filter(|_| received.status().is_success()) {
-            self.deleted(&path, &hinted)?;
+            self.deleted(&path, hinted)?;
         }
         Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
     }

@@ -6,10 +6,11 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::{
     Request, Response,
     body::{Body, Frame, Incoming},
+    header,
 };
 use tokio::time::Instant;
 
@@ -31,6 +32,8 @@ use crate::surface::{UnreadCall, door::UnpackedBody};
 const HELD: usize = 1 << 20;
 /// A body that is not whole after so long streams through.
 const HELD_FOR: Duration = Duration::from_millis(250);
+/// Beginnings of the types of bodies in which no provider looks for names of what it keeps.
+const BINARY: [&str; 5] = ["multipart/", "application/octet-stream", "audio/", "image/", "video/"];
 
 /// What has come of a body.
 struct BegunBody {
@@ -72,8 +75,11 @@ impl Proxy {
             let has_place = arrived.hinted.only_run.is_some() || (row.answers && self.identity.lineage.is_some());
             if !has_place {
                 tracing::warn!(call = %row.name, path = arrived.parts.uri.path(), "not recorded: nothing tells its run");
-                return self.pass(arrived).await;
+                return self.pass_unread(arrived).await;
             }
+        }
+        if self.looks_into(&arrived) {
+            return self.call(arrived.whole(&self.limits).await?, link).await;
         }
         // An upstream of the run's own, as a recording is one, looks for what it is asked by the whole of it.
         let has_own = run.and_then(|run| self.runs.find(&run)).is_some_and(|run| run.upstream.is_some());
@@ -107,6 +113,22 @@ impl Proxy {
             received,
         };
         self.stream(call, (upload, end), kept, link).await
+    }
+
+    /// One that no run records.
+    async fn pass_unread(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
+        if !self.looks_into(&arrived) {
+            return self.pass(arrived).await;
+        }
+        let call = arrived.whole(&self.limits).await?;
+        self.check_goes_on(&call)?;
+        self.pass_on(call.parts, Either::Left(Full::new(call.body)), &call.hinted).await
+    }
+
+    /// Whether its body is taken in whole, however long or slow it is: it may name something that the upstream keeps of another user.
+    fn looks_into(&self, arrived: &Arrived) -> bool {
+        let kind = headers::text(&arrived.parts.headers, &header::CONTENT_TYPE).unwrap_or_default();
+        self.runs.objects().is_some() && !BINARY.iter().any(|binary| kind.starts_with(binary))
     }
 
     /// One whose body streams through.

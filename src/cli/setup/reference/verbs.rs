@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use clap::{Arg, Command};
 
-use super::{MADE, line};
+use super::{MADE, first_sentence, line};
 use crate::cli::groups::GROUPS;
 
 /// Variables that no option stands for: the name, whether Aegis reads or sets it, what for.
@@ -61,7 +61,8 @@ const VARIABLES: &[(&str, &str, &str)] = &[
 
 /// Every verb with its options, by group.
 pub(super) fn page(command: &mut Command) -> String {
-    let mut text = format!("{MADE}# The command line\n\n`aegis VERB --help` says the same, at more length.\n");
+    let mut text =
+        format!("{MADE}# The command line\n\n`aegis VERB --help` says more of each option, and has examples.\n");
     // What every verb takes is said once, and what several take in the same words.
     let everywhere: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
     text.push_str("\n## Everywhere\n\n");
@@ -127,13 +128,9 @@ fn described(text: &mut String, verb: &mut Command, level: &str, shared: &BTreeM
         described(text, below, "####", shared);
     }
     let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let (before, examples) = after.split_once("Examples:").unwrap_or((&after, ""));
+    let before = after.split("Examples:").next().unwrap_or_default();
     if !before.trim().is_empty() {
         let _ = write!(text, "\n{}\n", line(before.trim()));
-    }
-    let lines: Vec<&str> = examples.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if !lines.is_empty() {
-        let _ = write!(text, "\n```console\n{}\n```\n", lines.join("\n"));
     }
 }
 
@@ -155,7 +152,8 @@ fn option(arg: &Arg) -> String {
     };
     let short = arg.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
     let takes = arg.get_action().takes_values();
-    let mut what = line(&arg.get_help().map(ToString::to_string).unwrap_or_default());
+    let help = line(&arg.get_help().map(ToString::to_string).unwrap_or_default());
+    let mut what = first_sentence(&help).to_owned();
     let words = if takes { words(arg) } else { Vec::new() };
     if !words.is_empty() {
         let _ = write!(what, ": {}", words.join(", "));

@@ -38,6 +38,9 @@ pub struct UnreadCall {
     /// Whether a model answers the caller in it: a refusal of it leaves an execution without an answer.
     #[serde(default)]
     pub answers: bool,
+    /// The API that is read and whose requests it takes: what they go on from stands at the same places.
+    #[serde(default)]
+    pub like: Option<String>,
     /// Whether it counts among its agent's own calls. Others are those of a helper of the agent, named by the row.
     #[serde(default, rename = "own")]
     pub counts_as_agents: bool,

@@ -10,7 +10,7 @@ use crate::{
         error::ProxyError,
         shared::Proxy,
     },
-    surface::door,
+    surface::{self, door},
 };
 
 /// How much of what the upstream keeps a request may have.
@@ -31,7 +31,11 @@ impl Proxy {
         if let Some(foreign) = self.runs.objects().and_then(|objects| objects.foreign_in(&call.unpacked.plain)) {
             return Err(ProxyError::NotYourObject(foreign));
         }
-        let Some((ids, surface)) = self.runs.stored_ids().zip(call.kind.surface()) else { return Ok(()) };
+        let surface = match call.kind {
+            Kind::Unread(row) => row.like.as_deref().and_then(surface::named),
+            kind => kind.surface(),
+        };
+        let Some((ids, surface)) = self.runs.stored_ids().zip(surface) else { return Ok(()) };
         let Ok(asked) = door::request(surface, &call.unpacked.plain) else { return Ok(()) };
         let named = asked.continues.iter().chain(&asked.thread).chain(&asked.refers);
         named.into_iter().find(|id| !ids.holds(id)).map_or(Ok(()), |id| Err(ProxyError::NotStored(id.clone())))

@@ -51,6 +51,10 @@ pub(super) fn stored_path(shelves: &[&str], method: &Method, path: &str) -> Opti
     Some(match below.as_slice() {
         // A thread, and a run of it at once.
         ["runs"] if *method == Method::POST && shelf.eq_ignore_ascii_case("threads") => StoredPath::New,
+        // Calls beside those that make a response: what they go on from stands in their bodies.
+        ["compact" | "input_tokens"] if *method == Method::POST && shelf.eq_ignore_ascii_case("responses") => {
+            StoredPath::New
+        }
         [id, ..] => {
             // Behind a colon stands what is to be done with it.
             let name = format!("{shelf}/{}", id.split(':').next().unwrap_or(id));
@@ -82,6 +86,10 @@ mod tests {
             (Method::POST, "/v1/conversations", Some(StoredPath::New)),
             (Method::POST, "/v1/threads/runs", Some(StoredPath::New)),
             (Method::GET, "/v1/threads/runs", at("threads", "runs")),
+            (Method::POST, "/v1/responses/compact", Some(StoredPath::New)),
+            (Method::POST, "/openai/v1/responses/input_tokens", Some(StoredPath::New)),
+            (Method::GET, "/v1/responses/compact", at("responses", "compact")),
+            (Method::POST, "/v1/responses/compact/cancel", at("responses", "compact")),
             (Method::GET, "/v1/models/gpt", None),
         ] {
             assert_eq!(stored_path(&SHELVES, &method, &decoded(path)), expected, "{path}");
