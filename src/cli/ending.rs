@@ -1,7 +1,12 @@
 //! How a verb ends: the exit code, the last line, what went wrong.
 
 use crate::cli::printed::{NoData, PrintedError, PrintedFailure, printed};
-use std::{error::Error, fmt, io::Write, path::Path};
+use std::{
+    error::Error,
+    fmt,
+    io::{self, Write},
+    path::Path,
+};
 
 use super::{
     Global, OutputFormat, escape,
@@ -236,4 +241,23 @@ impl Finished {
         super::logging::line(format_args!("RESULT  {word} {}", escape(&self.summary)));
         self.exit
     }
+}
+
+/// Writes text on standard output by `write`, its verdicts in their colours.
+///
+/// # Errors
+/// As [`Write`]; a reader that went away is none ([`Failure::is_broken_pipe`]).
+pub(super) fn write_painted(
+    global: &Global,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let failed = |error| Failure::new(Exit::Infrastructure, error);
+    let screen = Screen::stdout(global);
+    let mut out = terminal::stdout();
+    if !screen.has_colours() {
+        return write(&mut out).map_err(failed);
+    }
+    let mut text = Vec::new();
+    write(&mut text).map_err(failed)?;
+    out.write_all(screen.painted(&String::from_utf8_lossy(&text)).as_bytes()).map_err(failed)
 }

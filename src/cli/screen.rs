@@ -1,8 +1,8 @@
 //! What a verb writes on: how wide it is, and whether it has colours.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 
-use super::{Exit, Failure, Global, terminal};
+use super::{Global, terminal};
 
 /// The width of what is no terminal, in columns.
 const WIDTH: usize = 110;
@@ -184,22 +184,6 @@ pub(super) fn say_at_once(lines: &str) {
 /// Writes on standard error what stays in the line of the cursor.
 pub(super) fn draw(text: &str) {
     let _ = terminal::stderr().write_all(text.as_bytes());
-}
-
-/// Writes text on standard output by `write`, its verdicts in their colours.
-///
-/// # Errors
-/// As [`Write`]; a reader that went away is none ([`Failure::is_broken_pipe`]).
-pub(super) fn tell(global: &Global, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let failed = |error| Failure::new(Exit::Infrastructure, error);
-    let screen = Screen::stdout(global);
-    let mut out = terminal::stdout();
-    if !screen.colours {
-        return write(&mut out).map_err(failed);
-    }
-    let mut text = Vec::new();
-    write(&mut text).map_err(failed)?;
-    out.write_all(screen.painted(&String::from_utf8_lossy(&text)).as_bytes()).map_err(failed)
 }
 
 /// A line, broken between words; each part begins under the first word of the whole.

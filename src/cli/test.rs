@@ -24,10 +24,10 @@ use super::{
     budget::BudgetArgs,
     client_verdict,
     config::Config,
+    ending,
     matching::MatchArgs,
     output::{OutputFile, Replaces, ReportKind},
     progress::ShownProgress,
-    screen,
     servers::ServerArgs,
     settings::{self, ProxyArgs},
     signals::number,
@@ -381,7 +381,7 @@ impl ConcludedTest {
     ) -> Result<(), Failure> {
         let json = global.format == OutputFormat::Json;
         if !json {
-            screen::tell(global, |out| report::write(self, global.verbose > 0, out))?;
+            ending::write_painted(global, |out| report::write(self, global.verbose > 0, out))?;
         }
         let mut junit = files.junit.iter();
         junit.try_for_each(|file| file.write_aloud(&Masked::new(report::junit(self, finished))))?;

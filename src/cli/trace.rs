@@ -10,6 +10,7 @@ mod missed_catch;
 mod next;
 mod prepared;
 mod prior;
+mod prior_args;
 mod proven;
 mod table;
 

@@ -1,5 +1,6 @@
 //! The arrows of ARCHITECTURE.md, checked over every path that the sources name: rooms see only rooms below them.
 
+mod circles;
 mod field_names;
 mod files;
 mod labels;

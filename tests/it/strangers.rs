@@ -136,6 +136,24 @@ async fn respond(served: &Served, token: &str, below: &str, body: Value) -> Repl
     send(served, "POST", &format!("/t/{token}{below}/v1/responses"), "", body.to_string().as_bytes()).await
 }
 
+/// No call beside those that make a response goes on from what another user was given.
+async fn beside_responses(served: &Served, [alice, bob]: [&String; 2], named: [&Value; 3]) {
+    for path in ["/v1/responses/compact", "/v1/responses/input_tokens"] {
+        for body in named {
+            for below in ["", "/r/mine"] {
+                let path = format!("/t/{bob}{below}{path}");
+                let refused = send(served, "POST", &path, "", body.to_string().as_bytes()).await;
+                refused.assert_own_error(404, "no_such_reply");
+            }
+        }
+        for (token, body) in [(alice, named[0]), (bob, &json!({"model": "m", "input": "Hi"}))] {
+            let path = format!("/t/{token}/r/mine{path}");
+            let passed = send(served, "POST", &path, "", body.to_string().as_bytes()).await;
+            assert_eq!(passed.header("x-aegis-error"), None, "{}", passed.text());
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_upstream_keeps_for_one_is_given_to_no_other() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -168,21 +186,7 @@ async fn what_the_upstream_keeps_for_one_is_given_to_no_other() {
         let list = format!("{below}{CHAT}");
         fetch(&served, &bob, "GET", &list).await.assert_own_error(403, "shared_list");
     }
-    // Nor by a call beside those that make a response.
-    for path in ["/v1/responses/compact", "/v1/responses/input_tokens"] {
-        for body in [&more, &item, &thread] {
-            for below in ["", "/r/mine"] {
-                let path = format!("/t/{bob}{below}{path}");
-                let refused = send(&served, "POST", &path, "", body.to_string().as_bytes()).await;
-                refused.assert_own_error(404, "no_such_reply");
-            }
-        }
-        for (token, body) in [(&alice, &more), (&bob, &json!({"model": "m", "input": "Hi"}))] {
-            let passed =
-                send(&served, "POST", &format!("/t/{token}/r/mine{path}"), "", body.to_string().as_bytes()).await;
-            assert_eq!(passed.header("x-aegis-error"), None, "{}", passed.text());
-        }
-    }
+    beside_responses(&served, [&alice, &bob], [&more, &item, &thread]).await;
     // By a WebSocket neither: what it asks is read, and what only may be one for the upstream does not open.
     let mut socket = open_at(served.address, &format!("/t/{bob}/v1/responses")).await.expect("a socket");
     let refused =
@@ -219,6 +223,28 @@ async fn before_a_store(dir: &Path, made: &Value) -> (Scripted, Served) {
     (upstream, served)
 }
 
+/// However a body comes that names an object of another user, with a run and without.
+async fn names_in_any_form(served: &Served, bob: &str, body: &str) {
+    for below in ["", "/r/one"] {
+        let path = format!("/t/{bob}{below}/v1/batches");
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(body.as_bytes()).expect("packed");
+        let packed = packed.finish().expect("packed");
+        let packed = send(served, "POST", &path, "content-encoding: gzip\r\n", &packed).await;
+        packed.assert_own_error(404, "no_such_object");
+        // Longer than what is held of a call that nobody reads, and in two pieces of which the second is late.
+        let long = format!("{{\"pad\":\"{}\",{}", "x".repeat(2 << 20), &body[1..]);
+        send(served, "POST", &path, "", long.as_bytes()).await.assert_own_error(404, "no_such_object");
+        let mut late = Client::connect(served.address).await;
+        let whole = request("POST", &path, body.as_bytes(), "Connection: close\r\n");
+        let (first, second) = whole.split_at(whole.len() - 20);
+        late.send(first).await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        late.send(second).await;
+        late.reply().await.assert_own_error(404, "no_such_object");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_one_are_no_files_of_another() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -252,25 +278,7 @@ async fn files_of_one_are_no_files_of_another() {
         ] {
             ask(served, &bob, method, path, &body).await.assert_own_error(404, "no_such_object");
         }
-        for below in ["", "/r/one"] {
-            let path = format!("/t/{bob}{below}/v1/batches");
-            let body = batch("file-0123456789").to_string();
-            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-            packed.write_all(body.as_bytes()).expect("packed");
-            let packed = packed.finish().expect("packed");
-            let packed = send(served, "POST", &path, "content-encoding: gzip\r\n", &packed).await;
-            packed.assert_own_error(404, "no_such_object");
-            // Longer than what is held of a call that nobody reads, and in two pieces of which the second is late.
-            let long = format!("{{\"pad\":\"{}\",{}", "x".repeat(2 << 20), &body[1..]);
-            send(served, "POST", &path, "", long.as_bytes()).await.assert_own_error(404, "no_such_object");
-            let mut late = Client::connect(served.address).await;
-            let whole = request("POST", &path, body.as_bytes(), "Connection: close\r\n");
-            let (first, second) = whole.split_at(whole.len() - 20);
-            late.send(first).await;
-            tokio::time::sleep(Duration::from_millis(400)).await;
-            late.send(second).await;
-            late.reply().await.assert_own_error(404, "no_such_object");
-        }
+        names_in_any_form(served, &bob, &batch("file-0123456789").to_string()).await;
         // What the upstream answers there is no list.
         for path in ["/v1/files", "/v1/batches?limit=2", "/r/one/v1/vector_stores/"] {
             ask(served, &bob, "GET", path, &Value::Null).await.assert_own_error(403, "shared_list");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{dataset::DatasetArgs, prior::PriorArgs};
+use super::{dataset::DatasetArgs, prior_args::PriorArgs};
 use crate::{
     attribution::{LabelRule, order_name},
     cli::{Exit, Failure, choice::one_of, matching::MatchArgs, trial::ExecuteArgs},

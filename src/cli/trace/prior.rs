@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-
-use super::TraceArgs;
+use super::{TraceArgs, prior_args::PriorArgs};
 use crate::{
     attribution::{
         Attributed, LabelRule, Prior, PriorRanking,
@@ -15,40 +13,15 @@ use crate::{
         Exit, Failure, Global,
         attribute::{self, AttributeArgs, JudgeArgs},
         budget::BudgetArgs,
-        escape,
-        tracer::TracerArgs,
-        trial,
+        escape, trial,
     },
     dataset::Task,
     launch::shell_word,
     proof::Order,
     replay::Cassette,
     score::read,
-    surface::ParameterSetting,
     trajectory::{Usage, nearest},
 };
-
-/// Where a ranking comes from, and the judge of methods that ask one.
-#[derive(Debug, Clone, Default, Args)]
-pub(super) struct PriorArgs {
-    /// Test the most suspicious step first, by a fused ranking of methods (`aegis attribute --list`), predictions of
-    /// `attribute --out` (.jsonl) and rankers of `aegis learn` (.toml). Judges use the trace's upstream.
-    #[arg(long, value_name = "METHOD|PRED.jsonl|PRIOR.toml", value_delimiter = ',')]
-    pub(super) prior: Vec<String>,
-    #[command(flatten)]
-    pub(super) tracers: TracerArgs,
-    /// Model of the judge. Default: the first model that the run asked.
-    #[arg(long, value_name = "NAME", requires = "prior")]
-    prior_model: Option<String>,
-    /// Directory that records the judge's answers; recorded questions are not asked again. Default: beside the trials.
-    #[arg(long, value_name = "DIR", requires = "prior")]
-    prior_cassette: Option<PathBuf>,
-    #[arg(long, hide = true, value_parser = former_budget)]
-    prior_budget: Option<String>,
-    /// Request parameter of the judge; VALUE `none` omits it; repeatable.
-    #[arg(long, value_name = "NAME=VALUE", requires = "prior")]
-    prior_parameter: Vec<ParameterSetting>,
-}
 
 /// A prior, and the questions that it took.
 #[derive(Debug)]
@@ -60,23 +33,12 @@ pub(super) struct PriorResult {
     pub(super) usage: Usage,
 }
 
-fn former_budget(limits: &str) -> Result<String, String> {
-    Err(format!("write --budget {limits}: it holds the judge's questions, too"))
-}
-
 /// The parts of a prior, by what they are.
 #[derive(Debug, Default)]
 struct PriorSources {
     methods: Vec<String>,
     files: Vec<PathBuf>,
     ranker: Option<PathBuf>,
-}
-
-impl PriorArgs {
-    /// Whether a ranking is asked for.
-    fn is_asked(&self) -> bool {
-        !self.prior.is_empty() || !self.tracers.tracer.is_empty()
-    }
 }
 
 impl TraceArgs {

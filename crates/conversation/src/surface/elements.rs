@@ -1,10 +1,9 @@
 //! Lists of objects with edits inside them: what stays keeps its bytes, what is new is made.
 
 use super::{
-    Tool,
-    conversation::Origin,
-    fields,
+    Tool, fields,
     splice::{Node, Splices, encode_string},
+    words::Origin,
 };
 
 /// An element of an edited list.

@@ -5,17 +5,11 @@ use std::{borrow::Cow, collections::HashMap};
 use bytes::Bytes;
 
 use super::{
-    Answer, Part, Reply, Role, SurfaceError, ToolCall, scan,
+    Part, Role, SurfaceError, ToolCall, scan,
     splice::{Member, Node, Splices, encode_string, member},
     sse,
 };
 use crate::trajectory::Usage;
-
-/// The answers of two views, where an API has one only.
-pub(super) fn only_answers<'v>(before: &'v Reply, after: &'v Reply) -> Result<(&'v Answer, &'v Answer), SurfaceError> {
-    let pair = before.answers.first().zip(after.answers.first());
-    pair.ok_or_else(|| SurfaceError::NoPlace("the reply has no answer".to_owned()))
-}
 
 /// The error for a body that is no `expected`.
 pub(super) fn unreadable(expected: &'static str, detail: impl Into<String>) -> SurfaceError {

@@ -46,7 +46,9 @@ pub mod sse;
 mod stored_items;
 mod typed_events;
 mod unread;
+mod team;
 mod utterance;
+mod words;
 pub mod written;
 
 use std::time::Duration;
@@ -61,10 +63,7 @@ use crate::trajectory::Usage;
 pub use crate::trajectory::{Unplaced, UnplacedKind};
 pub use a2a::{A2a, CARD_FOLDER, is_card, readdressed_card};
 pub use anthropic_messages::AnthropicMessages;
-pub use conversation::{
-    Answer, Conversation, Message, Outline, Part, Reply, RequiredFormat, Role, Sampling, Tool, ToolCall, ToolChoice,
-    Vectors,
-};
+pub use conversation::{Answer, Conversation, Outline, Reply, RequiredFormat, Sampling, Tool, ToolChoice, Vectors};
 pub use counts::recounted;
 pub use error_body::ErrorBody;
 pub use finish::stopped_short;
@@ -85,10 +84,12 @@ pub use rpc::{answering, asks_client};
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
 pub use stored_items::StoredItems;
+pub use team::{asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 pub use unread::{
     UnreadCall, answers_unread, is_fetch, is_unread, request_key, unread_call, unread_usage, unread_what,
 };
-pub use utterance::{AgentUtterance, asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
+pub use utterance::AgentUtterance;
+pub use words::{Message, Part, Role, ToolCall};
 
 /// Every API of tools and peers that can be read and edited: what answers there is no model.
 pub const SERVERS: &[&dyn Surface] = &[&Mcp, &A2a];

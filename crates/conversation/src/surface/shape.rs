@@ -250,7 +250,7 @@ mod tests {
             parts: vec![Part::Text("Three boxes hold twelve eggs each.".to_owned())],
             tool_calls: Vec::new(),
             answers_call: None,
-            origin: crate::surface::conversation::Origin::default(),
+            origin: crate::surface::words::Origin::default(),
         };
         let finish_reason = Some("stop".to_owned());
         Reply { answers: vec![Answer { index: 0, message, finish_reason }], id: "r1".to_owned(), ..Reply::default() }

@@ -10,7 +10,7 @@ use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
 pub use super::escape::decode_string;
-use super::{conversation::Origin, scan};
+use super::{scan, words::Origin};
 
 /// A JSON value inside a source text, by its span.
 #[derive(Debug, Clone, Copy)]

@@ -7,8 +7,7 @@ use std::{
 };
 
 use super::{
-    ALPHA, About, Dataset, DatasetError, DatasetManifest, FILE, Sample, SampleKind, Splits, Task, Writer,
-    lint::hash_of_run,
+    ALPHA, About, Dataset, DatasetError, FILE, Harvest, Sample, SampleKind, Splits, Task, Writer, lint::hash_of_run,
 };
 use crate::{
     recording::{self, Recording, RunOrigin},
@@ -27,23 +26,6 @@ pub struct Corpus {
     root: PathBuf,
     /// Their directories, in the order of their names.
     runs: Vec<PathBuf>,
-}
-
-/// What the runs came to as rows.
-#[derive(Debug)]
-pub struct Harvest {
-    /// The rows, in a directory that is removed with this.
-    pub(super) rows: tempfile::TempDir,
-    /// The directory of the runs.
-    pub root: PathBuf,
-    /// What the rows hold.
-    pub manifest: DatasetManifest,
-    /// Where the recording of each row lies, by the row's id.
-    pub recordings: BTreeMap<String, PathBuf>,
-    /// Failures whose label is not shown.
-    pub unproven: usize,
-    /// Runs that are no rows, by the reason.
-    pub left_out: BTreeMap<String, Vec<String>>,
 }
 
 /// What a corpus does not say of its runs itself.

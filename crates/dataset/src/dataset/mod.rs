@@ -17,12 +17,14 @@ mod corpus;
 mod decoys;
 mod error;
 mod gold;
+mod harvest;
 mod ids;
 pub mod lint;
 mod order;
 mod read;
 mod same;
 mod sample;
+mod sample_message;
 mod sample_line;
 mod split;
 mod spoken;
@@ -44,15 +46,15 @@ mod write_tests;
 
 pub use build::About;
 pub use claims::{ALPHA, Claims, Ground, Grounds, failures};
-pub use corpus::{Corpus, CorpusFacts, Harvest, task_of_run};
+pub use corpus::{Corpus, CorpusFacts, task_of_run};
 pub use decoys::DecoyCounts;
 pub use error::DatasetError;
 pub use gold::gold;
+pub use harvest::Harvest;
 pub use read::{Dataset, Entry, Index, PlacedSample};
-pub use sample::{
-    Called, FORMAT, Input, OfferedTool, Place, Sample, SampleKind, SampleMessage, SampleStep, Split, Task,
-};
+pub use sample::{FORMAT, Input, OfferedTool, Place, Sample, SampleKind, SampleStep, Split, Task};
 pub use sample_line::SampleLine;
+pub use sample_message::{Called, SampleMessage};
 pub use split::Splits;
 pub use tasks::{parse_tasks, read_tasks};
 pub use truth::{Change, LabelledError, Mode, Truth};

@@ -9,11 +9,8 @@ use std::{
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::ForeignError;
+use super::error::{ForeignError, LONGEST};
 use crate::surface::scan;
-
-/// The longest file, in bytes: a document is read whole, and takes several times its length of memory.
-pub(super) const LONGEST: u64 = 256 << 20;
 
 /// A file of fewer bytes takes little memory whatever it holds.
 const SHORT: usize = 1 << 20;

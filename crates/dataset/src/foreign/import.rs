@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    FieldNames, ForeignDefect, ForeignRun, ForeignTrace, Grouping, RecordedForeign, TracePlace,
-    documents::{self, LONGEST},
+    FieldNames, ForeignDefect, ForeignRun, ForeignTrace, Grouping, RecordedForeign, TracePlace, documents,
+    error::{ForeignError, TOTAL},
     record,
 };
 use crate::{
@@ -21,8 +21,6 @@ use crate::{
     trajectory::RunId,
 };
 
-/// Most bytes of all files of an import: they are held until the last is read, for a trace may go on in another file.
-const TOTAL: usize = 1 << 30;
 /// Most defects that are told one by one.
 const DEFECTS: usize = 1000;
 /// The longest readable part of a run's name.
@@ -56,50 +54,6 @@ pub struct ForeignImport {
     pub empty: u64,
     /// What could not be read.
     pub defects: Vec<ForeignDefect>,
-}
-
-/// Why nothing was imported.
-#[derive(Debug, thiserror::Error)]
-pub enum ForeignError {
-    /// A file cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Read {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A file is too long to be held.
-    #[error("`{}` is longer than {} MB: cut it at a line, or by trace", path.display(), LONGEST >> 20)]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The files are too long together.
-    #[error("the files have more than {} MB together: import them one after another", TOTAL >> 20)]
-    TooMuch,
-    /// There is nothing of the kind.
-    #[error("no run of a model call in {what}: {why}")]
-    Nothing {
-        /// What was read.
-        what: String,
-        /// The first defect, or what was expected.
-        why: String,
-    },
-    /// Runs of these names are there.
-    #[error("`{}` holds a run `{run}` already: name another directory{}", log_dir.display(), if *imported { ", or say `--overwrite`" } else { "; it was recorded and is never replaced" })]
-    Occupied {
-        /// The directory.
-        log_dir: PathBuf,
-        /// The first of them.
-        run: String,
-        /// Whether it was imported.
-        imported: bool,
-    },
-    /// A run cannot be written.
-    #[error(transparent)]
-    Recording(#[from] RecordingError),
 }
 
 /// Reads files, or those of directories, and writes each run to `log_dir/<run>/`.

@@ -10,6 +10,7 @@ mod account;
 mod agents;
 mod atif;
 mod documents;
+mod error;
 mod field_names;
 mod fields;
 mod held;
@@ -31,8 +32,9 @@ mod tests;
 mod log_tests;
 
 pub use account::TraceAccount;
+pub use error::ForeignError;
 pub use field_names::FieldNames;
-pub use import::{ForeignError, ForeignImport, ForeignOptions, import};
+pub use import::{ForeignImport, ForeignOptions, import};
 pub use record::{RecordedForeign, Remade};
 pub use trace::{
     ForeignAgent, ForeignCall, ForeignDefect, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace,

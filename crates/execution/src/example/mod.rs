@@ -5,12 +5,14 @@
 
 mod chat;
 mod client;
+mod error;
 mod debate;
 mod pipeline;
 
 use std::io::Write;
 
-pub use client::{ApiClient, ExampleError};
+pub use client::ApiClient;
+pub use error::ExampleError;
 
 /// An example program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::{ExecutionPlace, Program};
+use super::{ExecutionPlace, Program, judged::JudgedEnd};
 use crate::{
     launch::{Ended, Ending, Launch, LaunchError, describe},
     proxy::upstream::Upstream,
-    recording::{self, RecordedCheck, Recording, Redactor},
+    recording::{self, RecordedCheck, Redactor},
     trajectory::{Outcome, Reason, Verdict},
     verify::{Check, Sources, Surroundings, Verify},
 };
@@ -57,16 +56,6 @@ pub enum UnusableCheck {
     /// It is none of ours.
     #[error("what judged it cannot be read: {0}")]
     Unreadable(String),
-}
-
-/// An outcome, and what was read as the answer.
-pub(super) struct JudgedEnd {
-    pub(super) outcome: Outcome,
-    pub(super) answer: String,
-    /// The run as the checkers read it, before its end.
-    pub(super) read: Option<Recording>,
-    /// The signal that interrupted the command that was to judge.
-    pub(super) interrupted: Option<Signal>,
 }
 
 impl Judge {
@@ -163,12 +152,6 @@ impl TaskCheck {
         let (answer, evidence) = (redactor.masked(verified.answer), redactor.masked(verified.outcome.evidence));
         let outcome = Outcome { evidence, ..verified.outcome };
         JudgedEnd { outcome, answer, read: Some(recording), interrupted: None }
-    }
-}
-
-impl From<Outcome> for JudgedEnd {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, answer: String::new(), read: None, interrupted: None }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
-use super::judge::JudgedEnd;
+use super::judged::JudgedEnd;
 use crate::{
     budget::Cost,
     replay::ReplayReport,

@@ -7,6 +7,7 @@
 mod arm;
 mod executed;
 mod judge;
+mod judged;
 mod learning;
 mod listening;
 mod meter;
@@ -253,7 +254,7 @@ impl Executor {
             asking,
             watch: None,
             origin: arm.origin,
-            launched: system.program().map(|program| program.launched(runs.template(), judge)),
+            launched: system.program().map(|program| program.launched(runs.template(), judge.recorded())),
             repeat_of: reference.as_ref().map(|reference| reference.run().clone()),
             reference: arm.reference_calls,
             equality: reference.as_ref().map(|reference| reference.rules().setting()),

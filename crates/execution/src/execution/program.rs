@@ -10,12 +10,12 @@ use std::{
 
 use nix::sys::signal::Signal;
 
-use super::{ExecutionMeter, Judge, Stop};
+use super::{ExecutionMeter, Stop};
 use crate::{
     launch::{Echo, Ended, Launch, LaunchError, environment, server_addresses},
     proxy::NamedServers,
     proxy::RunTemplate,
-    recording::{Launched, Redactor},
+    recording::{Launched, RecordedCheck, Redactor},
     trajectory::RunId,
 };
 
@@ -126,8 +126,8 @@ impl Default for Console {
 }
 
 impl Program {
-    /// How it is started and judged, as `run.json` keeps it.
-    pub(super) fn launched(&self, template: &RunTemplate, judge: &Judge) -> Launched {
+    /// How it is started, and judged by this, as `run.json` keeps it.
+    pub(super) fn launched(&self, template: &RunTemplate, check: Option<RecordedCheck>) -> Launched {
         let text = |argument: &OsString| argument.to_string_lossy().into_owned();
         let whole = |path: &Path| std::path::absolute(path).map(|path| path.to_string_lossy().into_owned()).ok();
         let directory = match &self.directory {
@@ -139,7 +139,7 @@ impl Program {
             directory,
             environment: self.environment.clone(),
             config: template.config.as_deref().and_then(whole),
-            check: judge.recorded(),
+            check,
             upstream: template.base_url.clone(),
             masked: self.command.iter().any(|argument| argument.to_str().is_none()),
         }

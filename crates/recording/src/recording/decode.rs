@@ -241,7 +241,7 @@ impl Library {
 
     fn append_blob(&self, blob: ContentHash, bytes: &mut Vec<u8>) -> Result<(), String> {
         let path = self.blobs.join(blob.to_string());
-        let content = disk::read_whole(&path, LONGEST).map_err(|error| super::log::error_text(&error))?;
+        let content = disk::read_whole(&path, LONGEST).map_err(|error| super::error::error_text(&error))?;
         let content = content.ok_or_else(|| format!("blob `{blob}` is missing"))?;
         if ContentHash::compute(&content) != blob {
             return Err(format!("blob `{blob}` does not fit its name"));

@@ -182,3 +182,14 @@ fn is_refusal(error: &io::Error) -> bool {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory
     )
 }
+
+/// An error and its causes in one line.
+pub(super) fn error_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

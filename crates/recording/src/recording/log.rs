@@ -20,6 +20,7 @@ use super::{
     RecordingError,
     content_hash::ContentHash,
     disk::Disk,
+    error::error_text,
     hash_cache::HashCache,
     line,
     recover::Recovered,
@@ -302,15 +303,4 @@ fn roll_all() {
             log.roll();
         }
     }
-}
-
-/// An error and its causes in one line.
-pub(super) fn error_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ImportedFrom, Launched, Recording, RecordingError, json_file::FORMAT, redact::Redactor};
+use super::{ImportedFrom, Launched, RecordingError, json_file::FORMAT, redact::Redactor};
 use crate::{
     equality::{EqualitySetting, Rules},
     identity::RosterRule,
@@ -195,16 +195,6 @@ impl Manifest {
         self.imported = self.imported.map(|imported| imported.redacted(redactor));
         self
     }
-}
-
-/// What is equal in two runs: as the one says that says anything. The clean runs of a campaign do not know yet what it learns from
-/// them.
-///
-/// # Errors
-/// Rules that this version does not read.
-pub fn rules_of_both(a: &Recording, b: &Recording) -> Result<Rules, RecordingError> {
-    let said = if a.manifest.equality.is_default() { b } else { a };
-    said.manifest.rules()
 }
 
 /// What a sealed run holds: `seal.json`.

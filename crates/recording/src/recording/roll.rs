@@ -10,8 +10,9 @@ use std::{
 use super::{
     RecordingError,
     disk::{self, failed},
+    error::error_text,
     head::Head,
-    log::{Log, LogState, error_text},
+    log::{Log, LogState},
     rolled::Rolled,
     settings::Durability,
 };

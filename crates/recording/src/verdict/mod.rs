@@ -7,6 +7,7 @@
 //! To add a rule: a function and one row of the list.
 
 mod call;
+mod delivery;
 mod end;
 mod junit;
 mod met;
@@ -19,11 +20,12 @@ mod survival;
 mod unfired;
 
 pub use call::{TroubledCall, Try};
+pub use delivery::InjectionDelivery;
 pub use junit::{JudgedRun, Strictness, cases, junit};
 pub use met::Met;
 pub use read::read;
 pub use report::{AgentSummary, CallVerdict, ClientVerdict, FaultVerdict, Judgement, Remark};
-pub use survival::{FindingKind, FindingPlace, InjectionDelivery, Survival, SurvivalFinding, SurvivalResult, survival};
+pub use survival::{FindingKind, FindingPlace, Survival, SurvivalFinding, SurvivalResult, survival};
 
 /// What a rule says of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]

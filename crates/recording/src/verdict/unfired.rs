@@ -1,6 +1,6 @@
 //! Why an injection never came to work, as far as the recording holds it.
 
-use super::InjectionDelivery;
+use super::delivery::InjectionDelivery;
 use crate::{
     plan::{self, Matched, Miss},
     recording::Recording,

@@ -1,6 +1,6 @@
 //! Rules on the end of a run, and on the end of a model's room.
 
-use super::{Past, Sighting, WatchedStep, past::first};
+use super::{Past, Sighting, WatchedStep, text::first};
 
 /// Words in the names of agents that verify what others did.
 const VERIFIERS: &[&str] =

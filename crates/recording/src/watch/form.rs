@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Past, Sighting, WatchedStep,
-    past::{bare, first},
+    text::{bare, first},
 };
 use crate::surface::{RequiredFormat, schema, stopped_short};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Past, Sighting, WatchedStep, past::first};
+use super::{Past, Sighting, WatchedStep, text::first};
 
 /// Shortest conversation of which something can be lost, in messages.
 const SHORTEST: usize = 3;

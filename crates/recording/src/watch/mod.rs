@@ -17,8 +17,10 @@ mod repetition;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tool_error;
 mod tools;
+mod watched_step;
 mod watching;
 mod wire;
 
@@ -27,8 +29,9 @@ pub use past::Past;
 pub use rates::{RateRow, RatedRun, Rates, RunShare, rates};
 pub use read::read;
 pub use settings::{UnknownRule, WatchSettings};
+pub use watched_step::{WatchedCall, WatchedResult, WatchedStep};
 pub use watching::Watching;
-pub use wire::{WatchedCall, WatchedResult, WatchedStep, WireAnswer, WireExchange};
+pub use wire::{WireAnswer, WireExchange};
 
 /// One sign of trouble.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::{
     Past, Sighting, WatchedStep,
     notation::{WrittenSum, goes_on, in_text},
-    past::hash,
+    text::hash,
 };
 use crate::trajectory::patterns;
 

@@ -2,7 +2,8 @@
 
 use super::{
     Past, Sighting, WatchedStep,
-    past::{first, long, outcomes},
+    past::{long, outcomes},
+    text::first,
 };
 
 /// How often the same tool is called the same way before that is a sign.

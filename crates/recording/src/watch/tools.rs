@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     Past, Sighting, WatchedStep,
-    past::{RESULTS, first, outcomes},
+    past::{RESULTS, outcomes},
+    text::first,
     tool_error::is_error,
 };
 use crate::surface::schema;

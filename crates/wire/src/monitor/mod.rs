@@ -13,7 +13,8 @@ use std::time::SystemTime;
 
 pub use closed::{ClosedBodies, ClosedCall};
 pub use counts::TrafficCounts;
-pub use queue::{SpanBatch, SpanSettings, SpanSource};
+pub use queue::{SpanBatch, SpanSource};
+pub use spans::SpanSettings;
 
 use self::queue::SpanQueue;
 use crate::trajectory::{Outcome, RunId};

@@ -24,12 +24,9 @@ use tokio::{
 use super::{
     ClosedCall,
     closed::ClosedBodies,
-    spans::{self, SpannedCall, SpannedRun},
+    spans::{self, SpanSettings, SpannedCall, SpannedRun},
 };
-use crate::{
-    recording::Redactor,
-    trajectory::{GENAI_SCHEMA_URL, Outcome, RunId},
-};
+use crate::trajectory::{GENAI_SCHEMA_URL, Outcome, RunId};
 
 /// What waits at most, in calls and runs.
 const WAITING: usize = 2048;
@@ -41,17 +38,6 @@ const WAITING_BYTES: usize = 32 << 20;
 const BATCH: usize = 256;
 /// How long a batch waits for more.
 const LINGER: Duration = Duration::from_millis(500);
-
-/// What spans say.
-#[derive(Debug, Clone)]
-pub struct SpanSettings {
-    /// Whether they hold what was asked and answered.
-    pub content: bool,
-    /// Masks keys in it.
-    pub redactor: Redactor,
-    /// Where the calls go: host and port.
-    pub upstream: String,
-}
 
 /// Where the line puts what is to become spans.
 #[derive(Debug)]

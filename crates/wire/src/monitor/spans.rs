@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::{
 };
 use serde_json::{Value, json};
 
-use super::{ClosedCall, SpanSettings, closed::ClosedBodies};
+use super::{ClosedCall, closed::ClosedBodies};
 use crate::{
     recording::Redactor,
     surface::{Conversation, Message, Part, Reply, Role, Surface, door},
@@ -23,6 +23,17 @@ use crate::{
         Attribution, Call, CallEnding, CloseCause, EVALUATION_EVENT, Outcome, RunId, StepIndex, Usage, Verdict,
     },
 };
+
+/// What spans say.
+#[derive(Debug, Clone)]
+pub struct SpanSettings {
+    /// Whether they hold what was asked and answered.
+    pub content: bool,
+    /// Masks keys in it.
+    pub redactor: Redactor,
+    /// Where the calls go: host and port.
+    pub upstream: String,
+}
 
 /// A call that waits to become a span.
 #[derive(Debug)]

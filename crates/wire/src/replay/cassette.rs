@@ -11,9 +11,11 @@ use bytes::Bytes;
 use twox_hash::XxHash3_128;
 
 use super::{
-    NoSuchStep, Rules, ToolResults,
+    Rules, ToolResults,
     finishing::FinishOrder,
     fitting::{fits_masked, holds_tool_results},
+    no_such_step::NoSuchStep,
+    recorded_calls::RecordedCalls,
     twins::RecordedTwins,
 };
 use crate::{
@@ -212,7 +214,7 @@ impl Cassette {
 
     /// The order in which branches finished that are joined so.
     pub(super) fn finish_order(&self) -> &FinishOrder {
-        self.finish_order.get_or_init(|| FinishOrder::from_cassette(self))
+        self.finish_order.get_or_init(|| FinishOrder::from_calls(self))
     }
 
     /// The steps whose request has the same bytes.
@@ -306,6 +308,24 @@ impl Cassette {
         let opened = detail(step.attempts.first()).map(|detail| detail.opened).unwrap_or_default();
         let last = detail(step.last_attempt());
         (opened, last.map(|detail| detail.closed.unwrap_or(detail.opened)).unwrap_or_default())
+    }
+}
+
+impl RecordedCalls for Cassette {
+    fn steps(&self) -> &[Step] {
+        self.bare_steps()
+    }
+
+    fn request(&self, position: usize) -> Bytes {
+        self.request(position)
+    }
+
+    fn exchanges(&self) -> &[ExchangeDetail] {
+        &self.bare.exchanges
+    }
+
+    fn span(&self, step: &Step) -> (u64, u64) {
+        self.span(step)
     }
 }
 

@@ -133,7 +133,7 @@ fn in_texts(old: &str, new: &str, place: &str) -> Option<Difference> {
         return None;
     }
     let same = old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count();
-    let reordered = super::advice::is_reordered(old, new);
+    let reordered = is_reordered(old, new);
     Some(Difference { reordered, ..at(place, &excerpt(old, same), &excerpt(new, same)) })
 }
 
@@ -144,6 +144,17 @@ fn excerpt(text: &str, place: usize) -> String {
     let shown: String = rest.by_ref().take(BEFORE + BEHIND).collect();
     let (before, behind) = (if from > 0 { "…" } else { "" }, if rest.next().is_some() { "…" } else { "" });
     format!("{:?}", format!("{before}{shown}{behind}"))
+}
+
+/// Whether two texts hold the same words in another order, as of a set that each process orders anew.
+fn is_reordered(old: &str, new: &str) -> bool {
+    let words = |text: &str| {
+        let mut words: Vec<String> =
+            text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        words.sort_unstable();
+        words
+    };
+    old.len() == new.len() && words(old) == words(new)
 }
 
 #[cfg(test)]
@@ -167,5 +178,11 @@ mod tests {
         let long = |end: &str| format!("{}{end}", "é".repeat(100));
         let found = first("", long("x").as_bytes(), long("y").as_bytes(), &Rules::none()).expect("differs");
         assert!(found.recorded.starts_with("\"…é") && found.recorded.ends_with("éx\""), "{}", found.recorded);
+    }
+
+    #[test]
+    fn the_same_words_in_another_order_are_seen() {
+        assert!(is_reordered("{'pear', 'plum', 'fig'}", "{'plum', 'pear', 'fig'}"));
+        assert!(!is_reordered("{'pear', 'plum'}", "{'pear', 'figs'}"));
     }
 }

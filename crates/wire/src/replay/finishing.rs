@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Cassette, compared::ordered_calls, reading::request_text};
+use super::{compared::ordered_calls, reading::request_text, recorded_calls::RecordedCalls};
 use crate::equality::{OrderedCall, QuoteSearch, joins};
 
 /// Requests of a recording that are looked at.
@@ -29,9 +29,9 @@ struct FinishedBefore {
 
 impl FinishOrder {
     /// The order that the requests of a recording show.
-    pub(super) fn from_cassette(cassette: &Cassette) -> Self {
-        let steps = cassette.bare_steps();
-        let spans = steps.iter().map(|step| cassette.span(step));
+    pub(super) fn from_calls(record: &impl RecordedCalls) -> Self {
+        let steps = record.steps();
+        let spans = steps.iter().map(|step| record.span(step));
         let joins = joins(spans.map(|(opened, closed)| (opened, Some(closed))));
         // Branches are joined by a call that comes first after them, or beside others.
         let after = |at: usize| at > 0 && joins.get(at - 1).is_some_and(|joins| *joins);
@@ -40,10 +40,10 @@ impl FinishOrder {
             return Self::default();
         }
         let asked = |at: usize| {
-            let text = steps.get(at).map(|step| request_text(step, &cassette.request(at)));
+            let text = steps.get(at).map(|step| request_text(step, &record.request(at)));
             text.unwrap_or_default()
         };
-        Self::of_calls(&ordered_calls(steps, &cassette.bare().exchanges), &joining, asked)
+        Self::of_calls(&ordered_calls(steps, record.exchanges()), &joining, asked)
     }
 
     fn of_calls(calls: &[OrderedCall], joining: &[usize], asked: impl Fn(usize) -> String) -> Self {

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, header::CONTENT_LENGTH};
 
 use super::{
-    AtFork, Cassette, ForkPoint, ReplayReport, Timing, effects,
+    AtFork, Cassette, ForkPoint, NoSuchStep, ReplayReport, Timing, effects,
     play::{Play, PlayState, Taken},
     question::CassetteQuestion,
     reply::Given,
@@ -36,16 +36,6 @@ struct Puppet {
     agent: AgentName,
     /// By call: the position of the recorded step whose head it gets, and the body.
     says: HashMap<Call, (usize, AtFork)>,
-}
-
-/// The fork point is not in the record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("step {step} is not in the record: {}", match last { Some(last) => format!("expected 0 to {last}"), None => "it has no step at all".to_owned() })]
-pub struct NoSuchStep {
-    /// The step that was asked for.
-    pub step: StepIndex,
-    /// The last recorded step.
-    pub last: Option<StepIndex>,
 }
 
 /// What becomes of a request.

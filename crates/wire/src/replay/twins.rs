@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::{Cassette, reading::reply_of};
+use super::{reading::reply_of, recorded_calls::RecordedCalls};
 use crate::{equality, trajectory::Step};
 
 /// The twins of a recording, by position.
@@ -27,26 +27,26 @@ struct TwinAnswer {
 
 impl RecordedTwins {
     /// Looks through groups of equal requests, each in recorded order.
-    pub(super) fn find<'a>(cassette: &Cassette, groups: impl Iterator<Item = &'a [usize]>) -> Self {
+    pub(super) fn find<'a>(record: &impl RecordedCalls, groups: impl Iterator<Item = &'a [usize]>) -> Self {
         let mut twins = Self::default();
         for group in groups.filter(|group| group.len() > 1) {
-            let steps = cassette.bare_steps();
-            let spans = group.iter().filter_map(|at| Some(cassette.span(steps.get(*at)?)));
+            let steps = record.steps();
+            let spans = group.iter().filter_map(|at| Some(record.span(steps.get(*at)?)));
             let joins = equality::joins(spans.map(|(opened, closed)| (opened, Some(closed))));
             let mut from = 0;
             for to in 1..=group.len() {
                 if joins.get(to).is_some_and(|joins| *joins) {
                     continue;
                 }
-                twins.add(cassette, group.get(from..to).unwrap_or_default());
+                twins.add(record, group.get(from..to).unwrap_or_default());
                 from = to;
             }
         }
         twins
     }
 
-    fn add(&mut self, cassette: &Cassette, group: &[usize]) {
-        let steps = cassette.bare_steps();
+    fn add(&mut self, record: &impl RecordedCalls, group: &[usize]) {
+        let steps = record.steps();
         let answer = |at: &usize| Some(TwinAnswer { position: *at, text: quotable(steps.get(*at)?)? });
         let answers: Vec<TwinAnswer> = group.iter().filter_map(answer).collect();
         let Some(first) = answers.first() else { return };
@@ -57,10 +57,10 @@ impl RecordedTwins {
         let alone =
             |answer: &&TwinAnswer| answers.iter().filter(|other| other.text.contains(&answer.text)).count() == 1;
         let told: Vec<&TwinAnswer> = answers.iter().filter(alone).collect();
-        let ended = group.iter().filter_map(|at| Some(cassette.span(steps.get(*at)?).1)).min().unwrap_or_default();
+        let ended = group.iter().filter_map(|at| Some(record.span(steps.get(*at)?).1)).min().unwrap_or_default();
         let mut ordered = false;
-        for (at, _) in steps.iter().enumerate().filter(|(_, step)| cassette.span(step).0 > ended) {
-            let request = cassette.request(at);
+        for (at, _) in steps.iter().enumerate().filter(|(_, step)| record.span(step).0 > ended) {
+            let request = record.request(at);
             let Ok(request) = std::str::from_utf8(&request) else { continue };
             let places = told.iter().filter_map(|answer| Some((request.find(&answer.text)?, answer.position)));
             let mut places: Vec<(usize, usize)> = places.collect();

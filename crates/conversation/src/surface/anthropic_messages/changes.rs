@@ -20,7 +20,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let root = Node::parse(body).map_err(|detail| unreadable(reply::EXPECTED, detail))?;
     let members = root.members();
     let content = member(&members, "content").ok_or_else(|| no_place("`content` is missing"))?;
-    let (old, new) = fields::only_answers(before, after)?;
+    let (old, new) = before.only_answers(after)?;
     let changes = blocks::compare(&block::blocks(&content), old, new);
     let (mut splices, mut elements) = (Splices::default(), Vec::new());
     if content.string().is_some() {

@@ -66,7 +66,7 @@ fn head<'a>(head: &mut EventHead<'a>, kind: &str, members: &[Member<'a>]) {
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let source = sse::single_lines(fields::source(body, EVENTS.expected)?);
     let events = EVENTS.take_apart(&source)?;
-    let (old, new) = fields::only_answers(before, after)?;
+    let (old, new) = before.only_answers(after)?;
     let changes = blocks::compare(&events.blocks(), old, new);
     let mut splices = Splices::default();
     edit::write(&events, &changes, &mut splices);

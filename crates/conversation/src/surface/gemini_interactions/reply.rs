@@ -98,7 +98,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let source = fields::source(body, EXPECTED)?;
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
     let mut splices = Splices::default();
-    edit(source, &root, fields::only_answers(before, after)?, &mut splices)?;
+    edit(source, &root, before.only_answers(after)?, &mut splices)?;
     Ok(splices.apply(body))
 }
 

@@ -52,7 +52,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     }
     let output = root.get("output").map(|output| output.elements()).unwrap_or_default();
     let items: Vec<_> = output.iter().map(item::read).collect();
-    let (old, new) = fields::only_answers(before, after)?;
+    let (old, new) = before.only_answers(after)?;
     let mut splices = Splices::default();
     changes::compare(&items, old, new, before).write(source, &root, &items, &mut splices);
     Ok(splices.apply(body))

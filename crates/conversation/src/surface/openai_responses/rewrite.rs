@@ -28,7 +28,7 @@ use crate::surface::{
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let source = &*sse::single_lines(fields::source(body, EXPECTED)?);
     let events = take_apart(source)?;
-    let (old, new) = fields::only_answers(before, after)?;
+    let (old, new) = before.only_answers(after)?;
     let items = events.items();
     let changes = changes::compare(&items, old, new, before);
     let mut rewrite =

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
-    foreign::{Defects, named, number, put_back, spoken_step, unknown_fields},
-    render::{Inputs, RenderedStep, render_steps},
+    aegis_entry::entry,
+    foreign::{Defects, named, number, spoken_step, unknown_fields},
+    render::{Inputs, render_steps},
     schema::{
         Field::{May, Needed},
         Type,
@@ -326,27 +327,6 @@ fn pair(error: &LabelledError, code: &str, own: bool) -> Value {
     }
     fields.extend(error.extra.clone());
     Value::Object(fields)
-}
-
-fn entry(step: &SampleStep, told: &RenderedStep) -> Value {
-    let agent = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
-    let mut entry = json!({"step": step.step + 1, "agent_name": agent, "content": told.whole()});
-    if let Some(fields) = entry.as_object_mut() {
-        put_back(fields, &step.extra);
-    }
-    entry
-}
-
-/// An entry as the text that Aegis' converter to verl rows makes of it; a role or phase that is missing is empty.
-pub(super) fn entry_text(step: &SampleStep, told: &RenderedStep) -> String {
-    let entry = entry(step, told);
-    let text = |name: &str| match entry.get(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None => String::new(),
-    };
-    let [step, agent, role, phase, content] = ["step", "agent_name", "agent_role", "phase", "content"].map(text);
-    format!("Step {step} - {agent} ({role}) [{phase}]:\n{content}\n\n")
 }
 
 fn metadata(sample: &Sample, errors: &[LabelledError]) -> Value {

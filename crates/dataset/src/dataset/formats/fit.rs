@@ -1,7 +1,7 @@
 //! A trace in a budget: what is cut, evenly, so that length tells nothing of the label.
 
 use super::{
-    aegis,
+    aegis_entry::entry_text,
     render::{Inputs, RenderedStep, render_steps},
 };
 use crate::dataset::{Sample, SampleStep};
@@ -96,7 +96,7 @@ impl TraceForm {
             Self::Own => {
                 ["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", &said.whole(), "\n\n"].concat()
             }
-            Self::Aegis => aegis::entry_text(step, said),
+            Self::Aegis => entry_text(step, said),
         }
     }
 }

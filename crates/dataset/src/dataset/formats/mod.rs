@@ -4,6 +4,7 @@
 
 mod admit;
 mod aegis;
+mod aegis_entry;
 mod agentracer;
 mod annotated;
 mod atif;
