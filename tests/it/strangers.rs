@@ -232,6 +232,9 @@ async fn names_in_any_form(served: &Served, bob: &str, body: &str) {
         let packed = packed.finish().expect("packed");
         let packed = send(served, "POST", &path, "content-encoding: gzip\r\n", &packed).await;
         packed.assert_own_error(404, "no_such_object");
+        // One that cannot be unpacked may name anything.
+        let headers = "content-type: application/json\r\ncontent-encoding: br\r\n";
+        send(served, "POST", &path, headers, b"\x1b\x03\x00\xf8").await.assert_own_error(400, "unreadable_body");
         // Longer than what is held of a call that nobody reads, and in two pieces of which the second is late.
         let long = format!("{{\"pad\":\"{}\",{}", "x".repeat(2 << 20), &body[1..]);
         send(served, "POST", &path, "", long.as_bytes()).await.assert_own_error(404, "no_such_object");

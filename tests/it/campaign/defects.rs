@@ -241,7 +241,7 @@ const NEEDS: &[Point] = &[
     (
         "rates have intervals, and what wavers is left out",
         &[
-            ("crates/conversation/src/trajectory/evidence.rs", "intervals_are_wilsons"),
+            ("crates/conversation/src/trajectory/executed.rs", "intervals_are_wilsons"),
             (CLASSES, "tasks_whose_clean_runs_do_not_pass_are_left_out"),
         ],
     ),

@@ -125,10 +125,13 @@ impl Proxy {
         self.pass_on(call.parts, Either::Left(Full::new(call.body)), &call.hinted).await
     }
 
-    /// Whether its body is taken in whole, however long or slow it is: it may name something that the upstream keeps of another user.
+    /// Whether its body is taken in whole, however slow it is: it may name something that the upstream keeps of another user. What
+    /// is longer than any call and says that it is no JSON is an upload.
     fn looks_into(&self, arrived: &Arrived) -> bool {
         let kind = headers::text(&arrived.parts.headers, &header::CONTENT_TYPE).unwrap_or_default();
-        self.runs.objects().is_some() && !BINARY.iter().any(|binary| kind.starts_with(binary))
+        let is_upload = BINARY.iter().any(|binary| kind.starts_with(binary))
+            || (!kind.contains("json") && arrived.body.size_hint().lower() > self.limits.max_body_bytes as u64);
+        self.runs.objects().is_some() && !is_upload
     }
 
     /// One whose body streams through.

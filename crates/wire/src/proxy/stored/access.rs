@@ -1,5 +1,7 @@
 //! What of all that an upstream keeps a user's requests may have.
 
+use hyper::header;
+
 use super::{
     objects,
     stored_path::{SHELVES, StoredPath, decoded, segments, stored_path},
@@ -8,6 +10,7 @@ use crate::{
     proxy::{
         arrival::{Arrived, Kind, ModelCall},
         error::ProxyError,
+        headers,
         shared::Proxy,
     },
     surface::{self, door},
@@ -28,6 +31,12 @@ impl Proxy {
     /// # Errors
     /// It names what was not.
     pub(in crate::proxy) fn check_goes_on(&self, call: &ModelCall) -> Result<(), ProxyError> {
+        // What packed bytes name is not known.
+        if self.runs.objects().is_some()
+            && let Some(refused) = call.unpacked.refused.as_ref().filter(|_| is_json(call))
+        {
+            return Err(ProxyError::Unreadable(refused.to_string()));
+        }
         if let Some(foreign) = self.runs.objects().and_then(|objects| objects.foreign_in(&call.unpacked.plain)) {
             return Err(ProxyError::NotYourObject(foreign));
         }
@@ -86,4 +95,10 @@ impl Proxy {
             }
         }
     }
+}
+
+/// Whether a call's body is JSON, by its API or by its own word.
+fn is_json(call: &ModelCall) -> bool {
+    let kind = headers::text(&call.parts.headers, &header::CONTENT_TYPE);
+    call.kind.surface().is_some() || kind.is_some_and(|kind| kind.contains("json"))
 }
