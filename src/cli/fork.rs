@@ -17,6 +17,7 @@ use super::{
     matching::MatchArgs,
     screen,
     settings::{self, PlannedArgs},
+    signals::number,
     trial::{ExecuteArgs, cannot_check, failed, live, say_execution},
 };
 use crate::{
@@ -258,7 +259,7 @@ fn exit(samples: &[ExecutedRun], counted: &Executions, checked: bool) -> Exit {
     let void = |why: Void| counted.void.get(&why).copied().unwrap_or_default();
     let no_call = samples.iter().all(|sample| sample.steps == 0);
     match () {
-        () if samples.iter().any(ExecutedRun::is_interrupted) => Exit::Signal(2),
+        () if let Some(signal) = samples.iter().find_map(|sample| sample.interrupted) => Exit::Signal(number(signal)),
         () if no_call => Exit::Infrastructure,
         () if counted.passed + counted.failed == 0 && void(Void::Unanswered) > 0 => Exit::Infrastructure,
         () if void(Void::Budget) > 0 => Exit::Budget,

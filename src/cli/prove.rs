@@ -84,6 +84,15 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
         let dir = crate::launch::shell_word(&arguments.path.to_string_lossy());
         talkln!("void     {}", super::escape(&why.remedy(&dir)));
     }
+    let control = &proved.executed.control;
+    if control.failed > 0 && control.passed > 0 && proved.standing != Standing::Verified && !global.quiet {
+        talkln!(
+            "note     {} of {} runs without the injection failed: they differ from each other in neutral changes (blanks, a neutral \
+             sentence) and by chance. A check or a program that minds blanks fails by them",
+            control.failed,
+            control.failed + control.passed
+        );
+    }
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
@@ -164,7 +173,12 @@ fn planned(cassette: &Cassette) -> Result<Option<plan::Plan>, String> {
 /// What the label rests on now.
 fn evidence(label: &Label, proved: &Proved) -> Evidence {
     let former = label.evidence.clone().unwrap_or_default();
+    let mut counts_as_equal = former.counts_as_equal;
+    counts_as_equal.extend(proved.counts_as_equal.clone());
+    counts_as_equal.sort();
+    counts_as_equal.dedup();
     Evidence {
+        counts_as_equal,
         executed: Some(proved.executed.clone()),
         necessity: proved.necessity.clone(),
         clean: former.clean,

@@ -15,7 +15,7 @@ use super::{
     checkers::Checkers,
     config::Config,
     settings::{self, ProxyArgs},
-    signals::interrupted,
+    signals::{interrupted, number},
 };
 use crate::{
     attribution::{EndedExecution, Watch},
@@ -176,7 +176,7 @@ pub(super) fn failed(error: ExecutionError) -> Failure {
         ExecutionError::Budget => {
             Failure::new(Exit::Budget, error).hint("the same line with a larger --budget goes on")
         }
-        ExecutionError::Interrupted => Failure::new(Exit::Signal(2), error),
+        ExecutionError::Interrupted(signal) => Failure::new(Exit::Signal(number(signal)), error),
         ExecutionError::Launch(_) | ExecutionError::NoSuchStep(_) => Failure::new(Exit::Usage, error),
     }
 }

@@ -122,6 +122,11 @@ async fn what_differs_from_a_run_by_itself_is_learned_by_each_verb_that_executes
             assert!(talk.contains(&format!("counts as equal: {learned}: ")), "{what}");
             assert!(!talk.contains("void") && !talk.contains("1 diverged"), "{what}");
         }
+        // What the label rests on says it, too.
+        let label = fs::read_to_string(dir.path().join("logs/r/label.json")).expect("a label");
+        assert!(label.contains("\"counts_as_equal\""), "{place}: {label}");
+        let (_, shown, _) = verb(dir.path(), &["show", "logs/r"]).await;
+        assert!(shown.contains(&format!("counted as equal in its runs: {learned}")), "{place}: {shown}");
         // Each execution says what held when it was compared.
         let manifest = |path: &Path| fs::read_to_string(path.join("run.json")).unwrap_or_default();
         let runs = fs::read_dir(dir.path().join("logs")).expect("runs").flatten().map(|run| run.path());
@@ -143,4 +148,48 @@ async fn what_the_user_says_of_tools_and_another_question_are_no_more_learned_fr
         let (_, _, talk) = verb(dir.path(), &["replay", "logs/r", "--again", "--explain"]).await;
         assert!(talk.contains("missed   step 0 (call 0 of `adder`)"), "{place}: {talk}");
     }
+}
+
+/// A tool whose number is 12 or 13 in turn, and a model that repeats what it says.
+const REPEATED: &str = r#"
+import os
+with open("runs", "a+") as runs:
+    runs.write("x"); runs.flush()
+    number = 11 + os.path.getsize("runs") % 2
+call = {"id": "c1", "type": "function", "function": {"name": "count", "arguments": "{}"}}
+text = ask("adder", {"role": "user", "content": "5 and 7"}, {"role": "assistant", "content": None, "tool_calls": [call]},
+    {"role": "tool", "tool_call_id": "c1", "content": f"The sum is {number}."})
+print("ANSWER:", (re.findall(r"\d+", text) or ["none"])[-1])
+"#;
+
+#[tokio::test]
+async fn a_result_that_a_reply_repeats_is_not_learned_from_an_execution() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("repeated.py"), format!("{ASK}{REPEATED}")).expect("written");
+    fs::write(dir.path().join("plan.toml"), PLAN).expect("written");
+    let url = team::model().await;
+    let run = ["run", "--upstream", &url, "--log-dir", "logs", "--run", "r", "--plan", "plan.toml"];
+    let judged = ["--check", "grep -q 'ANSWER: 12$'", "--", "python3", "-I", "repeated.py"];
+    let (code, _, talk) = verb(dir.path(), &[&run[..], &judged].concat()).await;
+    assert_eq!(code, Some(1), "{talk}");
+    let (_, _, talk) = verb(dir.path(), &["prove", "logs/r", "--again", "--upstream", &url]).await;
+    assert!(!talk.contains("counts as equal") && !talk.contains("label verified"), "{talk}");
+}
+
+#[tokio::test]
+async fn a_proof_that_came_to_nothing_goes_on_under_other_rules() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let url = failed_run(dir.path(), "before").await;
+    let prove = async |more: &[&str]| {
+        let arguments = [&["prove", "logs/r", "--again", "--upstream", &url], more].concat();
+        let (code, _, talk) = verb(dir.path(), &arguments).await;
+        (code, talk)
+    };
+    let (code, talk) = prove(&["--tool-results", "exact"]).await;
+    assert!(code == Some(3) && talk.contains("3 executions made"), "{talk}");
+    // The cause is still there: one execution shows that.
+    let (code, talk) = prove(&["--tool-results", "exact"]).await;
+    assert!(code == Some(3) && talk.contains("1 executions made"), "{talk}");
+    let (code, talk) = prove(&[]).await;
+    assert!(code == Some(0) && talk.contains("label verified"), "{talk}");
 }

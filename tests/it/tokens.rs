@@ -133,9 +133,7 @@ async fn a_token_is_shown_once_and_a_user_has_one() {
     let text = fs::read_to_string(&file).expect("a file");
     let hash = text.lines().find_map(|line| line.strip_prefix("sha256 = ")).expect("a hash");
     assert!(aegis::proxy::Token::from_sha256(hash.trim_matches('"')).is_some_and(|token| token.is(&first)), "{text}");
-    for (name, says) in
-        [("Alice", "tokens.toml:6: the name `Alice` stands in line 2 too"), ("a/b", "no name of a user")]
-    {
+    for (name, says) in [("Alice", "Alice has a token in tokens.toml"), ("a/b", "no name of a user")] {
         let (code, out, talk) = verb(dir.path(), &["token", name, "--file", "tokens.toml"]).await;
         assert!(code == Some(2) && out.is_empty() && talk.contains(says), "{out}{talk}");
         assert_eq!(fs::read_to_string(&file).expect("a file"), text, "nothing was added");

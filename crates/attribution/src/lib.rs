@@ -6,7 +6,7 @@
 
 use aegis_conversation::{equality, surface, trajectory};
 use aegis_dataset::dataset;
-use aegis_execution::execution;
+use aegis_execution::{execution, launch};
 use aegis_injection::{mode, plan};
 use aegis_recording::{recording, ruling, watch};
 use aegis_statistics::{proof, score};

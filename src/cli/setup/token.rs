@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &TokenEntryArgs, format: OutputFormat, out: &mut dy
             if arguments.renew {
                 replace(path, |text| tokens::renewed(text, path, name, &grant.token))?;
             } else {
-                append(path, &entry)?;
+                append(path, name, &entry)?;
             }
             format!("its entry is in {}; {TAKEN_UP}", path.display())
         }
@@ -106,7 +106,7 @@ fn replace(path: &Path, change: impl FnOnce(&str) -> Result<String, Failure>) ->
 }
 
 /// Adds an entry to a file, if the file is one of tokens and is one with the entry, too.
-fn append(path: &Path, entry: &str) -> Result<(), Failure> {
+fn append(path: &Path, name: &UserName, entry: &str) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Usage, format!("cannot write the tokens file `{}`: {error}", path.display()))
     };
@@ -118,6 +118,13 @@ fn append(path: &Path, entry: &str) -> Result<(), Failure> {
         _ if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
+    let has_entry = |grant: &UserGrant| grant.name.as_str().eq_ignore_ascii_case(name.as_str());
+    if tokens::parse(&text, path)?.iter().any(has_entry) {
+        let place = crate::launch::shell_word(&path.to_string_lossy());
+        let error = format!("{name} has a token in {}", path.display());
+        let hint = format!("another one in its place: aegis token {name} --file {place} --renew");
+        return Err(Failure::new(Exit::Usage, error).hint(hint));
+    }
     let added = format!("{break_before}{entry}");
     tokens::parse(&format!("{text}{added}"), path)?;
     // At once, so that a server that reads it meanwhile finds the whole entry.

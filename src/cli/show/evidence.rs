@@ -35,6 +35,9 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
         let again = || format!("{plain}: another trace makes them anew");
         lines.push(("", if label.definition == PLANTED { with(plain, "makes them anew") } else { again() }));
     }
+    if !evidence.counts_as_equal.is_empty() {
+        lines.push(("", format!("counted as equal in its runs: {}", evidence.counts_as_equal.join("; "))));
+    }
     for one in &evidence.necessity {
         lines.push(("", need_in_words(one)));
     }

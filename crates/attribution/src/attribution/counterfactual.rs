@@ -5,7 +5,7 @@
 //! *treated* arm the correction; what follows is live in both. What is executed next and what it amounts to, the room
 //! [`crate::proof`] says; nothing here decides.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use super::{
     Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceJournal, TraceSettings,
@@ -74,11 +74,12 @@ impl Trace {
             not_found: None,
             ending: ended,
             unrunnable_check: executions.unrunnable,
+            counts_as_equal: self.subject.system.reference.words(),
             other_tool_results: executions.other_tool_results,
             spent: executions.spent,
             out_of_budget: executions.out_of_budget,
         };
-        conclude(&mut finding, &searched, &searched.search.found());
+        conclude(&mut finding, &searched, &searched.search.found(), self.subject.cassette.dir());
         // A bound that ended it may be raised; then it goes on.
         if !finding.out_of_budget {
             self.subject.journal.finish().map_err(ExecutionError::Journal)?;
@@ -155,7 +156,7 @@ fn couples(searched: &SearchedArms, trace: &Trace) -> Vec<CoupleFinding> {
 }
 
 /// Writes down which steps are decisive, and what is not known.
-fn conclude(finding: &mut TraceFinding, searched: &SearchedArms, found: &Found) {
+fn conclude(finding: &mut TraceFinding, searched: &SearchedArms, found: &Found, run_dir: &Path) {
     let number: BTreeMap<usize, StepIndex> = finding.steps.iter().map(|step| step.step).enumerate().collect();
     let of = |place: usize, executed: Option<Executed>| -> Option<Decisive> {
         Some(finding.steps.get(place)?.decisive(executed?))
@@ -193,6 +194,6 @@ fn conclude(finding: &mut TraceFinding, searched: &SearchedArms, found: &Found) 
     (finding.earliest_flip, finding.commitment, finding.flips) = (earliest, last, flips);
     (finding.coupled, finding.doubts) = (coupled.unwrap_or_default(), doubts);
     if finding.ending.is_some() || (finding.flips.is_empty() && finding.coupled.is_empty()) {
-        finding.not_found = Some(doubt::nothing(finding));
+        finding.not_found = Some(doubt::nothing(finding, run_dir));
     }
 }

@@ -1,7 +1,12 @@
 //! Why a trace names no step, in words that say what would tell.
 
+use std::path::Path;
+
 use super::{CorrectionOrigin, StepFinding, TraceFinding};
-use crate::proof::{SearchEnding, Stands};
+use crate::{
+    launch::shell_word,
+    proof::{SearchEnding, Stands},
+};
 
 /// Of words that a model proposes.
 pub(super) const PROPOSED: &str = "it is shown of words that an analyzer proposes: they may make up for another error \
@@ -27,8 +32,8 @@ pub(super) fn why(finding: &TraceFinding, open: &[usize]) -> String {
     reasons.join("; ")
 }
 
-/// Why no step is named.
-pub(super) fn nothing(finding: &TraceFinding) -> String {
+/// Why no step is named. `run_dir`: where the traced run lies.
+pub(super) fn nothing(finding: &TraceFinding, run_dir: &Path) -> String {
     match finding.ending {
         Some(SearchEnding::NotReproduced) => {
             let of = finding.sanity.passed + finding.sanity.failed;
@@ -38,7 +43,7 @@ pub(super) fn nothing(finding: &TraceFinding) -> String {
             );
         }
         Some(SearchEnding::Void(why)) => {
-            return why.remedy("RUN_DIR");
+            return why.remedy(&shell_word(&run_dir.to_string_lossy()));
         }
         None => {}
     }

@@ -60,6 +60,9 @@ pub struct TraceFinding {
     /// What a check said that could not be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrunnable_check: Option<String>,
+    /// What counted as equal in its executions beyond what the run says, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts_as_equal: Vec<String>,
     /// Executions whose tools gave other results than were recorded, where that was allowed.
     pub other_tool_results: u64,
     /// What it cost.

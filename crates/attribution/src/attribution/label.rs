@@ -46,6 +46,7 @@ fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label
         fork_step: first.map(|decisive| decisive.step),
         cleared: finding.steps.iter().filter(|step| step.stands.is_cleared()).map(|step| step.step).collect(),
         source: first.and_then(|decisive| decisive.source).map(|source| source.name().to_owned()),
+        counts_as_equal: finding.counts_as_equal.clone(),
         ..Evidence::default()
     };
     ruling::natural(definition, entries.collect(), evidence)

@@ -63,6 +63,7 @@ fn finding(stands: &[Stands]) -> TraceFinding {
         not_found: None,
         ending: None,
         unrunnable_check: None,
+        counts_as_equal: Vec::new(),
         other_tool_results: 0,
         spent: super::SearchSpent::default(),
         out_of_budget: false,

@@ -63,6 +63,8 @@ pub struct Proved {
     pub necessity: Vec<Necessity>,
     /// Executions made now.
     pub runs: u32,
+    /// What counted as equal in them beyond what the run says, in words.
+    pub counts_as_equal: Vec<String>,
 }
 
 /// How a run is left, and with what.
@@ -102,7 +104,7 @@ impl Proving {
         kept.of = self.of.clone();
         let (Ok(treated), Ok(control)) = (self.treated(), self.control(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
-        let mut runs = 0;
+        let mut runs = self.make_void_again([&control, &treated], &mut kept, keep).await?;
         let standing = loop {
             match self.claim(&terms, &kept.control, &kept.treated).next() {
                 Next::Stop(standing) => break standing,
@@ -125,7 +127,7 @@ impl Proving {
             keep(&kept);
         };
         let executed = self.claim(&self.terms, &kept.control, &kept.treated).executed();
-        let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
+        let mut proved = Proved { standing, executed, necessity: Vec::new(), runs, counts_as_equal: Vec::new() };
         let planted = self.planted();
         if standing == Standing::Verified {
             self.against_shams(&control, &mut kept, keep, &mut proved).await?;
@@ -133,7 +135,33 @@ impl Proving {
         if proved.standing == Standing::Verified && planted.len() > 1 {
             self.narrow(&planted, kept, keep, &mut proved).await?;
         }
+        proved.counts_as_equal = self.system.reference.words();
         Ok(proved)
+    }
+
+    /// Makes executions again that said nothing at an earlier start, each with the neutral changes that it had: the upstream may answer
+    /// now, or another rule may hold for what is equal. Ends with the first that says nothing again. Gives how many were made.
+    async fn make_void_again(
+        &self,
+        [control, treated]: [&RunTreatment; 2],
+        kept: &mut RecordedProof,
+        keep: &mut (dyn FnMut(&RecordedProof) + Send),
+    ) -> Result<u32, ExecutionError> {
+        let mut runs = 0;
+        for (arm, treatment, name) in [(Arm::Control, control, "null"), (Arm::Treated, treated, "treated")] {
+            let is_void = |sample: &ProofSample| matches!(sample, ProofSample::Void(_));
+            while let Some(number) = kept.samples(arm).iter().position(is_void) {
+                let Some(of_execution) = self.perturbed(treatment, name, number) else { return Ok(runs) };
+                let sample = self.execute(of_execution, kept, keep).await?;
+                kept.samples(arm).get_mut(number).into_iter().for_each(|place| *place = sample);
+                runs += 1;
+                keep(kept);
+                if is_void(&sample) {
+                    return Ok(runs);
+                }
+            }
+        }
+        Ok(runs)
     }
 
     /// Executes the neutral changes of runs without the injection that failed once more, as the injection is: where one fails each time,

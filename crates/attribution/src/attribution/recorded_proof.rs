@@ -43,6 +43,16 @@ pub struct RecordedProof {
     pub left_out: Vec<LeaveOneOutRuns>,
 }
 
+impl RecordedProof {
+    /// The executions of an arm, in order.
+    pub(super) fn samples(&mut self, arm: Arm) -> &mut Vec<ProofSample> {
+        match arm {
+            Arm::Control => &mut self.control,
+            Arm::Treated => &mut self.treated,
+        }
+    }
+}
+
 /// What was executed for one of several errors, in turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeaveOneOutRuns {

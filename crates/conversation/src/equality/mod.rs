@@ -29,5 +29,5 @@ pub use rules::Rules;
 pub use rules_error::RulesError;
 pub use setting::EqualitySetting;
 pub use tool_results::ToolResults;
-pub use volatile::{volatile_between, volatile_of_call, volatile_within};
+pub use volatile::{are_results_repeated, volatile_between, volatile_of_call, volatile_within};
 pub use volatile_place::VolatilePlace;

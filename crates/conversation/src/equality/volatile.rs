@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     surface::{Conversation, Message, Role, door},
-    trajectory::{AgentName, Step},
+    trajectory::{AgentName, Attempt, Step},
 };
 
 /// A request in which more lines than this differ is another request.
@@ -91,6 +91,21 @@ pub fn volatile_of_call(one: &Step, other: &Step, runs: [&[Step]; 2], rules: &Ru
     };
     let changed = changes(&one.attribution.agent, &before, &now, rules).unwrap_or_default();
     changed.into_iter().filter(|change| change.values.iter().all(is_free)).map(|change| change.place).collect()
+}
+
+/// Whether any reply repeats a word of tool results that another run of a call did not get from its tools. Then the results say
+/// something of the answer. What cannot be read is taken for repeated.
+pub fn are_results_repeated<'a>(known: &Step, other: &Step, replies: impl Iterator<Item = &'a Step>) -> bool {
+    let results = |step: &Step| Some(instructions(&read(step, &step.request)?, &[Role::Tool]));
+    let Some((known, other)) = results(known).zip(results(other)) else { return true };
+    let mut words = SpokenWords::default();
+    for step in replies {
+        words.add(step, None, &[]);
+        // What was edited had been said all the same.
+        words.add_reply(step, step.last_attempt().map(|attempt| &attempt.reply));
+    }
+    let others: HashSet<&str> = other.iter().flat_map(|text| split(text)).collect();
+    known.iter().flat_map(|text| split(text)).any(|word| !others.contains(word) && words.hold(word))
 }
 
 /// What a step was asked, if it can be read.
@@ -183,18 +198,24 @@ impl SpokenWords {
         words
     }
 
-    /// All words of a reply, and of the messages of these roles.
+    /// All words of a reply as its program got it, and of the messages of these roles.
     fn add(&mut self, step: &Step, asked: Option<&Conversation>, roles: &[Role]) {
+        self.add_reply(step, step.last_attempt().map(Attempt::delivered));
+        for text in asked.map(|asked| instructions(asked, roles)).unwrap_or_default() {
+            self.add_text(&text);
+        }
+    }
+
+    /// All words of a reply.
+    fn add_reply(&mut self, step: &Step, body: Option<&Bytes>) {
         let Some(surface) = surface_of(&step.surface) else { return };
-        let reply = step.last_attempt().map(|attempt| door::reply(surface, attempt.delivered(), attempt.streamed));
+        let streamed = step.last_attempt().is_some_and(|attempt| attempt.streamed);
+        let reply = body.map(|body| door::reply(surface, body, streamed));
         for answer in reply.into_iter().flatten().flat_map(|reply| reply.answers) {
             self.add_text(&answer.message.text());
             for call in &answer.message.tool_calls {
                 self.add_text(&call.arguments);
             }
-        }
-        for text in asked.map(|asked| instructions(asked, roles)).unwrap_or_default() {
-            self.add_text(&text);
         }
     }
 

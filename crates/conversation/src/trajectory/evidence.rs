@@ -27,6 +27,10 @@ pub struct Evidence {
     /// Of such a plan: several contribute, and none is shown to be necessary by itself.
     #[serde(skip_serializing_if = "is_false")]
     pub joint: bool,
+    /// What counted as equal in its executions beyond what the run says (`equality` of `run.json`): they differed from the record in
+    /// that alone. In words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts_as_equal: Vec<String>,
     /// Clean runs of the task.
     pub clean: Tally,
     /// The former rule: runs with the same prefix and no injection.

@@ -77,7 +77,7 @@ impl ExecutedRun {
     /// # Errors
     /// [`ExecutionError::Interrupted`].
     pub fn uninterrupted(self) -> Result<Self, ExecutionError> {
-        if self.is_interrupted() { Err(ExecutionError::Interrupted) } else { Ok(self) }
+        self.interrupted.map_or(Ok(self), |signal| Err(ExecutionError::Interrupted(signal)))
     }
 
     /// What its live calls used, as the upstream counted it.

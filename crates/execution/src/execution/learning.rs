@@ -22,13 +22,15 @@ pub struct LearningReference {
     learned: Option<fn(&[String])>,
     /// The record, as executions showed it is to be compared.
     shown: Mutex<Option<Arc<Cassette>>>,
+    /// All that was learned, in words.
+    words: Mutex<Vec<String>>,
 }
 
 impl LearningReference {
     /// Nothing is learned yet. With `tool_results_given` the user says how far results of tools may differ. `learned` is given what is
     /// learned, in words.
     pub fn new(tool_results_given: bool, learned: Option<fn(&[String])>) -> Self {
-        Self { tool_results_given, learned, shown: Mutex::default() }
+        Self { tool_results_given, learned, shown: Mutex::default(), words: Mutex::default() }
     }
 
     /// An arm that begins like the record as it is compared by now.
@@ -67,10 +69,17 @@ impl LearningReference {
         shown.as_ref().filter(|shown| shown.dir() == given.dir()).unwrap_or(given).clone()
     }
 
+    /// All that executions showed to be equal so far, in words.
+    pub fn words(&self) -> Vec<String> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn say(&self, setting: &EqualitySetting, before: &EqualitySetting) {
+        let more = setting.learned_beyond(before);
         if let Some(learned) = self.learned {
-            learned(&setting.learned_beyond(before));
+            learned(&more);
         }
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 }
 

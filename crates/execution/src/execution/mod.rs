@@ -77,9 +77,9 @@ pub enum ExecutionError {
     /// The budget does not hold another call.
     #[error("the budget ended; what was executed is kept, and a larger budget goes on from there")]
     Budget,
-    /// We were told to stop.
+    /// We were told to stop, by this signal.
     #[error("interrupted; what was executed is kept")]
-    Interrupted,
+    Interrupted(Signal),
     /// A line to another model cannot be had.
     #[error("cannot ask the other model")]
     Line(#[from] OriginError),

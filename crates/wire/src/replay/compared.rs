@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     equality::{
-        self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults, same_request, volatile_between,
-        volatile_of_call,
+        self, ComparedCall, ComparedRun, OrderedCall, Parting, Rules, ToolResults, are_results_repeated, same_request,
+        volatile_between, volatile_of_call,
     },
     recording::{ExchangeDetail, Recording},
     trajectory::{Step, StepIndex},
@@ -44,8 +44,8 @@ pub fn learned_rules(runs: &[Recording], rules: &Rules, tool_results: bool) -> R
 }
 
 /// The same rules with that by which alone a request differs that a record did not answer before anything was planted in its run: a
-/// value in a system prompt, and results of tools, where `tool_results` is to be learned too. The rules as they are, where that is
-/// not all.
+/// value in a system prompt, and results of tools, where `tool_results` is to be learned too and no recorded reply repeats what
+/// differs in them. The rules as they are, where that is not all.
 pub fn rules_after_departure(
     reference: &Recording,
     run: &Recording,
@@ -58,6 +58,9 @@ pub fn rules_after_departure(
     let Some((known, departed)) = known.zip(step(run, departure.step)) else { return rules.clone() };
     let steps = [reference, run].map(|of| of.trajectory.steps.as_slice());
     let learned = rules.clone().with_more_volatile(volatile_of_call(&known, &departed, steps, rules));
+    // A result whose words a reply repeats is what the run is about.
+    let replies = reference.trajectory.steps.iter().filter(|step| step.step >= known.step);
+    let tool_results = tool_results && !are_results_repeated(&known, &departed, replies);
     let known_so_far = rules.tool_results();
     let settings = [ToolResults::Exact, ToolResults::Masked, ToolResults::Any].into_iter();
     let settings = settings.filter(|to| *to == known_so_far || (tool_results && *to > known_so_far));
