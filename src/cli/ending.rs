@@ -71,7 +71,7 @@ impl Exit {
             Exit::Recording => "the recording failed or is corrupt",
             Exit::Command(_) => "as the command of `mcp`",
             Exit::Signal(2) => "ended by Ctrl-C",
-            Exit::Signal(_) => "ended by SIGTERM",
+            Exit::Signal(_) => "ended by SIGTERM; a server ends with 0",
         }
     }
 

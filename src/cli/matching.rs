@@ -21,7 +21,7 @@ pub(super) struct MatchArgs {
     rules: Option<PathBuf>,
     /// How far tool results may differ: not at all, in words with a digit (durations, counts, hashes), or in
     /// everything. Kept in `run.json`, like the rules: a run that is executed again inherits both. Default: `exact`,
-    /// and what executions of the same run show beyond that.
+    /// and what executions of the same run show beyond that; where it is set, they add nothing.
     #[arg(long, value_name = "HOW")]
     tool_results: Option<ToolResultsChoice>,
     /// The former spelling of `--tool-results any`.

@@ -74,6 +74,7 @@ mod modes;
 mod monitor;
 mod missed_catch;
 mod mistakes;
+mod named_by_others;
 mod natural;
 mod outputs;
 mod parameters;

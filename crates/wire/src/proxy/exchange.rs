@@ -70,7 +70,7 @@ impl Proxy {
         call: ModelCall,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, conversation } = due;
-        self.check_goes_on(&call)?;
+        self.check_goes_on(&call).await?;
         let framed = FramedCall::carried(&call);
         if let Some(framed) = &framed {
             framed.decided(step, decision)?;

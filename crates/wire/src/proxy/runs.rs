@@ -43,11 +43,7 @@ use super::{
     logprobs::LogprobRequests,
     run::Run,
     setup::{RunSetup, RunTemplate},
-    stored::{
-        background::Background,
-        ids::StoredIds,
-        objects::{ObjectOwners, UserObjects},
-    },
+    stored::{background::Background, ids::StoredIds, objects::ObjectOwners},
     watched::LiveWatch,
 };
 use crate::{
@@ -97,8 +93,6 @@ pub struct Runs {
     pub(super) attachments: Arc<Attachments>,
     /// What a user's runs were given of what the upstream keeps; `None` where they are no user's.
     stored_ids: Option<Arc<StoredIds>>,
-    /// What a user has had the upstream make; `None` where the runs are no user's.
-    objects: Option<UserObjects>,
     /// Whose the objects of the upstream are, of all users.
     owners: OnceLock<Arc<ObjectOwners>>,
 }
@@ -122,7 +116,6 @@ impl Runs {
             background: Background::default(),
             attachments: Arc::default(),
             stored_ids: None,
-            objects: None,
             owners: OnceLock::new(),
         }
     }

@@ -121,7 +121,7 @@ impl Proxy {
             return self.pass(arrived).await;
         }
         let call = arrived.whole(&self.limits).await?;
-        self.check_goes_on(&call)?;
+        self.check_goes_on(&call).await?;
         self.pass_on(call.parts, Either::Left(Full::new(call.body)), &call.hinted).await
     }
 

@@ -142,9 +142,15 @@ pub(super) fn ids(item: &Item) -> impl Iterator<Item = &String> {
     call.into_iter().chain(&item.id)
 }
 
-/// The id of an item that this one only names, for the upstream to put in its place.
-pub(super) fn referred(item: &Item) -> Option<&String> {
-    item.id.as_ref().filter(|_| matches!(&item.kind, ItemKind::Other(kind) if kind == "item_reference"))
+/// The id of an item of which nothing stands here: the upstream puts what it has kept in its place. The type may be left out, and
+/// may be that of the item instead of `item_reference`.
+pub(super) fn referred(node: &Node<'_>) -> Option<String> {
+    let members = node.members();
+    let is_content = |member: &Member<'_>| {
+        !matches!(member.key.as_ref(), "id" | "type" | "status")
+            && !matches!(member.value.raw(), "null" | "[]" | "\"\"")
+    };
+    string(&members, "id").filter(|_| !members.iter().any(is_content))
 }
 
 /// What consecutive items say as one message. `origin` is the message's.

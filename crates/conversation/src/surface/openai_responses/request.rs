@@ -61,7 +61,8 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         None if STANDS_IN.iter().any(|key| member(&members, key).is_some_and(|v| !v.is_null())) => {}
         _ => return Err(unreadable(EXPECTED, "`input` is missing or is neither a text nor a list")),
     }
-    let items: Vec<Item> = input.map(|input| input.elements()).unwrap_or_default().iter().map(item::read).collect();
+    let listed = input.map(|input| input.elements()).unwrap_or_default();
+    let items: Vec<Item> = listed.iter().map(item::read).collect();
     Ok(Conversation {
         model: text(&members, "model"),
         messages: messages(&members, &items),
@@ -83,7 +84,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
             .and_then(|v| v.string().or_else(|| v.get("id")?.string()))
             .map(Cow::into_owned),
         quotes: items.iter().flat_map(item::ids).cloned().collect(),
-        refers: items.iter().filter_map(item::referred).cloned().collect(),
+        refers: listed.iter().filter_map(item::referred).collect(),
         vectors: None,
     })
 }

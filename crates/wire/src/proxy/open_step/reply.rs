@@ -98,7 +98,7 @@ impl OpenStep {
             self.storage.remember(&self.run.retold, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
         if let (Some(ids), Some(reply)) = (&self.run.stored_ids, &reply) {
-            ids.learn(reply);
+            ids.learn(reply, body);
         }
         // What a tool gives comes back in the words of the agent that called it: it names nobody.
         let heard = reply.as_ref().filter(|_| !self.is_of_server());

@@ -57,13 +57,11 @@ impl ResumedRun {
                 }
                 continue;
             };
-            let reply = step.last_attempt().and_then(|attempt| {
-                let body = attempt.delivered();
-                door::reply(surface, body, attempt.streamed).ok()
-            });
+            let body = step.last_attempt().map(|attempt| attempt.delivered().as_ref()).unwrap_or_default();
+            let reply = step.last_attempt().and_then(|attempt| door::reply(surface, body, attempt.streamed).ok());
             if let Some(reply) = &reply {
                 if let Some(ids) = ids {
-                    ids.learn(reply);
+                    ids.learn(reply, body);
                 }
                 state.served.learn(reply);
                 for answer in &reply.answers {

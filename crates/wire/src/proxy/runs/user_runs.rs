@@ -29,15 +29,14 @@ impl Runs {
             monitor: self.monitor().cloned().map_or_else(OnceLock::new, OnceLock::from),
             logprobs: self.logprobs.as_ref().map(|_| LogprobRequests::default()),
             watch: self.watch.clone(),
-            stored_ids: Some(Arc::default()),
-            objects: Some(UserObjects::new(Arc::clone(owners), name)),
+            stored_ids: Some(Arc::new(StoredIds::beside(UserObjects::new(Arc::clone(owners), name)))),
             ..Self::new(RunTemplate { log_dir, ..template.clone() })
         }
     }
 
     /// What the user has had the upstream make, where the runs are a user's.
     pub(in crate::proxy) fn objects(&self) -> Option<&UserObjects> {
-        self.objects.as_ref()
+        self.stored_ids.as_deref().map(|ids| &ids.objects)
     }
 
     /// What the upstream has given to these runs, where they are a user's.

@@ -3,14 +3,16 @@
 use hyper::header;
 
 use super::{
-    objects,
+    ids::StoredIds,
+    objects::{self, UserObjects},
     stored_path::{SHELVES, StoredPath, decoded, segments, stored_path},
+    strict_json,
 };
 use crate::{
     proxy::{
         arrival::{Arrived, Kind, ModelCall},
         error::ProxyError,
-        headers,
+        headers, heavy,
         shared::Proxy,
     },
     surface::{self, door},
@@ -29,25 +31,10 @@ impl Proxy {
     /// Whether all that a call goes on from was given to this user's runs. To be asked once its run is open.
     ///
     /// # Errors
-    /// It names what was not.
-    pub(in crate::proxy) fn check_goes_on(&self, call: &ModelCall) -> Result<(), ProxyError> {
-        // What packed bytes name is not known.
-        if self.runs.objects().is_some()
-            && let Some(refused) = call.unpacked.refused.as_ref().filter(|_| is_json(call))
-        {
-            return Err(ProxyError::Unreadable(refused.to_string()));
-        }
-        if let Some(foreign) = self.runs.objects().and_then(|objects| objects.foreign_in(&call.unpacked.plain)) {
-            return Err(ProxyError::NotYourObject(foreign));
-        }
-        let surface = match call.kind {
-            Kind::Unread(row) => row.like.as_deref().and_then(surface::named),
-            kind => kind.surface(),
-        };
-        let Some((ids, surface)) = self.runs.stored_ids().zip(surface) else { return Ok(()) };
-        let Ok(asked) = door::request(surface, &call.unpacked.plain) else { return Ok(()) };
-        let named = asked.continues.iter().chain(&asked.thread).chain(&asked.refers);
-        named.into_iter().find(|id| !ids.holds(id)).map_or(Ok(()), |id| Err(ProxyError::NotStored(id.clone())))
+    /// It names what was not, or the upstream may read other names in its body than are read here.
+    pub(in crate::proxy) async fn check_goes_on(&self, call: &ModelCall) -> Result<(), ProxyError> {
+        let Some((objects, ids)) = self.runs.objects().zip(self.runs.stored_ids()) else { return Ok(()) };
+        heavy::in_turn(call.unpacked.plain.len(), || check_names(call, objects, ids)).await
     }
 
     /// Whether none of these names an object of another user.
@@ -97,8 +84,32 @@ impl Proxy {
     }
 }
 
-/// Whether a call's body is JSON, by its API or by its own word.
+fn check_names(call: &ModelCall, objects: &UserObjects, ids: &StoredIds) -> Result<(), ProxyError> {
+    let body = &call.unpacked.plain;
+    if is_json(call) {
+        // What packed bytes name is not known.
+        let refused = call.unpacked.refused.as_ref().map(ToString::to_string);
+        refused
+            .or_else(|| strict_json::check(body).err())
+            .map_or(Ok(()), |reason| Err(ProxyError::Unreadable(reason)))?;
+    }
+    if let Some(foreign) = objects.foreign_in(body) {
+        return Err(ProxyError::NotYourObject(foreign));
+    }
+    let surface = match call.kind {
+        Kind::Unread(row) => row.like.as_deref().and_then(surface::named),
+        kind => kind.surface(),
+    };
+    let Some(surface) = surface else { return Ok(()) };
+    let Ok(request) = door::request(surface, body) else { return Ok(()) };
+    let mut names = request.continues.iter().chain(&request.thread).chain(&request.refers);
+    names.find(|id| !ids.holds(id)).map_or(Ok(()), |id| Err(ProxyError::NotStored(id.clone())))
+}
+
+/// Whether a call's body is JSON: by its API, by its own word, or because the upstream may take it for that.
 fn is_json(call: &ModelCall) -> bool {
     let kind = headers::text(&call.parts.headers, &header::CONTENT_TYPE);
-    call.kind.surface().is_some() || kind.is_some_and(|kind| kind.contains("json"))
+    call.kind.surface().is_some()
+        || kind.is_some_and(|kind| kind.to_ascii_lowercase().contains("json"))
+        || strict_json::looks_like_json(&call.unpacked.plain)
 }

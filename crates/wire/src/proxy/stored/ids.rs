@@ -8,14 +8,19 @@ use std::{
 
 use serde::Deserialize;
 
+use super::objects::UserObjects;
 use crate::{proxy::lock::locked, surface::Reply};
 
 /// Ids that a line knows; the oldest are forgotten, and refused.
 const IDS_MAX: usize = 1 << 16;
 
 /// The ids that a user's runs were given, as hashes.
-#[derive(Debug, Default)]
-pub(in crate::proxy) struct StoredIds(Mutex<IdList>);
+#[derive(Debug)]
+pub(in crate::proxy) struct StoredIds {
+    list: Mutex<IdList>,
+    /// What the user has had the upstream make.
+    pub(in crate::proxy) objects: UserObjects,
+}
 
 #[derive(Debug, Default)]
 struct IdList {
@@ -32,8 +37,14 @@ struct NamedBody {
 }
 
 impl StoredIds {
-    /// Takes in the ids of a reply and of its parts.
-    pub(in crate::proxy) fn learn(&self, reply: &Reply) {
+    /// None yet, of the user whose objects these are.
+    pub(in crate::proxy) fn beside(objects: UserObjects) -> Self {
+        Self { list: Mutex::default(), objects }
+    }
+
+    /// Takes in the ids of a reply and of its parts, and of what its body says that was made by the way.
+    pub(in crate::proxy) fn learn(&self, reply: &Reply, body: &[u8]) {
+        self.objects.claim_made_by(body);
         std::iter::once(&reply.id).chain(&reply.items).for_each(|id| self.add(id));
     }
 
@@ -45,7 +56,7 @@ impl StoredIds {
     }
 
     fn add(&self, id: &str) {
-        let list = &mut *locked(&self.0);
+        let list = &mut *locked(&self.list);
         let hash = twox_hash::XxHash3_128::oneshot(id.as_bytes());
         if id.is_empty() || !list.ids.insert(hash) {
             return;
@@ -59,19 +70,24 @@ impl StoredIds {
     }
 
     pub(super) fn holds(&self, id: &str) -> bool {
-        locked(&self.0).ids.contains(&twox_hash::XxHash3_128::oneshot(id.as_bytes()))
+        locked(&self.list).ids.contains(&twox_hash::XxHash3_128::oneshot(id.as_bytes()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::proxy::{stored::objects::ObjectOwners, user_name::UserName};
 
     #[test]
     fn as_many_ids_as_may_be() {
-        let ids = StoredIds::default();
+        let dir = tempfile::tempdir().expect("a directory");
+        let owners = Arc::new(ObjectOwners::open(dir.path()));
+        let ids = StoredIds::beside(UserObjects::new(owners, &UserName::parse("alice").expect("a name")));
         (0..=IDS_MAX).for_each(|number| ids.add(&number.to_string()));
         assert!(!ids.holds("0") && ids.holds("1") && ids.holds(&IDS_MAX.to_string()) && !ids.holds(""));
-        assert_eq!(locked(&ids.0).ids.len(), IDS_MAX);
+        assert_eq!(locked(&ids.list).ids.len(), IDS_MAX);
     }
 }

@@ -12,6 +12,7 @@ mod own_list;
 mod postpone;
 pub(super) mod retell;
 mod stored_path;
+mod strict_json;
 
 use std::{
     borrow::Cow,

@@ -40,7 +40,7 @@ const REPLY_MAX: usize = 256 << 10;
 /// Lengths of words between quotes that can name an object.
 const NAME_LENGTHS: std::ops::RangeInclusive<usize> = 12..=512;
 /// What stands in a path before the id of an object.
-pub(super) const SHELVES: [&str; 11] = [
+pub(super) const SHELVES: [&str; 13] = [
     "files",
     "batches",
     "uploads",
@@ -52,7 +52,11 @@ pub(super) const SHELVES: [&str; 11] = [
     "videos",
     "cachedContents",
     "fileSearchStores",
+    "skills",
+    "prompts",
 ];
+/// What the ids of objects begin with that a model's reply makes by the way: code's containers and files, and sound.
+const MADE_BY_REPLIES: [&str; 3] = ["cntr_", "cfile_", "audio_"];
 
 /// The owners of all objects that were made through a server, also of users who are gone.
 #[derive(Debug)]
@@ -183,25 +187,20 @@ impl UserObjects {
         if locked(&self.owners.list).owners.is_empty() {
             return None;
         }
-        let mut from = 0;
-        for quote in memchr::memchr_iter(b'"', body) {
-            let word = body.get(from..quote).unwrap_or_default();
-            from = quote + 1;
-            if !NAME_LENGTHS.contains(&word.len()) || memchr::memchr3(b' ', b'\n', b'\t', word).is_some() {
-                continue;
-            }
-            let Ok(mut word) = std::str::from_utf8(word).map(str::to_owned) else { continue };
-            if word.contains('\\') {
-                let Ok(plain) = serde_json::from_str(&format!("\"{word}\"")) else { continue };
-                word = plain;
-            }
+        words(body).find(|word| {
             // An address ends in the name: `https://host/v1beta/files/abc`.
             let named = word.rmatch_indices('/').nth(1).and_then(|(at, _)| word.get(at + 1..));
-            if self.is_foreign(&word) || named.is_some_and(|named| self.is_foreign(named)) {
-                return Some(word);
-            }
+            self.is_foreign(word) || named.is_some_and(|named| self.is_foreign(named))
+        })
+    }
+
+    /// Takes in what the reply to a model call has made by the way, whole or as a stream: its ids stand between quotes.
+    pub(super) fn claim_made_by(&self, reply: &[u8]) {
+        if !MADE_BY_REPLIES.iter().any(|prefix| memchr::memmem::find(reply, prefix.as_bytes()).is_some()) {
+            return;
         }
-        None
+        let names = words(reply).filter(|word| MADE_BY_REPLIES.iter().any(|prefix| word.starts_with(prefix)));
+        self.owners.claim(&self.user, &names.collect::<Vec<_>>());
     }
 
     /// What is to be learned from the reply to a request: of an object that it makes, its name; of one of this user's, the names of
@@ -216,10 +215,24 @@ impl UserObjects {
     }
 }
 
+/// The words of a JSON text that can name an object, whole between quotes, their escapes read.
+fn words(text: &[u8]) -> impl Iterator<Item = String> {
+    let mut from = 0;
+    memchr::memchr_iter(b'"', text).filter_map(move |quote| {
+        let word = text.get(from..quote).unwrap_or_default();
+        from = quote + 1;
+        if !NAME_LENGTHS.contains(&word.len()) || memchr::memchr3(b' ', b'\n', b'\t', word).is_some() {
+            return None;
+        }
+        let word = std::str::from_utf8(word).ok()?;
+        if word.contains('\\') { serde_json::from_str(&format!("\"{word}\"")).ok() } else { Some(word.to_owned()) }
+    })
+}
+
 /// Which names in a reply are of something that is the user's.
 #[derive(Debug, Clone, Copy)]
 enum NamesOf {
-    /// What the request has made.
+    /// What the request has made, and files that came of it.
     Made,
     /// Files that came of an object.
     Results,
@@ -229,19 +242,13 @@ impl NamesOf {
     fn read(self, body: &[u8]) -> Vec<String> {
         let Ok(reply) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
         let mut names = Vec::new();
-        let mut add = |value: Option<&Value>| names.extend(value.and_then(Value::as_str).map(str::to_owned));
-        let mut add_made = |made: &Value| {
-            add(made.get("id"));
+        let text_at = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        for made in reply.get("file").into_iter().chain(matches!(self, Self::Made).then_some(&reply)) {
+            names.extend(text_at(made, "id"));
             // Gemini's: `files/abc`.
-            add(made.get("name").filter(|name| name.as_str().is_some_and(|name| name.contains('/'))));
-        };
-        if let Some(file) = reply.get("file") {
-            add_made(file);
+            names.extend(text_at(made, "name").filter(|name| name.contains('/')));
         }
-        match self {
-            Self::Made => add_made(&reply),
-            Self::Results => ["output_file_id", "error_file_id"].iter().for_each(|key| add(reply.get(key))),
-        }
+        names.extend(["output_file_id", "error_file_id"].iter().filter_map(|key| text_at(&reply, key)));
         names
     }
 }
@@ -372,6 +379,7 @@ mod tests {
     fn names_are_those_of_what_was_made() {
         for (names_of, reply, expected) in [
             (NamesOf::Made, "{\"id\":\"file-1\",\"input_file_id\":\"file-0\"}", &["file-1"][..]),
+            (NamesOf::Made, "{\"id\":\"batch-1\",\"output_file_id\":\"b\"}", &["batch-1", "b"]),
             (NamesOf::Made, "{\"file\":{\"name\":\"files/a\",\"displayName\":\"b\"}}", &["files/a"]),
             (NamesOf::Results, "{\"id\":\"batch-1\",\"input_file_id\":\"a\",\"output_file_id\":\"b\"}", &["b"]),
             (NamesOf::Results, "{\"id\":\"upload-1\",\"file\":{\"id\":\"file-1\"}}", &["file-1"]),

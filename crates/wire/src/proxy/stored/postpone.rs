@@ -61,7 +61,7 @@ impl Proxy {
         let named = Reply { id: id.clone(), ..Reply::default() };
         step.storage.name(&step.run.retold, &named);
         if let Some(ids) = &step.run.stored_ids {
-            ids.learn(&named);
+            ids.learn(&named, b"");
         }
         step.wait_on();
         self.runs.background.wait_for(id, surface, step, head, raw);
