@@ -190,7 +190,7 @@ fn identified<'a>(runs: &'a [LateRun<'a>], names: &'a Names) -> Vec<IdentifiedSt
 
 /// The name to show: proposed for learned looks where it is more than a guess, its own for what has a name.
 fn display<'a>(agent: &'a AgentName, names: &'a Names) -> &'a str {
-    let unnamed = agent.as_str().starts_with("agent-");
+    let unnamed = agent.hash_of_unnamed().is_some();
     names
         .get(agent)
         .filter(|proposal| unnamed && proposal.firm)
@@ -215,7 +215,7 @@ fn write_text(
     writeln!(out, "{}", screen.paint(Colour::Faint, &head))?;
     for ((agent, source), audit) in &rows {
         let mut notes = String::new();
-        if let Some(proposal) = names.get(*agent).filter(|_| agent.as_str().starts_with("agent-")) {
+        if let Some(proposal) = names.get(*agent).filter(|_| agent.hash_of_unnamed().is_some()) {
             notes = format!("; perhaps `{}`: {}", escape(&proposal.name), proposal.evidence);
         }
         if audit.ambiguous > 0 {
@@ -244,7 +244,7 @@ fn write_text(
     distinct.sort();
     distinct.dedup();
     writeln!(out, "{}, {}", counted(distinct.len(), "agent"), counted(steps, "step"))?;
-    let unnamed = distinct.iter().filter(|agent| agent.as_str().starts_with("agent-")).count();
+    let unnamed = distinct.iter().filter(|agent| agent.hash_of_unnamed().is_some()).count();
     if unnamed > 0 {
         let line = format!(
             "hint: {unnamed} {} no name yet; `aegis agents RUN_DIR --suggest` proposes [[agent]] rules, and `aegis amend RUN_DIR --roster FILE` names the agents of a recorded run by them",

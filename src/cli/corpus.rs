@@ -69,7 +69,10 @@ fn lines(harvest: &Harvest, runs: usize) -> Vec<String> {
     }
     if harvest.unproven > 0 {
         let root = shell_word(&harvest.root.to_string_lossy());
-        lines.push(format!("next     aegis prove {root} --again   proves {}", counted(harvest.unproven, "failure")));
+        lines.push(format!(
+            "next     aegis prove {root} --again   {} may be proven",
+            counted(harvest.unproven, "failure")
+        ));
     }
     lines
 }

@@ -67,6 +67,8 @@ struct ConcludedRun {
     unserved: Option<(Unserved, String)>,
     /// Calls that the upstream left without an answer.
     unanswered: usize,
+    /// Agents of the configuration that no step is of, while steps are of agents that nobody named.
+    unmet: Vec<String>,
     /// What kept the plan's injections from every step, where nothing was delivered: one line each.
     missed: Vec<String>,
     /// How the program met the plan's faults, if it has any.
@@ -115,7 +117,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         monitored.end().await;
         executed
     })??;
-    let concluded = ConcludedRun::from_executed(executed, arguments);
+    let concluded = ConcludedRun::from_executed(executed, arguments, &config);
     if !global.quiet {
         concluded.talk(global.color);
     }
@@ -189,7 +191,7 @@ async fn execute(
 }
 
 impl ConcludedRun {
-    fn from_executed(executed: ExecutedRun, arguments: &RunArgs) -> Self {
+    fn from_executed(executed: ExecutedRun, arguments: &RunArgs, config: &Config) -> Self {
         let recorded = &executed.recording;
         let planned = recorded.manifest.plan.is_some();
         let client = planned.then(|| verdict::read(recorded)).filter(ClientVerdict::is_planned);
@@ -217,6 +219,7 @@ impl ConcludedRun {
             checked: arguments.check.is_some(),
             unserved,
             unanswered,
+            unmet: unmet(&recorded.trajectory.steps, config),
             missed,
             client,
             watched: executed.recording.watched,
@@ -241,6 +244,15 @@ fn not_whole(steps: &[Step]) -> Vec<String> {
         lines.map(|line| format!("step {}: {line}", step.step)).collect::<Vec<_>>()
     };
     of_surface.map(said).find(|lines| !lines.is_empty()).unwrap_or_default()
+}
+
+/// Agents of the configuration that no step is of, where steps are of agents that nobody named: their rules may be wrong.
+fn unmet(steps: &[Step], config: &Config) -> Vec<String> {
+    if !steps.iter().any(|step| step.attribution.agent.hash_of_unnamed().is_some()) {
+        return Vec::new();
+    }
+    let names = config.agent.iter().filter_map(|rule| rule.name.clone());
+    names.filter(|name| !steps.iter().any(|step| step.attribution.agent.as_str() == name)).collect()
 }
 
 /// What kept each injection of a run's plan from every step.

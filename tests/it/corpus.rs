@@ -48,7 +48,7 @@ async fn what_lies_in_a_log_directory_is_proven_and_exported() {
         "1 × failed by itself: `trace` finds the step  (natural)",
         "1 × has no outcome: `run --check` gives one  (unjudged)",
         "1 × holds the same as `bad-1`  (bad-2)",
-        "next     aegis prove logs --again   proves 1 failure",
+        "next     aegis prove logs --again   1 failure may be proven",
         "logs/bad-1: the label was delivered, and nothing was executed that shows it",
     ] {
         assert!(text.contains(line), "`{line}` is missing: {text}");

@@ -110,6 +110,27 @@ async fn what_ran_out_of_time_is_said_to_have() {
     assert!(code == Some(1) && said.contains("outcome failure: ended with 7"), "{said}");
 }
 
+#[tokio::test]
+async fn a_rule_of_the_roster_that_meets_no_call_is_said_where_calls_have_no_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let rule = |name: &str, says: &str| format!("[[agent]]\nname = \"{name}\"\nsystem_contains = \"{says}\"\n");
+    let named = rule("planner", "You are the planner.") + &rule("solver", "You are the solver.");
+    let warning = "warning: no step is of `critic`, and others are of agents that nobody named";
+    for (rules, is_warned) in [
+        (named.clone() + &rule("critic", "You are a critic."), true),
+        (named.clone() + &rule("critic", "You are the critic."), false),
+        // One more agent that was not called.
+        (named + &rule("judge", "You are the critic.") + &rule("critic", "You rule."), false),
+    ] {
+        std::fs::write(dir.path().join("roster.toml"), &rules).expect("written");
+        let options = ["run", "--config", "roster.toml", "--upstream", "simulator", "--", "sh", "-c"];
+        let line = format!("{} {PIPELINE}", crate::program::AEGIS);
+        let output = aegis(dir.path()).args(options).arg(&line).output().await.expect("ran");
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(talk.contains(warning), is_warned, "{rules}\n{talk}");
+    }
+}
+
 /// CI servers look at the file, shells at the exit code: neither is green alone, and no file is without a case.
 #[tokio::test]
 async fn a_junit_file_is_red_exactly_where_the_exit_code_is() {

@@ -246,3 +246,20 @@ async fn a_panic_ends_one_exchange_and_no_other() {
         assert_eq!(recording.label, None, "{side:?}");
     }
 }
+
+#[tokio::test]
+async fn of_many_runs_that_are_left_open_the_first_are_named_and_the_rest_counted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut served = Served::start(dir.path(), &["--upstream", "simulator", "--log-dir", "logs"]).await;
+    for run in 0..23 {
+        let path = format!("/r/run-{run:02}/v1/chat/completions");
+        assert_eq!(crate::tokens::send(&served, "POST", &path, "", &chat("Hi?")).await.status, 200);
+    }
+    served.signal(Signal::SIGTERM);
+    assert_eq!(served.ended().await.code(), Some(0), "{}", served.said());
+    let talk = served.said();
+    let left: Vec<&str> = talk.lines().filter(|line| line.starts_with("left open ")).collect();
+    assert_eq!(left.len(), 21, "{talk}");
+    assert!(left[19].starts_with("left open logs/run-19  1 step  "), "{talk}");
+    assert_eq!(left[20], "left open 3 more  aegis runs logs");
+}

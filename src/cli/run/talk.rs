@@ -33,6 +33,11 @@ impl ConcludedRun {
         for line in &self.missed {
             say(&format!("missed   {}", escape(line)));
         }
+        if !self.unmet.is_empty() {
+            let names = self.unmet.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ");
+            say(&format!("warning: no step is of {names}, and others are of agents that nobody named"));
+            say(&format!("hint: `aegis agents {} --suggest` proposes rules for [[agent]]", self.dir_word()));
+        }
         self.talk_of_upstream(say);
         self.talk_of_check(say);
         if let Some(client) = &self.client {

@@ -15,6 +15,8 @@ use crate::{
     trajectory::RunId,
 };
 
+/// Most runs that a server names which it leaves open.
+const NAMED: usize = 20;
 /// Runs that are sealed at once: each waits for the disk most of the time.
 const SEALERS: usize = 16;
 /// How long the runs of a server that stops are ruled on: a stop is waited for.
@@ -78,12 +80,21 @@ pub(super) fn put_down_all(server: &Server, global: &Global) -> Result<(), Failu
         ended = ended.and(put_down_line(&line, &mut left));
     }
     label_within(LABELS, &left);
-    for EndedRun { dir, steps, .. } in left.iter().filter(|_| !global.quiet) {
+    if global.quiet {
+        return ended;
+    }
+    for EndedRun { dir, steps, .. } in left.iter().take(NAMED) {
         let word = crate::launch::shell_word(&dir.to_string_lossy());
         logging::line(format_args!(
             "left open {}  {}  aegis show {word}  to end it: aegis runs end {word}",
             dir.display(),
             counted(*steps as usize, "step")
+        ));
+    }
+    if let Some(more @ 1..) = left.len().checked_sub(NAMED) {
+        logging::line(format_args!(
+            "left open {more} more  aegis runs {}",
+            crate::launch::shell_word(&server.line.runs.template().log_dir.to_string_lossy())
         ));
     }
     ended

@@ -79,6 +79,9 @@ pub const TOOLS: &str = "mcp/";
 /// How the names of peers begin: `a2a/<peer>`.
 pub const PEERS: &str = "a2a/";
 
+/// How the names of agents begin that nothing names.
+const UNNAMED: &str = "agent-";
+
 /// What a name in a run is of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -127,7 +130,14 @@ impl AgentName {
 
     /// The stable name of an agent that nothing names: `agent-<8 hex>` of what its requests look like.
     pub fn unnamed(hash: u32) -> Self {
-        Self(format!("agent-{hash:08x}").into())
+        Self(format!("{UNNAMED}{hash:08x}").into())
+    }
+
+    /// The hash in the name of an agent that nothing names; `None` where something does.
+    pub fn hash_of_unnamed(&self) -> Option<u32> {
+        let hex = self.0.strip_prefix(UNNAMED)?;
+        let is_hash = hex.len() == 8 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u32::from_str_radix(hex, 16).ok().filter(|_| is_hash)
     }
 
     /// The name as text.
@@ -208,6 +218,10 @@ mod tests {
         let bad = ["", "  ", "a\nb", "\u{1b}[31m", &"x".repeat(129)];
         for bad in bad.into_iter().chain(hostile.iter().map(String::as_str)) {
             assert!(AgentName::parse(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(AgentName::unnamed(0xab).hash_of_unnamed(), Some(0xab));
+        for named in ["agent-smith", "agent-", "agent-+0000000", "agent-000000ab1", "planner"] {
+            assert_eq!(AgentName::parse(named).expect("a name").hash_of_unnamed(), None, "{named}");
         }
         assert_eq!(AgentName::parse(" solver ").map(String::from), Ok("solver".to_owned()));
     }

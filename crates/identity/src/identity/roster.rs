@@ -266,9 +266,8 @@ impl WrittenRule {
 
 /// The key in a name of looks.
 fn key(name: &str) -> Result<u32, String> {
-    let hex = name.strip_prefix("agent-").filter(|hex| hex.len() == 8);
-    hex.and_then(|hex| u32::from_str_radix(hex, 16).ok())
-        .ok_or_else(|| format!("`{}` is no name of looks: expected `agent-` and 8 hex digits", name.escape_debug()))
+    let hash = AgentName::parse(name).ok().and_then(|name| name.hash_of_unnamed());
+    hash.ok_or_else(|| format!("`{}` is no name of looks: expected `agent-` and 8 hex digits", name.escape_debug()))
 }
 
 #[cfg(test)]

@@ -75,9 +75,7 @@ pub(super) fn by_roster(recording: &Recording, roster: Roster, request: impl Fn(
 
 /// A rule by learned looks names a step by the name that it was recorded under, too: that is the one that users see.
 fn by_looks(roster: &Roster, step: &Step, outline: Option<Outline<'_>>) -> Option<Attribution> {
-    let hex = step.attribution.agent.as_str().strip_prefix("agent-").filter(|hex| hex.len() == 8)?;
-    let key = u32::from_str_radix(hex, 16).ok()?;
-    roster.identify(&outline.unwrap_or_default(), key)
+    roster.identify(&outline.unwrap_or_default(), step.attribution.agent.hash_of_unnamed()?)
 }
 
 fn is_declared(source: Source) -> bool {

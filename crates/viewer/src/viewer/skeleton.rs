@@ -78,18 +78,12 @@ fn lane(step: &Step) -> String {
     attribution.agent.numbered(attribution.instance)
 }
 
-/// Whether a name is one that stands for looks: `agent-` and eight digits.
-fn is_unnamed(agent: &str) -> bool {
-    let digits = agent.strip_prefix("agent-");
-    digits.is_some_and(|digits| digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-}
-
 /// How agents are introduced that nothing named: the beginning of the first system prompt of each; of others nothing.
 fn introduced(opened: &OpenedRun, agents: &SkeletonAgents) -> Vec<Option<String>> {
     let mut words = vec![None; agents.names.len()];
     for (number, name) in agents.names.iter().enumerate() {
         let first = opened.steps().iter().position(|step| lane(step) == *name);
-        let step = first.and_then(|at| opened.at(at)).filter(|step| is_unnamed(step.attribution.agent.as_str()));
+        let step = first.and_then(|at| opened.at(at)).filter(|step| step.attribution.agent.hash_of_unnamed().is_some());
         let told = step.as_ref().map(|step| StepView::new(step).request(&step.request)).unwrap_or_default();
         let rule = told.iter().find(|block| block.who.starts_with("system") || block.who.starts_with("developer"));
         if let (Some(words), Some(rule)) = (words.get_mut(number), rule) {

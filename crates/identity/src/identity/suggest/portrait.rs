@@ -49,7 +49,7 @@ impl Portrait<'_> {
 
     /// The agent whose proposed name is its own.
     pub(super) fn proposed_as(&self) -> Option<&AgentName> {
-        let unnamed = self.agent.as_str().starts_with("agent-");
+        let unnamed = self.agent.hash_of_unnamed().is_some();
         Some(&self.agent).filter(|_| unnamed && self.shared.is_none() && self.called.is_none())
     }
 
