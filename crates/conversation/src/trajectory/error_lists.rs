@@ -69,15 +69,7 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{AgentName, EffectExcluded, Executed};
-
-    /// One error by its state and what speaks for it and against it.
-    fn one(injection: u32, state: Need, e: f64) -> Necessity {
-        let agent = AgentName::parse("solver").expect("a name");
-        let executed = Executed { e: Some(e), ..Executed::default() };
-        let exclusion = Some(EffectExcluded { effect: 0.25, e: 1.0, target: 40.0 });
-        Necessity { injection, agent, instance: 0, state, executed, exclusion }
-    }
+    use crate::trajectory::necessity::tests::one;
 
     #[test]
     fn what_several_errors_are_together_is_told_from_each() {

@@ -118,11 +118,11 @@ impl JointCause {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// One error by its state and what speaks for it and against it.
-    fn one(injection: u32, state: Need, e: f64) -> Necessity {
+    pub(in crate::trajectory) fn one(injection: u32, state: Need, e: f64) -> Necessity {
         let agent = AgentName::parse("solver").expect("a name");
         let executed = Executed { e: Some(e), ..Executed::default() };
         let exclusion = Some(EffectExcluded { effect: 0.25, e: 1.0, target: 40.0 });
