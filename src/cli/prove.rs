@@ -138,10 +138,10 @@ fn prove(
         let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
-        let mut said = (kept.treated.len(), kept.control.len());
+        let mut said = (kept.whole.treated.len(), kept.whole.control.len());
         let mut keep = |kept: &RecordedProof| {
             unwritten = write(dir, &others, kept).err().or(unwritten.take());
-            let arms = (kept.treated.len(), kept.control.len());
+            let arms = (kept.whole.treated.len(), kept.whole.control.len());
             if !quiet && std::mem::replace(&mut said, arms) != arms {
                 let line = format!("proved   {}  with {} runs, without {}", dir.display(), arms.0, arms.1);
                 screen::say_at_once(&line);

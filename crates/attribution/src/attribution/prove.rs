@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::recorded_proof::{LeaveOneOutRuns, ProofOf, RecordedProof};
+use super::recorded_proof::{CountedArms, ProofOf, Question, RecordedArms, RecordedProof};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
@@ -73,6 +73,43 @@ struct RunTreatment {
     plan: Option<Arc<Plan>>,
 }
 
+/// One of the two arms of a question.
+struct ProofArm<'a> {
+    treatment: &'a RunTreatment,
+    /// What its neutral changes are drawn by.
+    name: String,
+}
+
+impl<'a> ProofArm<'a> {
+    fn new(treatment: &'a RunTreatment, name: impl Into<String>) -> Self {
+        Self { treatment, name: name.into() }
+    }
+}
+
+/// What is executed for a question.
+struct ProofArms<'a> {
+    control: ProofArm<'a>,
+    treated: ProofArm<'a>,
+}
+
+impl<'a> ProofArms<'a> {
+    fn of_whole(control: &'a RunTreatment, treated: &'a RunTreatment) -> Self {
+        Self { control: ProofArm::new(control, "null"), treated: ProofArm::new(treated, "treated") }
+    }
+
+    fn without(number: usize, control: &'a RunTreatment, treated: &'a RunTreatment) -> Self {
+        let named = |name: &str| format!("{name} {number}");
+        Self { control: ProofArm::new(control, named("without")), treated: ProofArm::new(treated, named("beside")) }
+    }
+
+    fn arm(&self, arm: Arm) -> &ProofArm<'a> {
+        match arm {
+            Arm::Control => &self.control,
+            Arm::Treated => &self.treated,
+        }
+    }
+}
+
 impl Proving {
     /// Why the label cannot be shown, if it cannot.
     ///
@@ -104,29 +141,24 @@ impl Proving {
         kept.of = self.of.clone();
         let (Ok(treated), Ok(control)) = (self.treated(), self.control(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
-        let mut runs = self.make_void_again([&control, &treated], &mut kept, keep).await?;
+        let arms = ProofArms::of_whole(&control, &treated);
+        let mut runs = self.make_void_again(Question::Whole, &arms, &mut kept, keep).await?;
         let standing = loop {
-            match self.claim(&terms, &kept.control, &kept.treated).next() {
+            let counted = kept.whole.counted();
+            let claim = self.claim(&terms, &counted);
+            let arm = match claim.next() {
                 Next::Stop(standing) => break standing,
-                Next::Execute(arm) => {
-                    let (treatment, name, number) = match arm {
-                        Arm::Control => (&control, "null", kept.control.len()),
-                        Arm::Treated => (&treated, "treated", kept.treated.len()),
-                    };
-                    let Some(arm_of_execution) = self.perturbed(treatment, name, number) else {
-                        break self.claim(&terms, &kept.control, &kept.treated).given_up();
-                    };
-                    let said = self.execute(arm_of_execution, &mut kept, keep).await?;
-                    match arm {
-                        Arm::Control => kept.control.push(said),
-                        Arm::Treated => kept.treated.push(said),
-                    }
-                }
-            }
+                Next::Execute(arm) => arm,
+            };
+            let Some(of_execution) = self.perturbed(arms.arm(arm), kept.whole.next_number(arm)) else {
+                break claim.given_up();
+            };
+            let sample = self.execute(of_execution, &mut kept, keep).await?;
+            kept.whole.add(arm, sample);
             runs += 1;
             keep(&kept);
         };
-        let executed = self.claim(&self.terms, &kept.control, &kept.treated).executed();
+        let executed = self.claim(&self.terms, &kept.whole.counted()).executed();
         let mut proved = Proved { standing, executed, necessity: Vec::new(), runs, counts_as_equal: Vec::new() };
         let planted = self.planted();
         if standing == Standing::Verified {
@@ -139,24 +171,27 @@ impl Proving {
         Ok(proved)
     }
 
-    /// Makes executions again that said nothing at an earlier start, each with the neutral changes that it had: the upstream may answer
-    /// now, or another rule may hold for what is equal. Ends with the first that says nothing again. Gives how many were made.
+    /// Makes an execution for each that said nothing at an earlier start: the upstream may answer now, or another rule may hold for what
+    /// is equal. It stands behind all others, so no pair that was made changes. Ends with the first that says nothing again. Gives how
+    /// many were made.
     async fn make_void_again(
         &self,
-        [control, treated]: [&RunTreatment; 2],
+        question: Question,
+        arms: &ProofArms<'_>,
         kept: &mut RecordedProof,
         keep: &mut (dyn FnMut(&RecordedProof) + Send),
     ) -> Result<u32, ExecutionError> {
         let mut runs = 0;
-        for (arm, treatment, name) in [(Arm::Control, control, "null"), (Arm::Treated, treated, "treated")] {
-            let is_void = |sample: &ProofSample| matches!(sample, ProofSample::Void(_));
-            while let Some(number) = kept.samples(arm).iter().position(is_void) {
-                let Some(of_execution) = self.perturbed(treatment, name, number) else { return Ok(runs) };
+        for arm in [Arm::Control, Arm::Treated] {
+            while let Some(recorded) = kept.arms(question).filter(|recorded| recorded.has_void(arm)) {
+                let Some(of_execution) = self.perturbed(arms.arm(arm), recorded.next_number(arm)) else {
+                    return Ok(runs);
+                };
                 let sample = self.execute(of_execution, kept, keep).await?;
-                kept.samples(arm).get_mut(number).into_iter().for_each(|place| *place = sample);
+                kept.arms(question).into_iter().for_each(|recorded| recorded.add_again(arm, sample));
                 runs += 1;
                 keep(kept);
-                if is_void(&sample) {
+                if sample.verdict().is_none() {
                     return Ok(runs);
                 }
             }
@@ -173,7 +208,7 @@ impl Proving {
         keep: &mut (dyn FnMut(&RecordedProof) + Send),
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
-        let failed = kept.control.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
+        let failed = kept.whole.control.iter().zip(0..).filter(|(sample, _)| **sample == ProofSample::Failed);
         let failed: Vec<u32> = failed.map(|(_, number)| number).collect();
         while let Some(draw) = kept.shams.next(&failed) {
             let sample = match self.sham(control, draw) {
@@ -217,8 +252,8 @@ impl Proving {
         format!("{} {check} {command} {arm}", self.cassette.run())
     }
 
-    fn claim<'a>(&self, terms: &Terms, control: &'a [ProofSample], treated: &'a [ProofSample]) -> Claim<'a> {
-        Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, control, treated) }
+    fn claim<'a>(&self, terms: &Terms, arms: &'a CountedArms) -> Claim<'a> {
+        Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, &arms.control, &arms.treated) }
     }
 
     /// Which of several things planted the failure needs: they take turns, and in each a run without one of them and a run with all
@@ -231,33 +266,38 @@ impl Proving {
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
         let Ok(treated) = self.treated() else { return Err(ExecutionError::Lost) };
-        kept.left_out.resize(planted.len(), LeaveOneOutRuns::default());
+        kept.left_out.resize(planted.len(), RecordedArms::default());
         let of_each = NeedTerms::new(&self.terms, &proved.executed, planted.len());
         let terms =
             |number: usize| of_each.drawn_for(&self.terms, &format!("{} without {number}", self.cassette.run()));
+        let mut without = Vec::new();
+        for one in planted {
+            without.push(self.control(Some(one)).map_err(|_| ExecutionError::Lost)?);
+        }
         let mut states = vec![None; planted.len()];
+        for (number, without) in without.iter().enumerate() {
+            let arms = ProofArms::without(number, without, &treated);
+            proved.runs += self.make_void_again(Question::Without(number), &arms, &mut kept, keep).await?;
+        }
         while states.iter().any(Option::is_none) {
-            for (number, one) in planted.iter().enumerate() {
-                let Some(state @ None) = states.get_mut(number) else { continue };
-                let so_far = kept.left_out.get(number).cloned().unwrap_or_default();
-                let arm = match so_far.with_runs(terms(number), |question| question.next()) {
+            for (number, without) in without.iter().enumerate() {
+                let (Some(state @ None), Some(so_far)) = (states.get_mut(number), kept.left_out.get(number)) else {
+                    continue;
+                };
+                let arm = match so_far.counted().without_one(terms(number)).next() {
                     NextForNeed::Execute(arm) => arm,
                     NextForNeed::Stop(need) => {
                         *state = Some(need);
                         continue;
                     }
                 };
-                let Ok(without) = self.control(Some(one)) else { return Err(ExecutionError::Lost) };
-                let (treatment, name, earlier) = match arm {
-                    Arm::Control => (&without, "without", so_far.without.len()),
-                    Arm::Treated => (&treated, "beside", so_far.with_all.len()),
-                };
-                let Some(of_execution) = self.perturbed(treatment, &format!("{name} {number}"), earlier) else {
+                let arms = ProofArms::without(number, without, &treated);
+                let Some(of_execution) = self.perturbed(arms.arm(arm), so_far.next_number(arm)) else {
                     *state = Some(Need::NotShown);
                     continue;
                 };
-                let said = self.execute(of_execution, &mut kept, keep).await?;
-                kept.left_out.get_mut(number).into_iter().for_each(|left_out| left_out.add(arm, said));
+                let sample = self.execute(of_execution, &mut kept, keep).await?;
+                kept.left_out.get_mut(number).into_iter().for_each(|left_out| left_out.add(arm, sample));
                 proved.runs += 1;
                 keep(&kept);
             }
@@ -265,18 +305,19 @@ impl Proving {
         for (number, (one, state)) in planted.iter().zip(states).enumerate() {
             let (Some(left_out), Some(state)) = (kept.left_out.get(number), state) else { continue };
             let Planted { injection, agent, instance } = one.clone();
-            let (executed, exclusion) =
-                left_out.with_runs(terms(number), |question| (question.executed(), Some(question.exclusion())));
+            let counted = left_out.counted();
+            let question = counted.without_one(terms(number));
+            let (executed, exclusion) = (question.executed(), Some(question.exclusion()));
             proved.necessity.push(Necessity { injection, agent, instance, state, executed, exclusion });
         }
         Ok(())
     }
 
     /// An execution of an arm, by its number there; `None` where no neutral change is left that none before it had.
-    fn perturbed(&self, treatment: &RunTreatment, name: &str, number: usize) -> Option<ExecutionArm> {
-        let arm = self.forked(treatment);
-        let draw = arm.draw(&self.arm_name(name), u32::try_from(number).ok()?)?;
-        Some(arm.perturbed(draw))
+    fn perturbed(&self, arm: &ProofArm<'_>, number: usize) -> Option<ExecutionArm> {
+        let of_execution = self.forked(arm.treatment);
+        let draw = of_execution.draw(&self.arm_name(&arm.name), u32::try_from(number).ok()?)?;
+        Some(of_execution.perturbed(draw))
     }
 
     async fn execute(

@@ -53,20 +53,34 @@ impl LearningReference {
         let learns_results = !self.tool_results_given;
         let shown =
             rules_after_departure(former.recording(), &executed.recording, departure, former.rules(), learns_results);
-        let known = self.current(former);
-        let rules = known.rules().joined_with(&shown);
-        let setting = rules.setting();
-        if setting != known.rules().setting() {
-            self.say(&setting, &known.rules().setting());
-            let learned = Arc::new(Cassette::open(former.dir())?.with_rules(rules));
-            *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
+        loop {
+            let known = self.current(former);
+            let rules = known.rules().joined_with(&shown);
+            let setting = rules.setting();
+            if setting != known.rules().setting() {
+                let learned = Arc::new(Cassette::open(former.dir())?.with_rules(rules));
+                if !self.replace(former, &known, learned) {
+                    // Another execution taught something meanwhile: both count.
+                    continue;
+                }
+                self.say(&setting, &known.rules().setting());
+            }
+            return Ok(setting != former.rules().setting());
         }
-        Ok(setting != former.rules().setting())
+    }
+
+    /// Puts what was learned in the place of what was known, unless that has changed since.
+    fn replace(&self, given: &Arc<Cassette>, known: &Arc<Cassette>, learned: Arc<Cassette>) -> bool {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = Arc::ptr_eq(current_of(shown.as_ref(), given), known);
+        if is_known {
+            *shown = Some(learned);
+        }
+        is_known
     }
 
     fn current(&self, given: &Arc<Cassette>) -> Arc<Cassette> {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.as_ref().filter(|shown| shown.dir() == given.dir()).unwrap_or(given).clone()
+        Arc::clone(current_of(self.shown.lock().unwrap_or_else(PoisonError::into_inner).as_ref(), given))
     }
 
     /// All that executions showed to be equal so far, in words.
@@ -81,6 +95,11 @@ impl LearningReference {
         }
         self.words.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
+}
+
+/// What was shown of a record, else the record as it was given.
+fn current_of<'a>(shown: Option<&'a Arc<Cassette>>, given: &'a Arc<Cassette>) -> &'a Arc<Cassette> {
+    shown.filter(|shown| shown.dir() == given.dir()).unwrap_or(given)
 }
 
 impl fmt::Debug for LearningReference {
