@@ -336,9 +336,9 @@ impl Retrying<'_> {
         let unkept = |error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display()));
         Masked::json_pretty(&data).and_then(|text| MaskedFile::replace(&path, &text)).map_err(unkept)?;
         let mut parts = vec![match repaired.or(rounds.last()) {
-            Some(round) if round.is_repaired() => format!("repaired in round {}", round.round),
+            Some(round) if round.is_repaired() => format!("passed with the note in round {}", round.round),
             Some(round) if !round.is_tried() => format!("not known in round {}: {}", round.round, round.untold()),
-            Some(round) => format!("not repaired in {}", counted(round.round as usize, "round")),
+            Some(round) => format!("never passed with the note in {}", counted(round.round as usize, "round")),
             None => "not retried: there is no note".to_owned(),
         }];
         parts.extend(repaired.or(rounds.last()).map(|round| format!("gain {}", table::gain(round))));

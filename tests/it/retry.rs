@@ -164,7 +164,7 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
-    assert!(talk.contains("RESULT  ok repaired in round 1  gain +1.00"), "{talk}");
+    assert!(talk.contains("RESULT  ok passed with the note in round 1  gain +1.00"), "{talk}");
     assert!(talk.contains("without --answer nobody can tell"), "{talk}");
     crate::contract::files_have(dir.path(), &["files/retry"]);
     let kept = file(&dir.path().join("logs/bad/retry.json"));
@@ -242,8 +242,8 @@ async fn rounds_budgets_and_notes_have_their_ends() {
     let vague = ["--critique", "vague.txt", "--at", "1"];
     for (more, code, expected) in [
         // A note that does not help is not repaired, and a file says nothing of later failures.
-        (&vague[..], 1, "RESULT  finding not repaired in 1 round  gain +0.00"),
-        (&[&vague[..], &["--rounds", "5"]].concat(), 1, "not repaired in 1 round"),
+        (&vague[..], 1, "RESULT  finding never passed with the note in 1 round  gain +0.00"),
+        (&[&vague[..], &["--rounds", "5"]].concat(), 1, "never passed with the note in 1 round"),
         // The gold answer: a note that is nothing but that is refused; of one that also says what was wrong, the rest is said.
         (&["--critique", "telling.txt", "--at", "1", "--answer", "84"], 2, "it gives the right answer away"),
         (&["--answer", "84"], 1, "You wrote: \"96 - 12 = 94\"."),
@@ -260,7 +260,10 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], more].concat())).await;
         assert!(got == Some(code) && talk.contains(expected), "{more:?}: {got:?} {talk}{out}");
         // Which arms a budget leaves is drawn; a note that was not tried has not failed.
-        assert!(code != 4 || talk.contains("not repaired in 1 round") == is_tried(&talk), "{more:?}: {talk}");
+        assert!(
+            code != 4 || talk.contains("never passed with the note in 1 round") == is_tried(&talk),
+            "{more:?}: {talk}"
+        );
     }
     // An upstream that nobody reaches, a check that cannot be run, a run that did not fail.
     for (arguments, code, expected) in [
@@ -295,7 +298,7 @@ async fn rounds_budgets_and_notes_have_their_ends() {
     let said = ["no command was given", "aegis retry logs/bad --upstream ", " --samples 1 -- "];
     assert!(code == Some(2) && said.iter().all(|words| talk.contains(words)), "{talk}");
     let (code, _, talk) = verb(dir.path(), &[&retry[..], &["--again"]].concat()).await;
-    assert!(code == Some(0) && talk.contains("repaired in round 1"), "{talk}");
+    assert!(code == Some(0) && talk.contains("passed with the note in round 1"), "{talk}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -106,7 +106,7 @@ impl RetryArm {
 }
 
 impl RetryRound {
-    /// Whether the critique repaired the run at least once.
+    /// Whether a run with the critique passed at least once: alone it does not show that the critique did it.
     pub fn is_repaired(&self) -> bool {
         self.arm(RetryArm::Critique).is_some_and(|arm| arm.executed.passed > 0)
     }

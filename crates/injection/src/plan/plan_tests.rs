@@ -94,7 +94,10 @@ fn types_and_names() {
     check("[[injections]]\n", &["1:3: unknown key `injections` (did you mean `injection`?)"]);
     check("[injection]\n", &["1:1: `injection` is not a list of tables (write `[[injection]]`, with two brackets)"]);
     check("injection = [1]", &["1:14: expected a table"]);
-    check("seed = \n", &["1:8: string values must be quoted, expected literal string"]);
+    check("seed = \n", &["1:8: expected a value"]);
+    for bare in ["seven", "ten", "1x", "null", "True", "FM-2.6"] {
+        check(&format!("seed = {bare}\n"), &["1:8: expected a number, `true`, `false` or text in quotes"]);
+    }
     check("seed = 1\nseed = 2", &["2:1: duplicate key"]);
     check(
         &injection("fault.latncy = { ms = 1 }"),

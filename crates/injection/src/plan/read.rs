@@ -89,7 +89,16 @@ pub(super) fn read(text: &str) -> Result<PlanDocument, Vec<Problem>> {
 /// A syntax error with its place.
 pub fn syntax_problem(error: &toml::de::Error) -> Problem {
     let message: Vec<&str> = error.message().lines().collect();
-    Problem::new(error.span().unwrap_or(0..0), message.join(", "))
+    let span = error.span().unwrap_or(0..0);
+    // The parser goes by the first letter of a bare word: it takes `ten` for a misspelt `true`.
+    let guesses = ["invalid boolean", "invalid float", "string values must be quoted"];
+    if guesses.iter().any(|guess| error.message().starts_with(guess)) {
+        let is_missing = span.is_empty();
+        let expected =
+            if is_missing { "expected a value" } else { "expected a number, `true`, `false` or text in quotes" };
+        return Problem::new(span, expected);
+    }
+    Problem::new(span, message.join(", "))
 }
 
 /// Takes a list of tables out of a document.
