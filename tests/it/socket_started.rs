@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{
     lab::{Lab, Setup, request, until, within},
+    scripted::{Scripted, http_with},
     socket_peer::{Peer, Socket, ask, create, deltas, events, kind, leave, open, response, says, text},
 };
 
@@ -144,6 +145,38 @@ async fn a_socket_leads_to_the_route_of_its_first_model() {
     assert_eq!(deltas(&ask(&mut other, &create("Who?", "")).await), "By default.");
     assert_eq!((default.texts().len(), routed.texts().len()), (1, 2));
     assert!(default.heads()[0].contains("sk-test"));
+}
+
+/// A route that refuses WebSockets is heard of by the message that led there, in the words of the upstream.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_route_answers_to_its_handshake_comes_as_an_error_of_its_status() {
+    let wrong_key = r#"{"error":{"message":"Incorrect API key","code":"invalid_api_key"}}"#;
+    for (status, reason, body, words) in [
+        (401, "Unauthorized", wrong_key, "Incorrect API key"),
+        (403, "Forbidden", "<html>no</html>", "the upstream answers 403 Forbidden to a WebSocket"),
+    ] {
+        let head = format!("{status} {reason}");
+        let routed = Scripted::always(vec![http_with(&head, "x-request-id: 7\r\n", body.as_bytes())]).await;
+        let default = Peer::start(|_, _| says(events("resp_0", "It is 12 apples.", None))).await;
+        let routes = vec![("^big-.*$", routed.address, Some("route-key"))];
+        let mut lab = Lab::before(default.address, Setup { routes, ..Setup::default() }).await;
+        let mut socket = open(&lab, "/r/run/a/solver/v1/responses").await.expect("a socket");
+        let big = create("Who?", "").replace("\"m\"", "\"big-one\"");
+        for _ in 0..2 {
+            let refused = ask(&mut socket, &big).await;
+            let refused: Value = serde_json::from_str(&refused[0]).expect("JSON");
+            assert_eq!((refused["type"].as_str(), refused["status"].as_u64()), (Some("error"), Some(status)));
+            assert!(refused["error"]["message"].as_str().is_some_and(|said| said.contains(words)), "{refused}");
+            assert_eq!(refused["headers"]["x-request-id"], "7", "{refused}");
+        }
+        // The next message may lead elsewhere.
+        assert_eq!(deltas(&ask(&mut socket, &create("Who?", "")).await), "It is 12 apples.");
+        leave(socket).await;
+        let recording = lab.sealed("run").await;
+        let statuses: Vec<_> = recording.trajectory.steps.iter().map(|step| step.attempts[0].status).collect();
+        assert_eq!(*statuses.last().expect("a step"), Some(200), "{statuses:?}");
+        assert!(statuses[0].map(u64::from) == Some(status), "{statuses:?}");
+    }
 }
 
 /// A message takes its memory while it comes, and has it until its call has ended.

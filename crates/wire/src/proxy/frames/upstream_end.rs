@@ -12,7 +12,7 @@ use futures_util::{
     SinkExt, StreamExt,
     stream::{self, SplitSink, SplitStream},
 };
-use http_body_util::{BodyExt, Either, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Collected, Either, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::Frame,
@@ -20,16 +20,20 @@ use hyper::{
     http::request::Parts,
     upgrade::OnUpgrade,
 };
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::{self, Message};
 
+use super::words;
 use crate::{
     proxy::{
+        headers,
         lock::locked,
         tunnel::framed::{self, UpstreamSocket, text_message},
         upstream::{BodyError, ReceivedBody, Route, SentBody, Upstream, UpstreamError},
     },
     surface::{
+        door::UnpackedBody,
         socket::{self, ClientMessage, ServerMessage},
         sse,
     },
@@ -39,6 +43,8 @@ use crate::{
 const QUEUE: usize = 64;
 /// Most responses under way that the server has started by itself.
 const STARTED_MAX: usize = 64;
+/// Longest body of a refusal that is passed on, in bytes.
+const REFUSAL_MAX: usize = 64 << 10;
 /// Why a message does not go to the route of its model.
 const OTHER_ROUTE: &str =
     "the model has another upstream than the one that this WebSocket was opened to: open a WebSocket for each route";
@@ -70,6 +76,13 @@ struct UpstreamState {
     awaited: Mutex<HashMap<StreamId, mpsc::Sender<Bytes>>>,
     /// Whether it broke off, once it has ended.
     broken: OnceLock<bool>,
+}
+
+/// What came of asking the upstream for a WebSocket.
+enum Dialled {
+    Open(OpenEnd),
+    /// It refuses one, with this.
+    Refused(Response<ReceivedBody>),
 }
 
 /// The half that is written.
@@ -151,7 +164,10 @@ impl UpstreamEnd {
         let open = match &mut *writing {
             Some(open) if open.route == route => open,
             Some(_) => return Err(UpstreamError::unreachable(OTHER_ROUTE)),
-            none => none.insert(self.dial(route, opener).await?),
+            none => match self.dial(route, opener).await? {
+                Dialled::Open(open) => none.insert(open),
+                Dialled::Refused(answered) => return Ok(refusal(answered, stream.as_deref()).await),
+            },
         };
         // Awaited from now on: what comes before belongs to no response.
         let messages = self.await_messages(stream);
@@ -168,14 +184,15 @@ impl UpstreamEnd {
         messages
     }
 
-    async fn dial(&self, route: Option<Route>, opener: &dyn Upstream) -> Result<OpenEnd, UpstreamError> {
+    async fn dial(&self, route: Option<Route>, opener: &dyn Upstream) -> Result<Dialled, UpstreamError> {
         let mut handshake = self.handshake();
         route.map(|route| handshake.extensions_mut().insert(route));
         let mut answered = opener.send(handshake).await?;
         let status = answered.status();
         let agreed = answered.extensions_mut().remove::<OnUpgrade>();
         match agreed.filter(|_| status == StatusCode::SWITCHING_PROTOCOLS) {
-            Some(agreed) => self.open(agreed, route).await,
+            Some(agreed) => Ok(Dialled::Open(self.open(agreed, route).await?)),
+            None if status.is_client_error() || status.is_server_error() => Ok(Dialled::Refused(answered)),
             None => Err(UpstreamError::unreachable(format!("it answered {status} when it was asked for a WebSocket"))),
         }
     }
@@ -253,6 +270,25 @@ impl UpstreamEnd {
         let _ = self.state.broken.set(broken);
         locked(&self.state.awaited).clear();
     }
+}
+
+/// What an upstream says that refuses a WebSocket which its client has already, as the one message of a response.
+async fn refusal(answered: Response<ReceivedBody>, stream: Option<&str>) -> mpsc::Receiver<Bytes> {
+    let (mut head, body) = answered.into_parts();
+    let status = head.status.as_u16();
+    let said = Limited::new(body, REFUSAL_MAX).collect().await.map(Collected::to_bytes).unwrap_or_default();
+    headers::strip_hop_by_hop(&mut head.headers);
+    let packed = head.headers.remove(header::CONTENT_ENCODING);
+    let said = UnpackedBody::unpack(&said, packed.as_ref().and_then(|name| name.to_str().ok())).plain;
+    let mut message = words::message(status, &head.headers, &said, stream);
+    if socket::server_message(&message).status != Some(status) {
+        let said = json!({"error": {"message": format!("the upstream answers {} to a WebSocket", head.status)}});
+        message = words::message(status, &head.headers, &said.to_string().into(), stream);
+    }
+    let (sender, messages) = mpsc::channel(1);
+    // Its receiver is here.
+    let _ = sender.try_send(message);
+    messages
 }
 
 fn closed(why: &'static str) -> UpstreamError {
