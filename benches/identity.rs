@@ -291,7 +291,7 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
 }
 
 /// One look at one kind of request: exchange, parts, and their share in percent.
-fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], replies: &[Bytes]) -> Vec<f64> {
+fn look(runtime: &Runtime, names: Names, prefix: &str, bodies: &[String], replies: &[Bytes]) -> Vec<f64> {
     let directory = tempfile::tempdir().expect("a directory");
     let backend = Backend::start(replies);
     let origin = UpstreamOrigin::parse(&backend.url, None).expect("an origin");
@@ -349,7 +349,7 @@ fn main() {
         let mut looks: [Vec<Vec<f64>>; KINDS.len()] = std::array::from_fn(|_| vec![Vec::new(); PARTS.len() + 2]);
         for _ in 0..LOOKS {
             for ((names, prefix, _), columns) in KINDS.into_iter().zip(&mut looks) {
-                let figures = look(&runtime, (names, prefix), &bodies, &replies);
+                let figures = look(&runtime, names, prefix, &bodies, &replies);
                 columns.iter_mut().zip(figures).for_each(|(column, figure)| column.push(figure));
             }
         }

@@ -76,8 +76,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     if arguments.dry_run {
         return dry::run(&logs, &methods, arguments, global);
     }
-    let asked = (methods.as_slice(), ranker.as_ref());
-    let mut done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
+    let mut done = settings::block_on(conduct(&logs, &methods, ranker.as_ref(), judge, driving, arguments, global))??;
     calibration::apply(&calibrations, &logs, &mut done.rows);
     beside::keep(&logs, &done.rows, global);
     if arguments.out.is_some() {
@@ -87,7 +86,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
         let written = calibration::write(&calibrations, arguments.alpha, &mut terminal::stderr());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    print_results(&logs, &done, (arguments, html.as_ref()), global)
+    print_results(&logs, &done, arguments, html.as_ref(), global)
 }
 
 /// Attributes a run that has just failed, and tells it as talk: the run's own output has standard output. What comes of it is
@@ -125,8 +124,7 @@ pub(super) fn rows_of(arguments: &AttributeArgs, global: &Global) -> Result<Stri
     let logs = logs::read(path, arguments, &methods, true)?;
     let (judge, driving) = (judge(arguments, &methods)?, Driving { votes: 1, priced: false });
     let ranker = arguments.ranker(&methods)?;
-    let asked = (methods.as_slice(), ranker.as_ref());
-    let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
+    let done = settings::block_on(conduct(&logs, &methods, ranker.as_ref(), judge, driving, arguments, global))??;
     let mut text = String::new();
     for row in done.rows.iter().flatten() {
         text += &serde_json::to_string(row).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -149,8 +147,7 @@ fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, Attribut
     let judge = judge(arguments, &methods)?;
     let ranker = arguments.ranker(&methods)?;
     let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
-    let asked = (methods.as_slice(), ranker.as_ref());
-    let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, &still))??;
+    let done = settings::block_on(conduct(&logs, &methods, ranker.as_ref(), judge, driving, arguments, &still))??;
     Ok((logs, done))
 }
 
@@ -169,12 +166,13 @@ impl AttributeArgs {
 fn judge(arguments: &AttributeArgs, methods: &[ChosenMethod]) -> Result<Option<LogJudge>, Failure> {
     let judge = arguments.judge_args()?;
     let named = judge.named(methods)?;
-    named.map(|named| judge.open(named, arguments.compat.is_some())).transpose()
+    named.map(|(url, model)| judge.open(url, model, arguments.compat.is_some())).transpose()
 }
 
 async fn conduct(
     logs: &Logs,
-    asked: (&[ChosenMethod], Option<&LearnedRanker>),
+    methods: &[ChosenMethod],
+    ranker: Option<&LearnedRanker>,
     judge: Option<LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
@@ -186,7 +184,7 @@ async fn conduct(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(log) = logs.runs.get(at) else { return Ok::<_, ExecutionError>(done) };
-            let rows = rows(log, asked, judge.as_ref(), driving, arguments).await?;
+            let rows = rows(log, methods, ranker, judge.as_ref(), driving, arguments).await?;
             if !global.quiet {
                 print_progress(&rows, at + 1, logs.runs.len());
             }
@@ -227,7 +225,8 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 /// A row a method, and one that combines them.
 async fn rows(
     log: &RunLog,
-    (methods, ranker): (&[ChosenMethod], Option<&LearnedRanker>),
+    methods: &[ChosenMethod],
+    ranker: Option<&LearnedRanker>,
     judge: Option<&LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
@@ -269,7 +268,8 @@ fn write(file: Option<&OutputFile<'_>>, rows: &[Vec<Attributed>]) -> Result<(), 
 fn print_results(
     logs: &Logs,
     done: &AttributedLogs,
-    (arguments, html): (&AttributeArgs, Option<&OutputFile<'_>>),
+    arguments: &AttributeArgs,
+    html: Option<&OutputFile<'_>>,
     global: &Global,
 ) -> Result<Finished, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Infrastructure, error);

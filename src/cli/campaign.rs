@@ -141,7 +141,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let equality = CampaignEquality { rules: equality.0, tool_results_given: equality.1 };
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking, equality };
     if arguments.dry_run {
-        return dry::tell(&campaign, &begun, (arguments, allowed), global);
+        return dry::tell(&campaign, &begun, arguments, allowed, global);
     }
     let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
     if !allowed {
@@ -158,7 +158,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         }
     }
     if let Some(part) = &arguments.shard {
-        return shard::work((part, arguments.changed), campaign, kept, begun, global);
+        return shard::work(part, arguments.changed, campaign, kept, begun, global);
     }
     let out = begun.out.clone();
     let done = conduct(campaign, begun, global)?;

@@ -18,10 +18,10 @@ use super::{
     screen,
     settings::{self, PlannedArgs},
     signals::number,
-    trial::{ExecuteArgs, cannot_check, failed, live, say_execution},
+    trial::{ExecuteArgs, JudgedProgram, cannot_check, failed, live, say_execution},
 };
 use crate::{
-    execution::{Console, ErrorOutput, ExecutedRun, ExecutionArm, Judge, Program, unrunnable},
+    execution::{Console, ErrorOutput, ExecutedRun, ExecutionArm, Judge, unrunnable},
     launch::Echo,
     plan::{self, Plan},
     proof::{self, ProofSample},
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
     }
     let samples = settings::block_on(conduct(
         proxy,
-        (program, judge.unwrap_or(Judge::End)),
+        JudgedProgram { program, judge: judge.unwrap_or(Judge::End) },
         &cassette,
         plan,
         forks,
@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
 
 async fn conduct(
     proxy: Proxy,
-    executed: (Program, Judge),
+    executed: JudgedProgram,
     cassette: &Arc<Cassette>,
     plan: Option<Arc<Plan>>,
     forks: Vec<(RunId, ForkPoint)>,
@@ -117,7 +117,7 @@ async fn conduct(
     let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
     let meter = arguments.execute.budget.meter()?;
     let reference = arguments.matching.reference(global.quiet);
-    let system = arguments.execute.system(executed, proxy, (console, reference)).await?;
+    let system = arguments.execute.system(executed, proxy, console, reference).await?;
     let arms = forks.into_iter().map(|(run, at)| (run, ExecutionArm::forked(cassette, at, plan.clone())));
     let mut samples = Vec::new();
     let ended = |sample| {

@@ -95,8 +95,8 @@ pub(super) fn run(arguments: &ModesArgs, global: &Global) -> Result<Finished, Fa
     }
     let mut changes = claimed(&arguments.dirs)?;
     let mut asked = None;
-    if let Some(address) = address {
-        let judge = arguments.judge.open(address, false)?;
+    if let Some((url, model)) = address {
+        let judge = arguments.judge.open(url, model, false)?;
         let (said, verdicts) = settings::block_on(ask(&changes, judge, arguments.votes.0, global))??;
         keep(&verdicts, arguments)?;
         let rows = arguments.dirs.iter().filter(|dir| !verdicts.is_empty() && dir.join(dataset::FILE).is_file());

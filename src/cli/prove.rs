@@ -21,12 +21,12 @@ use super::{
     matching::MatchArgs,
     screen,
     settings::{self, ProxyArgs},
-    trial::{ExecuteArgs, failed, live, say_execution},
+    trial::{ExecuteArgs, JudgedProgram, failed, live, say_execution},
 };
 use crate::{
     attribution::{ProofOf, Proved, Proving, RecordedProof},
     capability::RunVerb,
-    execution::{Console, Judge, Meter, Program},
+    execution::{Console, Judge, Meter},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
     recording::{self, Masked, MaskedFile, RecordedCheck, RunFile},
@@ -78,7 +78,8 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     let upstream = live(&execute.proxy, execute.again, &cassette, &arguments.path)?;
     say_execution(&recorded, execute.again, &upstream, global.quiet);
     let meter = execute.budget.meter()?;
-    let (label, proved) = prove((&arguments.path, &cassette), (program, judge), (arguments, &meter), terms, global)?;
+    let executed = JudgedProgram { program, judge };
+    let (label, proved) = prove(&arguments.path, &cassette, executed, arguments, &meter, terms, global)?;
     let arms = [&proved.executed.treated, &proved.executed.control];
     if let Some(why) = arms.iter().find_map(|arm| arm.most_void()).filter(|_| !global.quiet) {
         let dir = crate::launch::shell_word(&arguments.path.to_string_lossy());
@@ -106,9 +107,11 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
 
 /// Proves one run, and writes its label.
 fn prove(
-    (dir, cassette): (&Path, &Arc<Cassette>),
-    executed: (Program, Judge),
-    (arguments, meter): (&ProveArgs, &Arc<Meter>),
+    dir: &Path,
+    cassette: &Arc<Cassette>,
+    executed: JudgedProgram,
+    arguments: &ProveArgs,
+    meter: &Arc<Meter>,
     terms: Terms,
     global: &Global,
 ) -> Result<(Label, Proved), Failure> {
@@ -118,7 +121,7 @@ fn prove(
     let plan = planned(cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, arguments.execute.again, cassette, dir)?;
     let sentences = arguments.execute.sentences()?.digest().unwrap_or_default();
-    let of = ProofOf { sentences, ..proof_of(&executed.1, &executed.0.command, proxy.upstream.as_deref()) };
+    let of = ProofOf { sentences, ..proof_of(&executed.judge, &executed.program.command, proxy.upstream.as_deref()) };
     // The run itself was executed without neutral changes.
     let made_alike =
         of_record(cassette).is_some_and(|recorded| ProofOf { sentences: of.sentences.clone(), ..recorded } == of);
@@ -132,7 +135,7 @@ fn prove(
     let proved = settings::block_on(async {
         let system = arguments
             .execute
-            .system(executed, proxy, (Console::default(), arguments.matching.reference(global.quiet)))
+            .system(executed, proxy, Console::default(), arguments.matching.reference(global.quiet))
             .await?;
         let (system, meter, label) = (Arc::new(system), Arc::clone(meter), label.clone());
         let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };

@@ -106,8 +106,8 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let console = Console { reads: true, echo, errors: ErrorOutput::Ours };
     let program = program.map(|program| Program { limit, console, ..program });
-    let proxy = (Arc::new(proxy), id.clone());
-    let ended = settings::block_on_one(conduct(proxy, &replayed, program, arguments, global))??;
+    let served = conduct(Arc::new(proxy), id.clone(), &replayed, program, arguments, global);
+    let ended = settings::block_on_one(served)??;
     let report = replayed.report();
     if !global.quiet {
         talk(&cassette, &report, arguments.explain);
@@ -117,7 +117,8 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
 
 /// Serves until the command has ended, or until we are told to stop. Says how the command ended.
 async fn conduct(
-    (proxy, id): (Arc<Proxy>, RunId),
+    proxy: Arc<Proxy>,
+    id: RunId,
     replayed: &Arc<Replayed>,
     program: Option<Program>,
     arguments: &ReplayArgs,

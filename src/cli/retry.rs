@@ -26,7 +26,7 @@ use super::{
     settings,
     settings::ProxyArgs,
     terminal,
-    trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed, live, say_execution},
+    trial::{ExecutionSpec, ExecutionTalk, JudgedProgram, cannot_check, failed, live, say_execution},
 };
 use crate::{
     attribution::{
@@ -35,7 +35,7 @@ use crate::{
     },
     capability::RunVerb,
     dataset::{Corpus, formats},
-    execution::{Console, Judge, Meter, Program},
+    execution::{Console, Meter},
     plan,
     proof::ProofSample,
     recording::{Masked, MaskedFile},
@@ -51,8 +51,7 @@ const KEPT: &str = "retry.json";
 struct Retrying<'a> {
     arguments: &'a RetryArgs,
     global: &'a Global,
-    program: Program,
-    judge: Judge,
+    executed: JudgedProgram,
     /// Where live calls go.
     proxy: ProxyArgs,
     meter: Arc<Meter>,
@@ -89,7 +88,7 @@ fn retry_run(
     let limits = execute.budget.limits()?;
     let meter = shared.map_or_else(|| Meter::within(limits.budget, execute.budget.price), |all| all.part());
     let spent = RetrySpent::default();
-    let executed = execute.executed(&recorded, ("retry", "a retry"), arguments.dry_run)?;
+    let executed = execute.executed(&recorded, "retry", "a retry", arguments.dry_run)?;
     // What the first round would be refused for.
     proxy.proxy(None)?;
     match &arguments.critique {
@@ -97,11 +96,11 @@ fn retry_run(
         None => method(arguments, &arguments.dir, judge(arguments, &proxy, &meter, &cassette)).require_judge()?,
     }
     say_execution(&recorded, execute.again, &proxy, global.quiet);
-    let (program, judge) = match executed {
-        ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
+    let executed = match executed {
+        ExecutionSpec::Whole(executed) if !arguments.dry_run => executed,
         executed => return dry(arguments, global, &cassette, &executed).map(|finished| (finished, None)),
     };
-    let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, pairs: Vec::new(), file };
+    let mut retrying = Retrying { arguments, global, executed, proxy, meter, spent, pairs: Vec::new(), file };
     let most = if arguments.critique.is_some() { 1 } else { arguments.rounds };
     let failed = FailedRun { dir: arguments.dir.clone(), cassette };
     let retried = RetryRounds::conduct(&mut retrying, failed, most)?;
@@ -285,9 +284,9 @@ impl Retrying<'_> {
         let (proxy, _) = self.proxy.proxy(None)?;
         let (meter, mut spent) = (Arc::clone(&self.meter), self.spent);
         let round = settings::block_on(async {
-            let executed = (self.program.clone(), self.judge.clone());
             let reference = self.arguments.matching.reference(self.global.quiet);
-            let system = self.arguments.execute.system(executed, proxy, (Console::default(), reference)).await?;
+            let system =
+                self.arguments.execute.system(self.executed.clone(), proxy, Console::default(), reference).await?;
             let subject = RetrySubject { system: Arc::new(system), cassette: Arc::clone(cassette), settings, meter };
             let talk = ExecutionTalk { quiet: self.global.quiet };
             subject.round(number, critique, &mut spent, &talk).await.map_err(failed)

@@ -113,7 +113,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     let monitoring = Monitoring::from_config(&config, proxy.upstream.name(), false)?;
     let executed = settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
-        let executed = execute((proxy, &id), &program, arguments, meter).await;
+        let executed = execute(proxy, &id, &program, arguments, meter).await;
         monitored.end().await;
         executed
     })??;
@@ -165,7 +165,8 @@ fn attributed(
 }
 
 async fn execute(
-    (proxy, id): (Proxy, &RunId),
+    proxy: Proxy,
+    id: &RunId,
     program: &Program,
     arguments: &RunArgs,
     meter: Arc<Meter>,

@@ -204,7 +204,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         if let (Some(admitted), Some(users)) = (&server.users, users) {
             admitted.admit(users, &server.line).await;
         }
-        let served = serve_until_stopped(server, &listen, &origins, named, reload, (arguments, global)).await;
+        let served = serve_until_stopped(server, &listen, &origins, named, reload, arguments, global).await;
         monitored.end().await;
         served
     })?
@@ -216,7 +216,8 @@ async fn serve_until_stopped(
     origins: &[String],
     named: Option<RunId>,
     reload: Reload,
-    (arguments, global): (&ServeArgs, &Global),
+    arguments: &ServeArgs,
+    global: &Global,
 ) -> Result<Exit, Failure> {
     let (listener, proxy) = (bind(listen).await?, &server.line);
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;

@@ -204,7 +204,7 @@ fn write_text(
     let suspected = Suspected::read(&arguments.dir, recording.manifest.run.as_str(), &[]);
     let origins = ReplyOrigins::read(recording, &arguments.dir);
     if arguments.step.is_none() {
-        head::write(recording, &arguments.dir, (traced.as_ref(), suspected.as_ref()), screen, out)?;
+        head::write(recording, &arguments.dir, traced.as_ref(), suspected.as_ref(), screen, out)?;
         if !recording.sealed {
             let dir = escape(&arguments.dir.display().to_string());
             writeln!(out, "next     aegis runs end {dir}  if nothing serves it any more")?;
@@ -219,14 +219,14 @@ fn write_text(
         };
     }
     if arguments.step.is_none() && !arguments.new && !arguments.all {
-        return table::write(steps, &origins, (traced.as_ref(), suspected.as_ref()), screen, out);
+        return table::write(steps, &origins, traced.as_ref(), suspected.as_ref(), screen, out);
     }
     let extent = if arguments.all { ShownExtent::All } else { ShownExtent::New };
     for (number, step) in steps.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
-        whole::write(step, (recording, &origins), extent, screen, out)?;
+        whole::write(step, recording, &origins, extent, screen, out)?;
     }
     Ok(())
 }

@@ -211,9 +211,10 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
         rules,
         jobs: arguments.jobs,
     };
-    let system = (program, Judge::of_command(arguments.check.as_deref()));
+    let judge = Judge::of_command(arguments.check.as_deref());
     let (begun, began) = (Instant::now(), jiff::Timestamp::now().to_string());
-    let TestedProgram { baseline, runs, signal } = settings::block_on(conduct(proxy, system, &planned, &how, global))??;
+    let TestedProgram { baseline, runs, signal } =
+        settings::block_on(conduct(proxy, program, judge, &planned, &how, global))??;
     let concluded = ConcludedTest {
         name,
         dir,
@@ -253,7 +254,8 @@ impl TestArgs {
 /// Makes the runs: the one without a plan first, then, one after the other unless more are asked for, the planned ones.
 async fn conduct(
     proxy: Proxy,
-    (program, judge): (Program, Judge),
+    program: Program,
+    judge: Judge,
     planned: &[PlannedRun],
     how: &Conduct<'_>,
     global: &Global,

@@ -21,13 +21,13 @@ pub(super) use self::arguments::TraceArgs;
 use self::prepared::{PreparedSearch, PreparedTrace, beneath, require_corrections};
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, settings, terminal,
-    trial::{ExecutionSpec, ExecutionTalk, cannot_check, failed},
+    trial::{ExecutionSpec, ExecutionTalk, JudgedProgram, cannot_check, failed},
 };
 use crate::{
     attribution::{Analyzer, Corrections, Decisive, LabelRule, Trace, TraceFinding, TraceJournal, label_of},
     capability::Capabilities,
     dataset::{Corpus, formats},
-    execution::{Console, Judge, Meter, Program, SystemUnderTest},
+    execution::{Console, Meter, SystemUnderTest},
     proof::SearchEnding,
     replay::Cassette,
     trajectory::{Trajectory, Void},
@@ -54,11 +54,11 @@ pub(super) fn trace_run(
         return missed_catch::run(arguments, prepared, &meter, global);
     }
     let PreparedTrace { cassette, executed, entry, search } = prepared;
-    let (program, judge) = match executed {
-        ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
+    let executed = match executed {
+        ExecutionSpec::Whole(executed) if !arguments.dry_run => executed,
         executed => return dry::tell(&cassette, &search, &executed, arguments, global),
     };
-    let traced = conduct((program, judge), Arc::clone(&cassette), (search, meter), arguments, global);
+    let traced = conduct(executed, Arc::clone(&cassette), search, meter, arguments, global);
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
     if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
@@ -82,9 +82,10 @@ pub(super) fn trace_run(
 }
 
 async fn conduct(
-    executed: (Program, Judge),
+    executed: JudgedProgram,
     cassette: Arc<Cassette>,
-    (search, meter): (PreparedSearch, Arc<Meter>),
+    search: PreparedSearch,
+    meter: Arc<Meter>,
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
@@ -93,7 +94,7 @@ async fn conduct(
     let system = Arc::new(
         arguments
             .execute
-            .system(executed, proxy, (Console::default(), arguments.matching.reference(global.quiet)))
+            .system(executed, proxy, Console::default(), arguments.matching.reference(global.quiet))
             .await?,
     );
     let run = &cassette.recording().trajectory;
@@ -103,7 +104,7 @@ async fn conduct(
     if let Some(asked) = &prior {
         meter.charge(asked.calls, asked.usage);
     }
-    let mut corrections = completed(known, analyzer, (&system, run), (&meter, &journal), global).await?;
+    let mut corrections = completed(known, analyzer, &system, run, &meter, &journal, global).await?;
     let prior = prior.map(|asked| asked.prior);
     if let Some(prior) = &prior {
         prior.suspect(&mut corrections);
@@ -116,7 +117,7 @@ async fn conduct(
             run.steps.len()
         );
     }
-    let trace = Trace::new(system, cassette, corrections, settings, (meter, journal));
+    let trace = Trace::new(system, cassette, corrections, settings, meter, journal);
     let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
     Ok(TraceFinding { prior, ..finding })
 }
@@ -125,8 +126,10 @@ async fn conduct(
 async fn completed(
     given: Corrections,
     analyzer: Option<Analyzer>,
-    (system, run): (&SystemUnderTest, &Trajectory),
-    paid: (&Arc<Meter>, &TraceJournal),
+    system: &SystemUnderTest,
+    run: &Trajectory,
+    meter: &Arc<Meter>,
+    journal: &TraceJournal,
     global: &Global,
 ) -> Result<Corrections, Failure> {
     let corrections = match analyzer {
@@ -136,7 +139,7 @@ async fn completed(
             if !global.quiet {
                 talkln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
             }
-            let proposed = analyzer.corrections(system.executor.listening(), run, &own, paid).await;
+            let proposed = analyzer.corrections(system.executor.listening(), run, &own, meter, journal).await;
             proposed.map_err(failed)?.checked_by(given)
         }
     };

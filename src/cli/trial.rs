@@ -41,11 +41,18 @@ pub(super) struct ExecuteArgs {
     pub(super) command: Vec<OsString>,
 }
 
+/// A program, and what judges its outcome.
+#[derive(Debug, Clone)]
+pub(super) struct JudgedProgram {
+    pub(super) program: Program,
+    pub(super) judge: Judge,
+}
+
 /// What is executed and how it is judged, as a line says it.
 #[derive(Debug)]
 pub(super) enum ExecutionSpec {
     /// Both are said.
-    Whole(Program, Judge),
+    Whole(JudgedProgram),
     /// A dry run is asked before they are: these the line itself needs.
     Lacks(Vec<&'static str>),
 }
@@ -63,11 +70,13 @@ impl ExecuteArgs {
     /// The program as a system that can be executed again. Call it on a runtime: it listens for signals.
     pub(super) async fn system(
         &self,
-        (program, judge): (Program, Judge),
+        executed: JudgedProgram,
         proxy: Proxy,
-        (console, reference): (Console, LearningReference),
+        console: Console,
+        reference: LearningReference,
     ) -> Result<SystemUnderTest, Failure> {
         let sentences = self.sentences()?;
+        let JudgedProgram { program, judge } = executed;
         let program = Program { limit: settings::time_limit(self.trial.timeout)?, console, ..program };
         let executor = Executor::start(Arc::new(proxy), stop()).await.map_err(failed)?;
         Ok(SystemUnderTest { sentences, reference, ..SystemUnderTest::new(executor, Arc::new(program), judge) })
@@ -81,21 +90,22 @@ impl ExecuteArgs {
     pub(super) fn executed(
         &self,
         recorded: &HowStarted,
-        (verb, what): (&str, &str),
+        verb: &str,
+        what: &str,
         dry_run: bool,
     ) -> Result<ExecutionSpec, Failure> {
         if !dry_run {
             let program = recorded.required(&self.command, self.again, verb)?;
             let judge = self.trial.required_judge(recorded, self.again, what)?;
             settings::time_limit(self.trial.timeout)?;
-            return Ok(ExecutionSpec::Whole(program, judge));
+            return Ok(ExecutionSpec::Whole(JudgedProgram { program, judge }));
         }
         let program = recorded.program(&self.command, self.again, verb)?;
         let judge = self.trial.judge(recorded, self.again)?;
         settings::time_limit(self.trial.timeout)?;
         let needs = [(judge.is_none(), "--check CMD"), (program.is_none(), "-- CMD")];
         Ok(match (program, judge) {
-            (Some(program), Some(judge)) => ExecutionSpec::Whole(program, judge),
+            (Some(program), Some(judge)) => ExecutionSpec::Whole(JudgedProgram { program, judge }),
             _ => ExecutionSpec::Lacks(needs.iter().filter(|(lacks, _)| *lacks).map(|(_, words)| *words).collect()),
         })
     }

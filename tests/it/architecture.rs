@@ -7,6 +7,7 @@ mod labels;
 mod leaving;
 mod map;
 mod names;
+mod parameters;
 mod paths;
 mod words;
 

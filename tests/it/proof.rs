@@ -162,7 +162,7 @@ impl Failed {
         let meter = Meter::within(budget, None);
         let journal = self.journal(&settings.salt);
         let (system, cassette) = (Arc::clone(&self.system), Arc::clone(&self.cassette));
-        let trace = Trace::new(system, cassette, corrections, settings, (meter, journal));
+        let trace = Trace::new(system, cassette, corrections, settings, meter, journal);
         trace.run(&Silent).await.expect("traced")
     }
 }

@@ -147,7 +147,7 @@ async fn a_socket_leads_to_the_route_of_its_first_model() {
     assert!(default.heads()[0].contains("sk-test"));
 }
 
-/// A route that refuses WebSockets is heard of by the message that led there, in the words of the upstream.
+/// The message that led to a route which refuses sockets gets the words of that upstream.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_route_answers_to_its_handshake_comes_as_an_error_of_its_status() {
     let wrong_key = r#"{"error":{"message":"Incorrect API key","code":"invalid_api_key"}}"#;

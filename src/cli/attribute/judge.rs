@@ -138,7 +138,7 @@ impl JudgeArgs {
     ///
     /// # Errors
     /// It cannot be used: upstream, key, cassette, budget or wait.
-    pub(in crate::cli) fn open(&self, (url, model): (&str, String), public: bool) -> Result<LogJudge, Failure> {
+    pub(in crate::cli) fn open(&self, url: &str, model: String, public: bool) -> Result<LogJudge, Failure> {
         let (budget, patience) = (self.spending.budget()?, self.patience()?);
         let Self { key_env, cassette, log_dir, config, ca_file, no_schema, parameter, .. } = self;
         let proxied = ProxyArgs { ca_file: ca_file.clone(), simulator_seed: 7, ..ProxyArgs::default() };
@@ -156,7 +156,7 @@ impl JudgeArgs {
         let (by_schema, parameters) = (!no_schema && !public, parameter.clone().into());
         let settings = JudgeSettings { model, patience, by_schema, parameters };
         let price = self.spending.price.unwrap_or_default();
-        Ok(LogJudge::new(Arc::new(proxy), run, settings, kept, (ledger, price)))
+        Ok(LogJudge::new(Arc::new(proxy), run, settings, kept, ledger, price))
     }
 
     /// How its configuration masks and writes what is recorded.

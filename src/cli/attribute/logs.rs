@@ -54,7 +54,7 @@ pub(super) fn read(
     let gold = arguments.show_answer == ShowAnswerArg::On;
     let against = against(&arguments.run)?;
     if formats::is_recording(path) {
-        return recorded(path, &arguments.run, (gold, clean), against);
+        return recorded(path, &arguments.run, gold, clean, against);
     }
     let (mut samples, notes) = match arguments.corpus.open_unlabelled(path, quiet) {
         Ok(dataset) if is_ours(path) => (all(&dataset)?, Vec::new()),
@@ -122,7 +122,8 @@ fn foreign(path: &Path) -> Result<(Vec<Sample>, Vec<String>), Failure> {
 fn recorded(
     path: &Path,
     facts: &RunFacts,
-    (gold, clean): (bool, bool),
+    gold: bool,
+    clean: bool,
     mut others: Vec<LoggedRun>,
 ) -> Result<Logs, Failure> {
     let recording = recording::read(path)?;

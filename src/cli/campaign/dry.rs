@@ -17,7 +17,8 @@ const FIRST_TASKS: usize = 3;
 pub(super) fn tell(
     campaign: &Campaign,
     begun: &CampaignStart,
-    (arguments, allowed): (&CampaignArgs, bool),
+    arguments: &CampaignArgs,
+    allowed: bool,
     global: &Global,
 ) -> Result<Finished, Failure> {
     let CampaignStart { out, only, earlier, .. } = begun;

@@ -21,10 +21,10 @@ pub(super) fn line(arguments: &CampaignArgs, out: &Path, concluded: &Concluded) 
 
 /// The line that makes these tasks of a campaign, all that follows from their clean runs included.
 pub(super) fn first_part(arguments: &CampaignArgs, out: &Path, tasks: &[String], resumes: bool) -> String {
-    part(TypedLine::of_process(), arguments, (out, resumes), tasks)
+    part(TypedLine::of_process(), arguments, out, resumes, tasks)
 }
 
-fn part(typed: TypedLine, arguments: &CampaignArgs, (out, resumes): (&Path, bool), tasks: &[String]) -> String {
+fn part(typed: TypedLine, arguments: &CampaignArgs, out: &Path, resumes: bool, tasks: &[String]) -> String {
     let typed = typed.without("--dry-run", false).without("--only", true).without("--resume", false);
     let only = tasks.iter().flat_map(|task| ["--only".to_owned(), task.clone()]);
     let resume = resumes.then(|| "--resume".to_owned());
@@ -86,7 +86,7 @@ mod tests {
         let typed = ["c.toml", "--only", "x", "--dry-run", "--jobs=2"].map(str::to_owned).to_vec();
         let tasks = ["t 0".to_owned(), "t1".to_owned()];
         assert_eq!(
-            part(TypedLine::new(typed), &arguments, (Path::new("d"), true), &tasks),
+            part(TypedLine::new(typed), &arguments, Path::new("d"), true, &tasks),
             "aegis c.toml --jobs=2 --out d --only 't 0' --only t1 --resume"
         );
         // What the environment said is said, too.

@@ -9,7 +9,8 @@ use crate::{
 
 /// Makes a part; its directory is below `out`, and what lies there is gone on with.
 pub(super) fn work(
-    (part, changed): (&str, bool),
+    part: &str,
+    changed: bool,
     campaign: Campaign,
     kept: CampaignSnapshot,
     mut begun: CampaignStart,

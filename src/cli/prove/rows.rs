@@ -9,7 +9,7 @@ use std::{
 
 use super::{ProveArgs, prove, word};
 use crate::{
-    cli::{Exit, Failure, Finished, Global, again::HowStarted, corpus_work::CorpusWork},
+    cli::{Exit, Failure, Finished, Global, again::HowStarted, corpus_work::CorpusWork, trial::JudgedProgram},
     dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
     execution::{Judge, Meter, Program},
     proof::Terms,
@@ -45,7 +45,7 @@ pub(super) fn run(
         let mut sample = placed.sample;
         match dir.filter(|_| needs(&sample)) {
             None => lost += usize::from(needs(&sample)),
-            Some(dir) => match proven(&sample, &dir, (arguments, &work.meter), terms, global) {
+            Some(dir) => match proven(&sample, &dir, arguments, &work.meter, terms, global) {
                 Ok((new, standing)) => {
                     work.say_done(&dir, word(standing));
                     standings.push(standing);
@@ -98,7 +98,8 @@ fn needs(sample: &Sample) -> bool {
 fn proven(
     sample: &Sample,
     dir: &Path,
-    (arguments, meter): (&ProveArgs, &Arc<Meter>),
+    arguments: &ProveArgs,
+    meter: &Arc<Meter>,
     terms: Terms,
     global: &Global,
 ) -> Result<(Sample, Standing), Failure> {
@@ -118,7 +119,7 @@ fn proven(
         check => Judge::of_command(check.as_deref()),
     };
     let cassette = arguments.matching.open(dir, true)?;
-    let (_, proved) = prove((dir, &cassette), (program, judge), (arguments, meter), terms, global)?;
+    let (_, proved) = prove(dir, &cassette, JudgedProgram { program, judge }, arguments, meter, terms, global)?;
     let about = About {
         kind: sample.kind,
         system: sample.system.clone(),

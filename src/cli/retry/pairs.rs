@@ -17,12 +17,11 @@ use crate::{
 pub(super) fn for_round(round: &RetryRound, failed: &Recording) -> Result<Vec<Value>, Failure> {
     let steps = &failed.trajectory.steps;
     let Some(blamed) = steps.iter().find(|step| step.step == round.critique.step) else { return Ok(Vec::new()) };
-    let at = (&blamed.attribution.agent, blamed.attribution.instance, blamed.call);
     let (mut pairs, mut known) = (Vec::new(), BTreeSet::new());
     let passed = round.executions.iter().filter(|one| one.sample == ProofSample::Passed && one.step == blamed.step);
     for execution in passed {
         let accepted = recording::read(&execution.dir)?;
-        let Some(mut pair) = preference(failed, &accepted, at)? else { continue };
+        let Some(mut pair) = preference(failed, &accepted, blamed)? else { continue };
         if !known.insert(pair.get("chosen").map(Value::to_string)) {
             continue;
         }

@@ -29,7 +29,8 @@ type HeadLine = (&'static str, String);
 pub(super) fn write(
     recording: &Recording,
     run_dir: &Path,
-    (traced, suspected): (Option<&Traced>, Option<&Suspected>),
+    traced: Option<&Traced>,
+    suspected: Option<&Suspected>,
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {

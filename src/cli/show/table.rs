@@ -33,7 +33,8 @@ const COLUMNS: [(&str, bool, u8); 7] = [
 pub(super) fn write(
     steps: &[&Step],
     origins: &ReplyOrigins,
-    (traced, suspected): (Option<&Traced>, Option<&Suspected>),
+    traced: Option<&Traced>,
+    suspected: Option<&Suspected>,
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {

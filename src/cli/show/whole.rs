@@ -26,7 +26,8 @@ pub(super) enum ShownExtent {
 /// One step.
 pub(super) fn write(
     step: &Step,
-    (recording, origins): (&Recording, &ReplyOrigins),
+    recording: &Recording,
+    origins: &ReplyOrigins,
     extent: ShownExtent,
     screen: Screen,
     out: &mut dyn Write,
@@ -42,7 +43,7 @@ pub(super) fn write(
     }
     for attempt in &step.attempts {
         let origin = origins.of_attempt(step, attempt);
-        write_attempt((told, step, attempt), origin, recording, screen, out)?;
+        write_attempt(told, step, attempt, origin, recording, screen, out)?;
     }
     if !step.injected.is_empty() {
         writeln!(out, "\n{}: `--before-after` shows what was changed", injected_text(step))?;
@@ -126,7 +127,9 @@ fn write_new(
 }
 
 fn write_attempt(
-    (told, step, attempt): (StepView<'_>, &Step, &Attempt),
+    told: StepView<'_>,
+    step: &Step,
+    attempt: &Attempt,
     origin: ReplyOrigin,
     recording: &Recording,
     screen: Screen,

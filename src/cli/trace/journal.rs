@@ -5,32 +5,23 @@ use std::path::Path;
 use super::prepared::PreparedSearch;
 use crate::{
     attribution::TraceJournal,
-    cli::{Exit, Failure},
-    execution::{Judge, Program},
+    cli::{Exit, Failure, trial::JudgedProgram},
+    execution::Judge,
 };
 
 /// Opens the journal in a run's directory.
 ///
 /// # Errors
 /// It cannot be read or written.
-pub(super) fn open(
-    search: &PreparedSearch,
-    (program, judge): &(Program, Judge),
-    dir: &Path,
-) -> Result<TraceJournal, Failure> {
+pub(super) fn open(search: &PreparedSearch, executed: &JudgedProgram, dir: &Path) -> Result<TraceJournal, Failure> {
     let redactor = search.proxy.runs.template().recording.redactor.clone();
-    TraceJournal::open(dir, &subject(search, (program, judge)), search.settings.salt.clone(), redactor).map_err(
-        |error| {
-            Failure::new(
-                Exit::Recording,
-                format!("cannot open the journal of the trace in `{}`: {error}", dir.display()),
-            )
-        },
-    )
+    TraceJournal::open(dir, &subject(search, executed), search.settings.salt.clone(), redactor).map_err(|error| {
+        Failure::new(Exit::Recording, format!("cannot open the journal of the trace in `{}`: {error}", dir.display()))
+    })
 }
 
 /// All that an execution depends on: where any of it is another, those of an earlier start are others, too.
-pub(super) fn subject(search: &PreparedSearch, (program, judge): (&Program, &Judge)) -> String {
+pub(super) fn subject(search: &PreparedSearch, JudgedProgram { program, judge }: &JudgedProgram) -> String {
     let PreparedSearch { given, settings, analyzer, proxy, sentences, .. } = search;
     let corrections: Vec<_> =
         given.by_step.iter().map(|(step, correction)| (step, &correction.at, correction.source)).collect();

@@ -12,9 +12,9 @@ use crate::{
     attribution::{LaterAgent, SearchSpent, Trace, TraceJournal},
     cli::{
         Exit, Failure, Finished, Global, OutputFormat, escape, settings, terminal,
-        trial::{ExecutionSpec, ExecutionTalk, failed},
+        trial::{ExecutionSpec, ExecutionTalk, JudgedProgram, failed},
     },
-    execution::{Console, Judge, Meter, Program},
+    execution::{Console, Meter},
     recording::{self, Amendment, FactSource, Giver, RunFile, Settings},
     replay::Cassette,
     trajectory::{CatchState, Executions, Label, MissedCatch},
@@ -39,11 +39,11 @@ pub(super) fn run(
 ) -> Result<Finished, Failure> {
     let PreparedTrace { cassette, executed, search, .. } = prepared;
     let label = proven(&cassette)?;
-    let (program, judge) = match executed {
-        ExecutionSpec::Whole(program, judge) if !arguments.dry_run => (program, judge),
+    let executed = match executed {
+        ExecutionSpec::Whole(executed) if !arguments.dry_run => executed,
         executed => return Ok(foretold(&label, &cassette, &search, &executed)),
     };
-    let searched = conduct(((program, judge), &cassette, search), &label, meter, arguments, global);
+    let searched = conduct(executed, &cassette, search, &label, meter, arguments, global);
     let searched = settings::block_on(searched)??;
     recording::write_beside(&arguments.dir.join(CATCH_FILE), &searched.printed())?;
     finish(&searched, global)
@@ -64,24 +64,26 @@ fn foretold(label: &Label, cassette: &Cassette, search: &PreparedSearch, execute
 }
 
 async fn conduct(
-    (executed, cassette, search): ((Program, Judge), &Arc<Cassette>, PreparedSearch),
+    executed: JudgedProgram,
+    cassette: &Arc<Cassette>,
+    search: PreparedSearch,
     label: &Label,
     meter: &Arc<Meter>,
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<Searched, Failure> {
     let recording = search.proxy.runs.template().recording.clone();
-    let subject = journal::subject(&search, (&executed.0, &executed.1));
+    let subject = journal::subject(&search, &executed);
     let journal = journal::open(&search, &executed, &arguments.dir)?;
     let PreparedSearch { given, settings, analyzer, proxy, .. } = search;
     let run = &cassette.recording().trajectory;
     let system = Arc::new(
         arguments
             .execute
-            .system(executed, proxy, (Console::default(), arguments.matching.reference(global.quiet)))
+            .system(executed, proxy, Console::default(), arguments.matching.reference(global.quiet))
             .await?,
     );
-    let corrections = completed(given, analyzer, (&system, run), (meter, &journal), global).await?;
+    let corrections = completed(given, analyzer, &system, run, meter, &journal, global).await?;
     let mut searched = Searched { found: Vec::new(), spent: SearchSpent::default(), out_of_budget: false };
     let agents = LaterAgent::all(label, run, &corrections);
     let claims: usize = agents.iter().map(LaterAgent::claims).sum();
@@ -111,8 +113,8 @@ async fn conduct(
         let journal =
             TraceJournal::open_part(&arguments.dir, part, &subject, own.salt.clone(), recording.redactor.clone());
         let journal = journal.map_err(|error| Failure::new(Exit::Recording, error))?;
-        let paid = (meter.part(), journal);
-        let trace = Trace::new(Arc::clone(&system), Arc::clone(cassette), later.corrections.clone(), own, paid);
+        let (system, cassette, corrections) = (Arc::clone(&system), Arc::clone(cassette), later.corrections.clone());
+        let trace = Trace::new(system, cassette, corrections, own, meter.part(), journal);
         let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
         searched.add(finding.spent, finding.out_of_budget);
         if let Some(found) = later.shown_by(&finding) {

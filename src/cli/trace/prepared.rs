@@ -59,7 +59,7 @@ impl PreparedTrace {
             proven::require(arguments, &cassette)?;
         }
         let (recorded, execute) = (HowStarted::read(&arguments.dir)?, &arguments.execute);
-        let executed = execute.executed(&recorded, ("trace", "a trace"), arguments.dry_run)?;
+        let executed = execute.executed(&recorded, "trace", "a trace", arguments.dry_run)?;
         let entry = arguments.kept.entry()?;
         let mut known = given_corrections(arguments, &cassette)?;
         let settings = trace_settings(arguments)?;

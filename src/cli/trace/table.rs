@@ -96,8 +96,7 @@ fn write_agents(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     for agent in &finding.agents {
-        let tally = |arm: &Executions| (arm.passed, arm.passed + arm.failed);
-        let (effect, interval) = difference(tally(&agent.treated), tally(&agent.control));
+        let (effect, interval) = difference(agent.treated.tally(), agent.control.tally());
         let (name, control, treated) = (escape(agent.agent.as_str()), share(&agent.control), share(&agent.treated));
         let effect = format!("{effect:+.2} [{:+.2}, {:+.2}]", interval.low, interval.high);
         writeln!(out, "{name:<20} {:<13} {control:<7}  {treated:<6}  {effect}", agent.replaced_by)?;

@@ -77,7 +77,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
     let meter = Meter::within(Budget::default(), None);
     let journal = failed.journal(&settings(Order::BestFirst, "asked").salt);
     let corrections =
-        analyzer.corrections(failed.system.executor.listening(), run, &own, (&meter, &journal)).await.expect("asked");
+        analyzer.corrections(failed.system.executor.listening(), run, &own, &meter, &journal).await.expect("asked");
     let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
     assert_eq!(steps, [2], "{:?}", corrections.left_out);
     assert!(corrections.left_out[&0].starts_with("the analyzer finds nothing wrong"), "{:?}", corrections.left_out);
@@ -91,7 +91,8 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
         Arc::clone(&failed.cassette),
         corrections,
         settings(Order::BestFirst, "asked"),
-        (meter, journal),
+        meter,
+        journal,
     );
     let finding = trace.run(&Silent).await.expect("traced");
     assert!(finding.spent.calls > recorded.trajectory.steps.len() as u64, "its questions count: {:?}", finding.spent);
@@ -124,7 +125,7 @@ async fn an_analyzer_is_asked_within_the_budget() {
     let meter = Meter::within(Budget { calls: Some(2), ..Budget::default() }, None);
     let journal = failed.journal("cut");
     let through = failed.system.executor.listening();
-    let corrections = analyzer.corrections(through, run, &own, (&meter, &journal)).await.expect("asked");
+    let corrections = analyzer.corrections(through, run, &own, &meter, &journal).await.expect("asked");
     assert_eq!(upstream.asked.load(Ordering::SeqCst), 2);
     assert!(corrections.left_out[&5].contains("the budget ended"), "{:?}", corrections.left_out);
 }

@@ -38,11 +38,10 @@ pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<
         ] {
             let Some(says) = says else { continue };
             let treated = arm(executions, agent, from, says, words).await?;
-            let tally = |arm: &Counted| (arm.passed, arm.passed + arm.failed);
-            if executions.out_of_budget || tally(&control).1 == 0 || tally(&treated).1 == 0 {
+            if executions.out_of_budget || control.tally().of == 0 || treated.tally().of == 0 {
                 continue;
             }
-            let (effect, interval) = difference(tally(&treated), tally(&control));
+            let (effect, interval) = difference(treated.tally(), control.tally());
             let (agent, control) = (agent.clone(), control.clone());
             findings.push(AgentFinding { agent, replaced_by, from, control, treated, effect, interval });
         }

@@ -74,7 +74,8 @@ impl Analyzer {
         through: &ListeningProxy,
         run: &Trajectory,
         own: &RunId,
-        (meter, journal): (&Arc<Meter>, &TraceJournal),
+        meter: &Arc<Meter>,
+        journal: &TraceJournal,
     ) -> Result<Corrections, ExecutionError> {
         let counted = meter.metered(Arc::clone(&self.upstream), &Arc::default());
         let upstream = NegotiatingUpstream::over(Arc::new(counted), None);
@@ -91,7 +92,7 @@ impl Analyzer {
                 continue;
             }
             let earlier = run.steps.get(..index).unwrap_or_default();
-            match self.correct((&line, journal), step, earlier, &mut answered).await {
+            match self.correct(&line, journal, step, earlier, &mut answered).await {
                 Ok((said, body)) => {
                     let (at, source) = (AtFork::Instead(body), CorrectionOrigin::Analyzer);
                     let suspicion = Some(said.suspicion.clamp(0.0, 1.0));
@@ -117,7 +118,8 @@ impl Analyzer {
     /// A correction of a step that passes every check, or why there is none.
     async fn correct(
         &self,
-        line: (&ModelLine, &TraceJournal),
+        line: &ModelLine,
+        journal: &TraceJournal,
         step: &Step,
         earlier: &[Step],
         answered: &mut bool,
@@ -125,7 +127,7 @@ impl Analyzer {
         let before = answer_text(step);
         let mut refused = String::new();
         for _ in 0..TRIES {
-            let body = self.ask(line, step, earlier, &refused).await?;
+            let body = self.ask(line, journal, step, earlier, &refused).await?;
             *answered = true;
             let said = match read_reply(&body) {
                 Ok(said) => said,
@@ -151,7 +153,8 @@ impl Analyzer {
     /// Asks what no earlier start of the trace asked.
     async fn ask(
         &self,
-        (line, journal): (&ModelLine, &TraceJournal),
+        line: &ModelLine,
+        journal: &TraceJournal,
         step: &Step,
         earlier: &[Step],
         refused: &str,

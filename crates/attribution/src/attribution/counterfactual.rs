@@ -35,7 +35,8 @@ impl Trace {
         cassette: Arc<Cassette>,
         corrections: Corrections,
         settings: TraceSettings,
-        (meter, journal): (Arc<Meter>, TraceJournal),
+        meter: Arc<Meter>,
+        journal: TraceJournal,
     ) -> Self {
         Self { subject: SearchSubject { system, cassette, corrections, settings, meter, journal } }
     }

@@ -214,9 +214,8 @@ impl StepFinding {
     pub(super) fn conclude(&mut self, stands: Stands, executed: Option<Executed>) {
         self.stands = stands;
         if let Some(executed) = &executed {
-            let tally = |arm: &Executions| (arm.passed, arm.passed + arm.failed);
-            let (control, treated) = (tally(&executed.control), tally(&executed.treated));
-            if control.1 > 0 && treated.1 > 0 {
+            let (control, treated) = (executed.control.tally(), executed.treated.tally());
+            if control.of > 0 && treated.of > 0 {
                 let (effect, interval) = difference(treated, control);
                 (self.effect, self.interval) = (Some(effect), Some(interval));
             }

@@ -84,7 +84,8 @@ impl LogJudge {
         run: RunId,
         settings: JudgeSettings,
         kept: AnswerCache,
-        (ledger, price): (Arc<Ledger>, Price),
+        ledger: Arc<Ledger>,
+        price: Price,
     ) -> Self {
         Self { proxy, run, settings, cache: kept, ledger, price, line: OnceCell::new(), replayed: AtomicU64::new(0) }
     }

@@ -37,7 +37,7 @@ pub fn label_of(finding: &TraceFinding, rule: LabelRule) -> Option<Label> {
 fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label {
     let entries = steps.iter().map(|decisive| {
         let Decisive { step, agent, call, recorded, corrected, instance, proposed_mode, .. } = (*decisive).clone();
-        let entry = LabelEntry::natural((agent, instance), (step, call), (corrected, recorded), TAXONOMY);
+        let entry = LabelEntry::natural(agent, instance, step, call, corrected, recorded, TAXONOMY);
         LabelEntry { proposed_mode, ..entry }
     });
     let first = steps.first();

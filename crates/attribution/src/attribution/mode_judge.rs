@@ -70,7 +70,7 @@ pub enum JudgedMode {
 impl PlantedChange {
     /// The modes that one question offers.
     fn offered(&self, turn: u32) -> Vec<FailureMode> {
-        offered(self.declared, (&self.run, self.step, self.injection), turn)
+        offered(self.declared, &self.run, self.step, self.injection, turn)
     }
 
     fn question(&self, offered: &[FailureMode]) -> JudgeQuestion {

@@ -166,8 +166,7 @@ fn gain(arms: &[RetryArmFinding], planned: usize) -> Option<RetryGain> {
     let others = arms.iter().filter(|arm| arm.arm != RetryArm::Critique);
     // Of equal ones the first.
     let best = others.rev().max_by(|one, other| one.share.total_cmp(&other.share))?;
-    let of = |arm: &RetryArmFinding| (arm.executed.passed, told(arm));
-    let (gain, interval) = difference(of(critique), of(best));
+    let (gain, interval) = difference(critique.executed.tally(), best.executed.tally());
     Some(RetryGain { gain, interval, over: best.arm })
 }
 

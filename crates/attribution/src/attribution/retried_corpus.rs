@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{RetryArm, RetryRound};
 use crate::{
     score,
-    trajectory::{Interval, difference},
+    trajectory::{Interval, Proportion, difference},
 };
 
 /// Seed of the bootstrap, so that two sums of the same runs say the same.
@@ -86,7 +86,8 @@ impl CorpusGain {
         let others = arms.iter().filter(|(arm, _)| **arm != RetryArm::Critique);
         let others = others.filter_map(|(arm, counts)| Some((*arm, share(*counts)?)));
         let (over, _) = others.rev().max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let counts = |arm: RetryArm| arms.get(&arm).map_or((0, 0), |[passed, told]| (*passed, *told));
+        let counts =
+            |arm: RetryArm| arms.get(&arm).map_or(Proportion::new(0, 0), |[passed, of]| Proportion::new(*passed, *of));
         let (gain, interval) = difference(counts(RetryArm::Critique), counts(over));
         let within = |run: &&&RetriedRun| Some(run.share(RetryArm::Critique)? - run.share(over)?);
         let differences: Vec<f64> = runs.iter().filter_map(|run| within(&run)).collect();

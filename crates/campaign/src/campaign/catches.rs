@@ -27,7 +27,7 @@ impl CellBench {
         let (failures, passed) = (self.proven_failures(concluded)?, self.passed_clean_run(chain)?);
         for ended in failures {
             let dir = self.state.run_dir(&ended.run);
-            let failure = self.searched(chain, &ended.run, passed.as_ref(), (SearchGoal::MissedCatch, search))?;
+            let failure = self.searched(chain, &ended.run, passed.as_ref(), SearchGoal::MissedCatch, search)?;
             let refused = self.trace_failure(failure).await?;
             let search_end = TraceEnd::read(&dir, SearchGoal::MissedCatch);
             let finished = search_end.is_some_and(|end| end.is_finished(search));

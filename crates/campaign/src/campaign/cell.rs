@@ -106,7 +106,7 @@ impl Cell {
 
     /// The treatment of a cell once more; 0 is the first repeat.
     pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
-        Self::repeat(campaign, (of, treatment), None, index)
+        Self::repeat(campaign, of, treatment, None, index)
     }
 
     /// The treatment of a cell once more, in turn with runs of another cell, which leaves a part of it out: no run of the first
@@ -118,12 +118,13 @@ impl Cell {
         other: &Cell,
         index: u32,
     ) -> Option<Self> {
-        Self::repeat(campaign, (of, treatment), Some(other), index)
+        Self::repeat(campaign, of, treatment, Some(other), index)
     }
 
     fn repeat(
         campaign: &Campaign,
-        (of, treatment): (&Cell, &Arc<Treatment>),
+        of: &Cell,
+        treatment: &Arc<Treatment>,
         beside: Option<&Cell>,
         index: u32,
     ) -> Option<Self> {
@@ -203,15 +204,15 @@ fn own(fork: &Fork) -> &'static str {
 
 /// Everything that a run depends on, hashed: program, task, seed, and which of the task's cells it is.
 fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunId {
-    hashed(campaign, campaign.upstream.as_deref().unwrap_or_default(), (system, task), words)
+    hashed(campaign, campaign.upstream.as_deref().unwrap_or_default(), system, task, words)
 }
 
 /// The same wherever the upstream listens: two servers of one model draw alike.
 fn key(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunId {
-    hashed(campaign, "", (system, task), words)
+    hashed(campaign, "", system, task, words)
 }
 
-fn hashed(campaign: &Campaign, upstream: &str, (system, task): (usize, usize), words: &[&str]) -> RunId {
+fn hashed(campaign: &Campaign, upstream: &str, system: usize, task: usize, words: &[&str]) -> RunId {
     let mut text = String::new();
     let mut add = |part: &str| {
         // Lengths keep `ab` + `c` apart from `a` + `bc`.

@@ -182,10 +182,10 @@ impl CellBench {
             _ => concluded.weighed(self.dependence(claimed, &arms.paired)?),
         };
         if concluded.standing == Standing::Verified {
-            concluded = self.against_shams(claimed, concluded, &arms.paired, (slots, made)).await?;
+            concluded = self.against_shams(claimed, concluded, &arms.paired, slots, made).await?;
         }
         if concluded.standing == Standing::Verified && claimed.planted.len() > 1 {
-            self.narrow(claimed, treatment, &mut concluded, (slots, made)).await?;
+            self.narrow(claimed, treatment, &mut concluded, slots, made).await?;
         }
         Ok(concluded)
     }

@@ -56,7 +56,7 @@ impl CellBench {
         let mut meter = Arc::<ExecutionMeter>::default();
         let executed = loop {
             let held = cell.reference().map(|reference| self.references.rules(reference));
-            let executed = self.execute_cell(cell, executor, &meter, (system, task)).await?;
+            let executed = self.execute_cell(cell, executor, &meter, system, task).await?;
             self.state.mask_errors(&cell.run, &executor.listening().proxy.runs.template().recording.redactor)?;
             // Where clean runs agreed by chance in what differs from run to run, a later run shows it, and is executed again.
             if !self.learns_from(cell, &executed, held.as_ref())? {
@@ -98,7 +98,8 @@ impl CellBench {
         cell: &Cell,
         executor: &Executor,
         meter: &Arc<ExecutionMeter>,
-        (system, task): (&CampaignSystem, &Task),
+        system: &CampaignSystem,
+        task: &Task,
     ) -> Result<ExecutedRun, CampaignError> {
         let proxy = &executor.listening().proxy;
         let calls = CellCalls { salvage: self.state.salvage(&cell.run)?, gate: Arc::clone(&self.context.gate) };

@@ -67,7 +67,8 @@ impl CellBench {
         claimed: &Claimed,
         treatment: &Arc<Treatment>,
         concluded: &mut ConcludedClaim,
-        (slots, made): (&Slots, &mut MadeCells),
+        slots: &Slots,
+        made: &mut MadeCells,
     ) -> Result<(), CampaignError> {
         let mut errors = self.left_out(claimed, concluded);
         for one in &mut errors {
@@ -86,7 +87,7 @@ impl CellBench {
                         continue;
                     }
                 };
-                let Some(cell) = self.next_cell(one, arm, (claimed, treatment)) else {
+                let Some(cell) = self.next_cell(one, arm, claimed, treatment) else {
                     one.state = Some(Need::NotShown);
                     continue;
                 };
@@ -122,7 +123,8 @@ impl CellBench {
         &self,
         one: &mut LeftOutError<'_>,
         arm: Arm,
-        (claimed, treatment): (&Claimed, &Arc<Treatment>),
+        claimed: &Claimed,
+        treatment: &Arc<Treatment>,
     ) -> Option<Cell> {
         let campaign = &self.context.campaign;
         let number = one.paired.ask(arm);

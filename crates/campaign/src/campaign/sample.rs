@@ -71,7 +71,7 @@ impl<'a> SampledRun<'a> {
             (mode::of_run(reference, &[]), DryRun::new(reference).keeping_to_modes(), called(reference));
         let of_template = |planting: &'a Planting| {
             let placement = |agent: &'a Candidate| {
-                let calls = possible(planting, agent, &called, (&facts, &dry_run));
+                let calls = possible(planting, agent, &called, &facts, &dry_run);
                 Placement { planting, agent, calls }
             };
             candidates.iter().filter(|agent| sample.hits(planting, &agent.name)).map(placement).collect::<Vec<_>>()
@@ -103,7 +103,8 @@ fn possible(
     planting: &Planting,
     agent: &Candidate,
     called: &[RecordedCall],
-    (facts, dry_run): (&CallFacts, &DryRun<'_>),
+    facts: &CallFacts,
+    dry_run: &DryRun<'_>,
 ) -> Result<Vec<CandidateCall>, String> {
     let (mut calls, mut why) = (Vec::new(), None);
     // Most calls of an agent get the same edit.

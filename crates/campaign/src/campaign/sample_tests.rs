@@ -12,10 +12,10 @@ use crate::{
 fn step(number: u32, agent: &str, instance: u32, call: u32) -> Step {
     let asked = "You solve, check and rule on it until it is done. Say whether the result is correct.";
     let answer = format!("So 12 + {number} is checked, and therefore the result is correct. ANSWER: 4{number}");
-    answered(number, (agent, instance, call), asked, &answer)
+    answered(number, agent, instance, call, asked, &answer)
 }
 
-fn answered(number: u32, (agent, instance, call): (&str, u32, u32), asked: &str, answer: &str) -> Step {
+fn answered(number: u32, agent: &str, instance: u32, call: u32, asked: &str, answer: &str) -> Step {
     let request = serde_json::json!({"model": "m", "messages": [
         {"role": "system", "content": asked}, {"role": "user", "content": "What is 12 + 30?"}]});
     let reply = serde_json::json!({"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [
@@ -268,9 +268,9 @@ fn what_cannot_be_made_is_not_drawn_and_the_draw_among_the_rest_is_even() {
     // The planner answers without a number, the critic in JSON, and each writes what its mode needs.
     let json = serde_json::json!({"so": "All is checked. Therefore it is 42.", "verdict": "correct"});
     let asked = "You solve, check and rule on it until it is done.";
-    reference[0] = answered(0, ("planner", 0, 0), asked, "It is checked. Therefore the result is correct.");
+    reference[0] = answered(0, "planner", 0, 0, asked, "It is checked. Therefore the result is correct.");
     for (number, call) in [(2, 0), (4, 1)] {
-        reference[number] = answered(number as u32, ("critic", 0, call), asked, &json.to_string());
+        reference[number] = answered(number as u32, "critic", 0, call, asked, &json.to_string());
         let request = String::from_utf8(reference[number].request.to_vec()).expect("text");
         let format = "\"response_format\":{\"type\":\"json_object\"},\"model\"";
         reference[number].request = request.replacen("\"model\"", format, 1).into();
@@ -307,7 +307,7 @@ fn what_cannot_be_made_is_not_drawn_and_the_draw_among_the_rest_is_even() {
 fn an_edit_is_tried_at_each_call_with_the_words_that_it_would_take_there() {
     // Who spoke before the second call of the solver said nothing that could be repeated.
     let mut reference = reference();
-    reference[2] = answered(2, ("critic", 0, 0), "You check it.", "");
+    reference[2] = answered(2, "critic", 0, 0, "You check it.", "");
     let mut space = sample("agents = [\"solver\"]\npositions = [\"uniform\"]\nper_task = 4\n");
     space.templates.truncate(1);
     let text: toml::Table = toml::from_str(&Plans.read("quote").expect("a plan")).expect("TOML");

@@ -20,7 +20,8 @@ impl CellBench {
         claimed: &Claimed,
         mut concluded: ConcludedClaim,
         arms: &PairedArms,
-        (slots, made): (&Slots, &mut MadeCells),
+        slots: &Slots,
+        made: &mut MadeCells,
     ) -> Result<ConcludedClaim, CampaignError> {
         let failed = arms.executions(Arm::Control).iter().filter(|one| one.sample == ProofSample::Failed);
         let failed: Vec<u32> = failed.filter_map(|one| made.ended.get(&one.run)?.control_number()).collect();

@@ -163,14 +163,14 @@ impl CellBench {
         let steps = &cassette.recording().trajectory.steps;
         let PlannedTask { mut cells, impossible } = campaign.planned_on(reference, steps);
         concluded.impossible = impossible;
-        let attempt = |cell: &Cell| Some(InjectedRun::planned((&system, &task), cell.plan()?, cell));
+        let attempt = |cell: &Cell| Some(InjectedRun::planned(&system, &task, cell.plan()?, cell));
         concluded.attempts.extend(cells.iter().filter_map(attempt));
         let called = sample::called(steps);
         for number in campaign.decoys_of(chain, cells.len()) {
             let aimed = cells.get(number).and_then(|cell| cell.plan()?.as_decoy(&called)).map(Arc::new);
             let Some(aimed) = aimed else { continue };
             let cell = Cell::injected(campaign, reference, &aimed, u32::try_from(number).unwrap_or(u32::MAX));
-            let decoy = InjectedRun::planned((&system, &task), &aimed, &cell);
+            let decoy = InjectedRun::planned(&system, &task, &aimed, &cell);
             concluded.attempts.push(InjectedRun { decoy: true, ..decoy });
             cells.push(cell);
         }
@@ -189,7 +189,7 @@ pub(super) fn count(concluded: &mut ConcludedChain, ended: &EndedCell) {
 
 impl InjectedRun {
     /// A run of a plan on a task of a system, before anything is known of it.
-    fn planned((system, task): (&str, &str), aimed: &Aimed, cell: &Cell) -> Self {
+    fn planned(system: &str, task: &str, aimed: &Aimed, cell: &Cell) -> Self {
         Self {
             system: system.to_owned(),
             task: task.to_owned(),

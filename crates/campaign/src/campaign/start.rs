@@ -98,7 +98,7 @@ pub async fn run(
     }
     let chains = campaign.chains(&options.only);
     let digest = CampaignDigest::compute(&campaign, &backend, &options.rewriting, &options.equality).hash();
-    let bench = CellBench::served(&campaign, proxies, options, state, (ShardPart::WHOLE, digest)).await?;
+    let bench = CellBench::served(&campaign, proxies, options, state, ShardPart::WHOLE, digest).await?;
     let mut heard = SystemSilences::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
@@ -135,7 +135,8 @@ impl CellBench {
         proxies: Vec<Proxy>,
         options: CampaignOptions,
         state: CampaignState,
-        (part, digest): (ShardPart, String),
+        part: ShardPart,
+        digest: String,
     ) -> Result<Arc<Self>, CampaignError> {
         let context = CampaignContext::new(campaign, campaign.ledger(part, state.journal()?), options.jobs);
         let mut systems = Vec::new();
@@ -177,7 +178,8 @@ impl CellBench {
         campaign: &Arc<Campaign>,
         state: CampaignState,
         digest: String,
-        (jobs, rereads): (usize, bool),
+        jobs: usize,
+        rereads: bool,
     ) -> Result<Arc<Self>, CampaignError> {
         let context = CampaignContext::new(campaign, campaign.ledger(ShardPart::WHOLE, state.journal()?), jobs);
         let sitting = Sitting::of_start(state.newest_sitting(), &digest);

@@ -37,7 +37,7 @@ impl CellBench {
         let twin = ended.iter().find(|ended| ended.passed()).map(|ended| &ended.run);
         let failed = ended.iter().filter(|ended| ended.defect().is_none() && ended.steps > 0);
         for failed in failed.filter(|ended| ended.outcome.verdict == Verdict::Failure) {
-            let failure = self.searched(chain, &failed.run, twin, (SearchGoal::DecisiveStep, search))?;
+            let failure = self.searched(chain, &failed.run, twin, SearchGoal::DecisiveStep, search)?;
             let refused = self.trace_failure(failure).await?;
             let run = NaturalRun::read(failed, &self.state.run_dir(&failed.run), search, refused);
             concluded.unfinished += usize::from(run.end == NaturalEnd::Unfinished);
@@ -52,7 +52,8 @@ impl CellBench {
         chain: Chain,
         run: &RunId,
         twin: Option<&RunId>,
-        (goal, search): (SearchGoal, &FailureSearch),
+        goal: SearchGoal,
+        search: &FailureSearch,
     ) -> Result<SearchedFailure, CampaignError> {
         let campaign = &self.context.campaign;
         let Some(system) = campaign.systems.get(chain.system) else { return Err(CampaignError::Lost) };

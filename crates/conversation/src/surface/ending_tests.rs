@@ -18,7 +18,7 @@ pub(super) fn event(json: &str) -> String {
 }
 
 pub(super) fn ending_of(surface: &dyn Surface, body: &str, streamed: bool) -> CallEnding {
-    ending(Some(surface), (CloseCause::Complete, Some(200)), body.as_bytes(), streamed)
+    ending(Some(surface), CloseCause::Complete, Some(200), body.as_bytes(), streamed)
 }
 
 /// The beginning of a stream that says something, and the end of one that is answered.
@@ -222,7 +222,7 @@ fn what_is_no_reply_of_the_api_is_no_answer() {
         ["data: [DONE]\n\n".to_owned(), format!("{role}data: [DONE]\n\n"), ": ping\n\ndata: [DONE]\n\n".to_owned()]
     {
         assert_eq!(ending_of(&OpenaiChat, &nothing, true), CallEnding::Failed, "{nothing}");
-        let left = ending(Some(&OpenaiResponses), (CloseCause::ClientGone, Some(200)), nothing.as_bytes(), true);
+        let left = ending(Some(&OpenaiResponses), CloseCause::ClientGone, Some(200), nothing.as_bytes(), true);
         assert_eq!(left, CallEnding::Failed, "the client left at the marker of {nothing}");
     }
     let said = event(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"42"}}]}"#);
@@ -262,10 +262,10 @@ fn what_the_proxy_did_itself_is_told_from_the_cause() {
         (CloseCause::Complete, None, CallEnding::Answered),
         (CloseCause::Complete, Some(101), CallEnding::Answered),
     ] {
-        assert_eq!(ending(Some(&OpenaiChat), (cause, status), body.as_bytes(), false), expected, "{cause:?}");
+        assert_eq!(ending(Some(&OpenaiChat), cause, status, body.as_bytes(), false), expected, "{cause:?}");
     }
     assert_eq!(
-        ending(None, (CloseCause::Complete, Some(200)), body.as_bytes(), false),
+        ending(None, CloseCause::Complete, Some(200), body.as_bytes(), false),
         CallEnding::Answered,
         "of no surface"
     );

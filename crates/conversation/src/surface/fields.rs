@@ -244,7 +244,8 @@ pub(super) fn edit_parts(
     node: &Node<'_>,
     members: &[Member<'_>],
     key: &str,
-    (before, after): (&[Part], &[Part]),
+    before: &[Part],
+    after: &[Part],
     empty: &str,
     splices: &mut Splices,
 ) {

@@ -38,7 +38,8 @@ impl Parameters {
         &self,
         root: &Node<'_>,
         members: &[Member<'_>],
-        (before, after): (&Conversation, &Conversation),
+        before: &Conversation,
+        after: &Conversation,
         splices: &mut Splices,
     ) -> Result<(), SurfaceError> {
         let (old, new) = (before.sampling, after.sampling);

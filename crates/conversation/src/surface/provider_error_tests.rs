@@ -163,7 +163,7 @@ fn an_error_inside_a_200_is_no_answer_whatever_carries_it() {
             ] {
                 assert_eq!(ending_of(surface, &stream, true), *expected, "{surface:?} a frame, {what}: {error}");
                 for cause in [CloseCause::ClientGone, CloseCause::UpstreamTruncated, CloseCause::UpstreamReset] {
-                    let told = ending(Some(surface), (cause, Some(200)), stream.as_bytes(), true);
+                    let told = ending(Some(surface), cause, Some(200), stream.as_bytes(), true);
                     assert_eq!(told, *expected, "{surface:?} {cause:?} behind a frame, {what}: {error}");
                 }
             }
@@ -173,8 +173,7 @@ fn an_error_inside_a_200_is_no_answer_whatever_carries_it() {
 
 #[test]
 fn a_status_of_an_error_is_read_with_its_body() {
-    let of =
-        |status, body: &str| ending(Some(&OpenaiChat), (CloseCause::Complete, Some(status)), body.as_bytes(), false);
+    let of = |status, body: &str| ending(Some(&OpenaiChat), CloseCause::Complete, Some(status), body.as_bytes(), false);
     let body = |words: &str| format!(r#"{{"error":{{"message":"{words}","type":"invalid_request_error"}}}}"#);
     for (status, body, expected) in [
         (400, body("This model's maximum context length is 8192 tokens"), TOO_LONG),

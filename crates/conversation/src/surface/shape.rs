@@ -44,7 +44,8 @@ enum ReplyContent {
 /// type of the body says. A body of no surface is not looked at.
 pub fn ending(
     surface: Option<&dyn Surface>,
-    (cause, status): (CloseCause, Option<u16>),
+    cause: CloseCause,
+    status: Option<u16>,
     body: &[u8],
     streamed: bool,
 ) -> CallEnding {

@@ -2,14 +2,40 @@
 
 use serde::Serialize;
 
-/// The difference of two shares, each `(hits, of)`, first less second, with Newcombe's 95 % interval (R. G. Newcombe, 1998,
-/// method 10: squared distances to the ends of both Wilson intervals). Of nothing, the share is 0 and anything possible.
-pub fn difference(first: (u32, u32), second: (u32, u32)) -> (f64, Interval) {
-    let of = |(hits, of): (u32, u32)| {
-        let (hits, of) = (f64::from(hits), f64::from(of));
+use super::Tally;
+
+/// So many of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proportion {
+    /// Those that are so.
+    pub hits: u32,
+    /// All.
+    pub of: u32,
+}
+
+impl Proportion {
+    /// Hits of so many.
+    pub fn new(hits: u32, of: u32) -> Self {
+        Self { hits, of }
+    }
+
+    /// Its share, 0 of nothing, with Wilson's 95 % interval.
+    pub fn share(self) -> (f64, Interval) {
+        let (hits, of) = (f64::from(self.hits), f64::from(self.of));
         (if of > 0.0 { hits / of } else { 0.0 }, Interval::wilson(hits, of))
-    };
-    let ((p, one), (q, other)) = (of(first), of(second));
+    }
+}
+
+impl From<Tally> for Proportion {
+    fn from(Tally { passed, of }: Tally) -> Self {
+        Self { hits: passed, of }
+    }
+}
+
+/// The difference of two proportions, first less second, with Newcombe's 95 % interval (R. G. Newcombe, 1998,
+/// method 10: squared distances to the ends of both Wilson intervals). Of nothing, the share is 0 and anything possible.
+pub fn difference(first: impl Into<Proportion>, second: impl Into<Proportion>) -> (f64, Interval) {
+    let ((p, one), (q, other)) = (first.into().share(), second.into().share());
     let effect = p - q;
     let low = effect - ((p - one.low).powi(2) + (other.high - q).powi(2)).sqrt();
     let high = effect + ((one.high - p).powi(2) + (q - other.low).powi(2)).sqrt();
@@ -137,7 +163,8 @@ mod tests {
             // Of nothing, anything is possible.
             ((0, 0), (0, 0), 0.0, -1.0, 1.0),
         ] {
-            let (found, interval) = difference(first, second);
+            let proportion = |(hits, of)| Proportion::new(hits, of);
+            let (found, interval) = difference(proportion(first), proportion(second));
             assert!((found - effect).abs() < 1e-12, "{first:?} {second:?}: {found}");
             assert!(
                 (interval.low - low).abs() < 5e-5 && (interval.high - high).abs() < 5e-5,

@@ -45,9 +45,12 @@ pub struct LabelEntry {
 impl LabelEntry {
     /// A natural error at a step. `corrected`: blake3 of the reply that heals the run; `recorded`: that of the one that stands there.
     pub fn natural(
-        (agent, instance): (AgentName, u32),
-        (step, call): (StepIndex, Call),
-        (corrected, recorded): (String, String),
+        agent: AgentName,
+        instance: u32,
+        step: StepIndex,
+        call: Call,
+        corrected: String,
+        recorded: String,
         taxonomy: &str,
     ) -> Self {
         let error = InjectedError {
@@ -145,8 +148,8 @@ impl From<WrittenEntry> for LabelEntry {
                 Self { error, origin: ErrorOrigin::Planted, taxonomy, proposed_mode, mode_claim }
             }
             WrittenEntry::Found(one) => {
-                let bodies = (one.corrected_bytes, one.recorded_bytes);
-                let mut entry = Self::natural((one.agent, one.instance), (one.step, one.call), bodies, &one.taxonomy);
+                let WrittenFound { agent, instance, step, call, corrected_bytes, recorded_bytes, taxonomy, .. } = one;
+                let mut entry = Self::natural(agent, instance, step, call, corrected_bytes, recorded_bytes, &taxonomy);
                 (entry.error.side, entry.error.operator) = (one.side, one.shown_by);
                 if let FoundOrigin::Inherited = one.origin {
                     entry.origin = ErrorOrigin::Inherited;
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn a_natural_error_is_written_as_one_and_nothing_of_it_as_injected() {
         let agent = AgentName::parse("pricer").expect("a name");
-        let entry = LabelEntry::natural((agent, 0), (2, 1), ("c".to_owned(), "r".to_owned()), "mast-1");
+        let entry = LabelEntry::natural(agent, 0, 2, 1, "c".to_owned(), "r".to_owned(), "mast-1");
         let written = serde_json::to_value(&entry).expect("serialises");
         assert_eq!(
             written,
@@ -216,8 +219,9 @@ mod tests {
             (ReplyOrigin::AlteredAgain, "inherited"),
             (ReplyOrigin::Replaced, "inherited"),
         ] {
-            let bodies = ("c".to_owned(), "r".to_owned());
-            let entry = LabelEntry::natural((agent.clone(), 0), (2, 1), bodies, "mast-1").replied_from(reply);
+            let (corrected, recorded) = ("c".to_owned(), "r".to_owned());
+            let entry = LabelEntry::natural(agent.clone(), 0, 2, 1, corrected, recorded, "mast-1");
+            let entry = entry.replied_from(reply);
             let written = serde_json::to_value(&entry).expect("serialises");
             assert_eq!((&written["origin"], entry.is_found()), (&json!(origin), true), "{reply:?}");
             assert_eq!(read(&written), entry, "{reply:?}");

@@ -16,8 +16,7 @@ use crate::{
 /// A solver of whose two answers both are corrupted.
 fn twice(logs: &std::path::Path) -> Recording {
     let opening = [("system", "You solve."), ("user", "2 + 2?")];
-    let [mut first, mut second] =
-        [call("solver", 0, (0, 10), &opening, "4"), call("solver", 1, (20, 30), &opening, "4")];
+    let [mut first, mut second] = [call("solver", 0, 0..10, &opening, "4"), call("solver", 1, 20..30, &opening, "4")];
     (first.delivered, second.delivered) = (Some(answered("5")), Some(answered("6")));
     record(logs, "r1", &[first, second], Verdict::Failure)
 }
@@ -75,9 +74,9 @@ fn calling(logs: &std::path::Path, run: &str, ids: [&str; 2]) -> String {
         )
     };
     let result = |id: &str, text: &str| json!({"role": "tool", "tool_call_id": id, "content": text});
-    let mut first = call("solver", 0, (0, 10), &[("user", "2 + 2?")], "");
+    let mut first = call("solver", 0, 0..10, &[("user", "2 + 2?")], "");
     first.reply = reply(&asked);
-    let mut second = call("solver", 1, (20, 30), &[], "");
+    let mut second = call("solver", 1, 20..30, &[], "");
     // The results come the other way round: the second is numbered by its call.
     let messages = json!([{"role": "user", "content": "2 + 2?"}, asked, result(ids[1], "b"), result(ids[0], "a")]);
     second.request = Bytes::from(json!({"model": "m", "messages": messages}).to_string());

@@ -1,6 +1,6 @@
 //! Samples are built from real recordings, written, and read back the same.
 
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -80,14 +80,16 @@ impl Call<'_> {
     }
 }
 
-pub(super) fn call<'a>(
-    agent: &'a str,
-    call: u32,
-    (from, to): (u64, u64),
-    said: &[(&str, &str)],
-    reply: &str,
-) -> Call<'a> {
-    Call { agent, call, from, to, request: request_body(said), reply: answered(reply), delivered: None }
+pub(super) fn call<'a>(agent: &'a str, call: u32, at: Range<u64>, said: &[(&str, &str)], reply: &str) -> Call<'a> {
+    Call {
+        agent,
+        call,
+        from: at.start,
+        to: at.end,
+        request: request_body(said),
+        reply: answered(reply),
+        delivered: None,
+    }
 }
 
 pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Recording {
@@ -133,10 +135,10 @@ pub(super) fn sample_facts(kind: SampleKind, twin: Option<&str>) -> About {
 pub(super) fn failed(logs: &Path, name: &str) -> Recording {
     let opening = [("system", "You solve."), ("user", "2 + 2?")];
     let second = [opening[0], opening[1], ("assistant", "5"), ("user", "sure?")];
-    let mut first = call("solver", 0, (0, 10), &opening, "4");
+    let mut first = call("solver", 0, 0..10, &opening, "4");
     first.delivered = Some(answered("5"));
-    let critic = call("critic", 0, (20, 30), &[("system", "You check."), ("user", "5")], "fine");
-    record(logs, name, &[first, critic, call("solver", 1, (40, 50), &second, "5")], Verdict::Failure)
+    let critic = call("critic", 0, 20..30, &[("system", "You check."), ("user", "5")], "fine");
+    record(logs, name, &[first, critic, call("solver", 1, 40..50, &second, "5")], Verdict::Failure)
 }
 
 /// A failure whose recording is kept in `logs` of a directory.
@@ -177,7 +179,7 @@ fn a_recording_becomes_a_sample() {
 
 /// The sample of a run whose solver's reply had an id, and was altered; from a backend at a port.
 fn altered(logs: &Path, run: &str, id: &str, upstream: &str) -> (Sample, Recording) {
-    let mut first = call("solver", 0, (0, 10), &[("user", "2 + 2?")], "4");
+    let mut first = call("solver", 0, 0..10, &[("user", "2 + 2?")], "4");
     (first.reply, first.delivered) = (answered_as(id, "4"), Some(answered_as(id, "5")));
     let mut recording = record(logs, run, &[first], Verdict::Failure);
     upstream.clone_into(&mut recording.manifest.upstream);
@@ -252,14 +254,14 @@ fn an_edit_under_two_declared_modes_is_one_error_with_both() {
 fn overlapping_steps_stand_in_one_order_and_the_label_follows() {
     let logs = tempfile::tempdir().expect("a directory");
     let said = |name: &'static str| [("user", name)];
-    let opening = call("zoe", 0, (0, 10), &said("begin"), "go");
+    let opening = call("zoe", 0, 0..10, &said("begin"), "go");
     let closing = |at| call("ada", 1, at, &said("end"), "done");
     // bob and ada overlap; whichever came first, ada stands first.
     let ada = |at| call("ada", 0, at, &said("a"), "1");
     let bob = |at| Call { delivered: Some(answered("3")), ..call("bob", 0, at, &said("b"), "2") };
     let orders = [
-        [opening, ada((20, 40)), bob((21, 50)), closing((60, 70))],
-        [call("zoe", 0, (0, 10), &said("begin"), "go"), bob((20, 50)), ada((21, 30)), closing((60, 70))],
+        [opening, ada(20..40), bob(21..50), closing(60..70)],
+        [call("zoe", 0, 0..10, &said("begin"), "go"), bob(20..50), ada(21..30), closing(60..70)],
     ];
     let mut samples = Vec::new();
     for (number, calls) in orders.iter().enumerate() {
@@ -279,12 +281,12 @@ fn overlapping_calls_of_one_agent_are_all_unsure() {
     let logs = tempfile::tempdir().expect("a directory");
     let said = |name: &'static str| [("user", name)];
     let planted = |at| Call { delivered: Some(answered("3")), ..call("ada", 0, at, &said("a"), "2") };
-    for (number, (second, unsure)) in [((30, 60), true), ((49, 50), true), ((50, 60), false)].into_iter().enumerate() {
+    for (number, (second, unsure)) in [(30..60, true), (49..50, true), (50..60, false)].into_iter().enumerate() {
         let calls = [
-            planted((20, 50)),
-            call("bob", 0, (20, 90), &said("long"), "4"),
-            call("ada", 1, second, &said("b"), "2"),
-            call("ada", 2, (70, 80), &said("c"), "2"),
+            planted(20..50),
+            call("bob", 0, 20..90, &said("long"), "4"),
+            call("ada", 1, second.clone(), &said("b"), "2"),
+            call("ada", 2, 70..80, &said("c"), "2"),
         ];
         let recording = record(logs.path(), &format!("r{number}"), &calls, Verdict::Failure);
         let marks: Vec<_> = recording.trajectory.steps.iter().map(|step| step.overlapping).collect();
@@ -303,9 +305,9 @@ fn a_step_that_waited_stays_after_what_it_waited_for() {
     let said = |name: &'static str| [("user", name)];
     // One long call overlaps all; `ada` answers what `zed` said, so it stays after it.
     let calls = [
-        call("mia", 0, (0, 100), &said("long"), "x"),
-        call("zed", 0, (10, 20), &said("z"), "1"),
-        call("ada", 0, (30, 40), &said("a"), "2"),
+        call("mia", 0, 0..100, &said("long"), "x"),
+        call("zed", 0, 10..20, &said("z"), "1"),
+        call("ada", 0, 30..40, &said("a"), "2"),
     ];
     let recording = record(logs.path(), "r", &calls, Verdict::Success);
     let sample = Sample::from_recording(&recording, sample_facts(SampleKind::Clean, None)).expect("builds");

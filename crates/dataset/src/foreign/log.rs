@@ -83,12 +83,19 @@ impl ForeignTrace for PlainLog {
     }
 }
 
+/// What tells a run of a file from others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct RunKey {
+    file: usize,
+    name: String,
+}
+
 #[derive(Debug, Default)]
 struct PlainLogReader {
     names: FieldNames,
     /// Runs by file and name.
-    runs: BTreeMap<(usize, String), LogRun>,
-    order: Vec<(usize, String)>,
+    runs: BTreeMap<RunKey, LogRun>,
+    order: Vec<RunKey>,
 }
 
 /// A run as its entries come in.
@@ -131,8 +138,8 @@ impl ForeignReader for PlainLogReader {
 }
 
 impl PlainLogReader {
-    fn open(&mut self, place: &TracePlace<'_>, name: &str) -> (usize, String) {
-        let key = (place.number, name.to_owned());
+    fn open(&mut self, place: &TracePlace<'_>, name: &str) -> RunKey {
+        let key = RunKey { file: place.number, name: name.to_owned() };
         if !self.runs.contains_key(&key) {
             let stem = place.file.rsplit_once('.').map_or(place.file, |(stem, _)| stem);
             let label = if name.is_empty() { stem } else { name };
@@ -174,7 +181,7 @@ impl PlainLogReader {
         Some((value.as_array()?, name))
     }
 
-    fn entry(&mut self, entry: &Value, key: &(usize, String)) -> Result<(), String> {
+    fn entry(&mut self, entry: &Value, key: &RunKey) -> Result<(), String> {
         let fields = entry.as_object().ok_or("an entry is no object")?;
         let names: Vec<&str> =
             NAMES.iter().find(|(what, _)| *what == "agent").map(|(_, names)| names.to_vec()).unwrap_or_default();

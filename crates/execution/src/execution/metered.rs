@@ -203,7 +203,7 @@ impl MeteredUpstream {
         let Ok(reservation) = self.meter.ledger.reserve(priced.most).await else {
             return Ok(self.refuse(Halt::Budget, surface));
         };
-        let mut tab = Tab::open((Arc::clone(&self.meter), Arc::clone(&self.execution)), reservation, surface, priced);
+        let mut tab = Tab::open(Arc::clone(&self.meter), Arc::clone(&self.execution), reservation, surface, priced);
         let request = Request::from_parts(parts, SentBody::Left(body.into()));
         let response = match self.inner.send(request).await {
             Ok(response) => response,
@@ -264,7 +264,8 @@ struct Tab {
 
 impl Tab {
     fn open(
-        (meter, execution): (Arc<Meter>, Arc<ExecutionMeter>),
+        meter: Arc<Meter>,
+        execution: Arc<ExecutionMeter>,
         reservation: Reservation,
         surface: Option<&'static dyn Surface>,
         priced: PricedCall,
@@ -352,8 +353,7 @@ mod tests {
             let reservation = ledger.reserve(most).await.expect("no bound");
             let execution = Arc::new(ExecutionMeter::default());
             let priced = PricedCall { most, price: Price::default() };
-            let mut tab =
-                Tab::open((Arc::clone(&meter), Arc::clone(&execution)), reservation, Some(&OpenaiChat), priced);
+            let mut tab = Tab::open(Arc::clone(&meter), Arc::clone(&execution), reservation, Some(&OpenaiChat), priced);
             (tab.streamed, tab.success) = (true, true);
             frames.iter().for_each(|frame| tab.frame(&Bytes::from_static(frame.as_bytes())));
             drop(tab);

@@ -68,7 +68,7 @@ impl Lineage {
     }
 
     /// Takes in a request that was placed before, and recorded: to be called in the order of the record.
-    pub fn recall(&mut self, outline: &Outline<'_>, body: u128, (run, source): (RunId, RunSource)) -> Placed {
+    pub fn recall(&mut self, outline: &Outline<'_>, body: u128, run: RunId, source: RunSource) -> Placed {
         self.enter_as(outline, body, |_| (run, source))
     }
 
@@ -89,13 +89,13 @@ impl Lineage {
             asks_opening.then(|| Arc::clone(self.begun.entry(Begun::key(outline), || Arc::new(Begun::read(outline)))));
         let by_opening = || {
             let opening = &begun.as_ref()?.opening;
-            let run = self.by_opening(opening, (question, body), looks.key, is_fresh(outline))?;
+            let run = self.by_opening(opening, question, body, looks.key, is_fresh(outline))?;
             Some((run, RunSource::Opening))
         };
         let awaited = || self.by_awaited(looks.key).map(|run| (run, RunSource::Pending));
         let (run, source) = placed(linked.or_else(by_opening).or_else(awaited));
         let forgotten = if self.trails.contains(&run) { None } else { self.trails.make_room() };
-        self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
+        self.enter(&run, source, begun.as_ref(), looks.key, question, body);
         let named: Vec<Mark> = outline.quotes.iter().filter_map(|id| id_mark(id)).collect();
         self.trails.answered(&run, &named);
         let mut quotes = evidence.ids;
@@ -235,7 +235,7 @@ impl Lineage {
 
     /// The latest run whose opening the request holds, or that holds the request's. A word-for-word repeat of a
     /// question that the run has left behind is the same task again: a new run.
-    fn by_opening(&self, opening: &Opening, (question, body): (Mark, u128), looks: u32, fresh: bool) -> Option<RunId> {
+    fn by_opening(&self, opening: &Opening, question: Mark, body: u128, looks: u32, fresh: bool) -> Option<RunId> {
         let of_task = self.trails.latest().take(OPENINGS_MAX).filter(|(_, trail)| {
             let opened = trail.begun.as_ref().map(|begun| &begun.opening);
             opened.is_some_and(|other| opening.holds(other) || other.holds(opening))
@@ -269,7 +269,8 @@ impl Lineage {
         source: RunSource,
         begun: Option<&Arc<Begun>>,
         looks: u32,
-        (question, body): (Mark, u128),
+        question: Mark,
+        body: u128,
     ) {
         if !self.trails.contains(run) {
             self.trails.begin(run, Trail::new(begun.map(Arc::clone), self.clock, looks, question));

@@ -208,9 +208,9 @@ impl Identity {
 
     /// Takes in a request that lineage placed before, as it was recorded; `None` where lineage is off. To be called in the order of
     /// the record, and then told what became of it.
-    pub fn recall(&self, outline: &Outline<'_>, body: u128, placed: (RunId, RunSource)) -> Option<Track> {
+    pub fn recall(&self, outline: &Outline<'_>, body: u128, run: RunId, source: RunSource) -> Option<Track> {
         let lineage = self.lineage.as_ref()?;
-        let exchange = locked(lineage).recall(outline, body, placed).exchange;
+        let exchange = locked(lineage).recall(outline, body, run, source).exchange;
         Some(Track { lineage: Arc::clone(lineage), exchange })
     }
 

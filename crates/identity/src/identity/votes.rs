@@ -87,7 +87,7 @@ pub fn propose(heard: &[ObservedStep<'_>]) -> BTreeMap<AgentName, Proposal> {
         if is_helper(step.agent) {
             chosen = step.reply.as_ref().and_then(|reply| reply.answers.first()).map(|answer| answer.message.text());
         } else if let Some(choice) = chosen.take().filter(|choice| is_name(choice.trim())) {
-            vote(&mut votes, step.agent, choice.trim(), (1, true), "a selector chose it before this call");
+            vote(&mut votes, step.agent, choice.trim(), 1, true, "a selector chose it before this call");
         }
         quotes(step, &said, &calls, &mut votes);
         labels(step, &said, &task, &mut votes);
@@ -126,7 +126,7 @@ pub fn hands_over(tool: &str) -> bool {
     TRANSFER.captures(tool).is_some() || matches!(tool, "transfer_to_agent" | "handoff" | "handoff_to_agent")
 }
 
-fn vote(votes: &mut Votes, agent: &AgentName, name: &str, (weight, firm): (u32, bool), evidence: &'static str) {
+fn vote(votes: &mut Votes, agent: &AgentName, name: &str, weight: u32, firm: bool, evidence: &'static str) {
     if AgentName::parse(name).is_ok() {
         let known = votes.entry(agent.clone()).or_default().entry(name.to_owned()).or_default();
         if known.votes == 0 || (firm && known.firm == 0) {
@@ -142,12 +142,12 @@ fn quotes(step: &ObservedStep<'_>, said: &HashMap<Mark, &AgentName>, calls: &Cal
     for message in &step.outline.messages {
         let text = message.text();
         if let (Some(name), Some(agent)) = (&message.name, text_mark(&text).and_then(|mark| said.get(&mark))) {
-            vote(votes, agent, name, (2, true), "its answer came back under this name");
+            vote(votes, agent, name, 2, true, "its answer came back under this name");
         }
         if let (Some(name), true) = (&message.name, message.role == Role::Assistant && message.has_calls()) {
             let own = |id: &str| Some(calls.get(&id_mark(id)?)?.0);
             if let Some(agent) = message.calls().iter().find_map(|call| own(&call.id)) {
-                vote(votes, agent, name, (2, true), "its tool call came back under this name");
+                vote(votes, agent, name, 2, true, "its tool call came back under this name");
             }
         }
     }
@@ -173,7 +173,7 @@ fn labels<'a>(step: &ObservedStep<'_>, said: &HashMap<Mark, &'a AgentName>, task
         let (agent, name) = label;
         let of_task = || name.split(' ').any(|word| task.contains(&word.to_lowercase()));
         let firm = is_transcript(label) && !is_thing(name) && !of_task();
-        vote(votes, agent, name, (2, firm), "its answer came back behind this name");
+        vote(votes, agent, name, 2, firm, "its answer came back behind this name");
     }
 }
 
@@ -204,7 +204,7 @@ fn came_back(
         // Five words in a row, or all of a shorter answer.
         let text = message.text();
         if shingles(&text).iter().chain(&text_mark(&text)).any(|mark| words.contains(mark)) {
-            vote(votes, agent, name, (1, true), "a delegate tool was called with its task and gave its answer back");
+            vote(votes, agent, name, 1, true, "a delegate tool was called with its task and gave its answer back");
         }
     }
 }
@@ -214,14 +214,14 @@ fn hand_offs(step: &ObservedStep<'_>, calls: &Callers<'_>, votes: &mut Votes) {
     let Some(last) = step.outline.messages.last() else { return };
     let text = last.text();
     if let Some(name) = ACTIVE.captures(&text).and_then(|captures| captures.get(1)) {
-        return vote(votes, step.agent, name.as_str(), (3, true), "a hand-off's result names it");
+        return vote(votes, step.agent, name.as_str(), 3, true, "a hand-off's result names it");
     }
     if last.role == Role::Tool
         && let Some((caller, tool)) = last.answers_call.as_deref().and_then(id_mark).and_then(|mark| calls.get(&mark))
         && *caller != step.agent
         && let Some(name) = TRANSFER.captures(tool).and_then(|captures| captures.get(1))
     {
-        return vote(votes, step.agent, name.as_str(), (1, true), "a hand-off's tool names it");
+        return vote(votes, step.agent, name.as_str(), 1, true, "a hand-off's tool names it");
     }
     if let Some(name) = MOVED.captures(&text).and_then(|captures| captures.get(1)) {
         // Words alone may be anybody's; a tool of that name makes them a hand-off's.
@@ -229,7 +229,7 @@ fn hand_offs(step: &ObservedStep<'_>, calls: &Callers<'_>, votes: &mut Votes) {
             TRANSFER.captures(tool).and_then(|captures| captures.get(1)).is_some_and(|to| to.as_str() == name.as_str())
         };
         let firm = last.role == Role::Tool || calls.values().any(handed);
-        vote(votes, step.agent, name.as_str(), (1, firm), "a hand-off's words name it");
+        vote(votes, step.agent, name.as_str(), 1, firm, "a hand-off's words name it");
     }
 }
 
@@ -243,7 +243,7 @@ fn delegates<'a>(
     let user = step.outline.first_user().filter(|_| is_fresh(&step.outline))?;
     let user = Words::new(&user, COMPARED);
     let task = tasks.iter().rev().find(|task| task.words.are_in(&user))?;
-    vote(votes, step.agent, &task.name, (1, task.told), "a delegate tool was called with its task");
+    vote(votes, step.agent, &task.name, 1, task.told, "a delegate tool was called with its task");
     Some((task.call?, (step.agent, task.name.clone())))
 }
 

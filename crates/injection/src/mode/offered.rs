@@ -5,7 +5,7 @@ use crate::trajectory::{FailureMode, StepIndex};
 /// The mode that a plan declares among two others, in an order that tells nothing: one of the same group of MAST, one of another.
 /// The change of an injection at a step of a run is always shown with the same two, so that answers of several people can be
 /// compared; `turn` shuffles, so that no place of a list is favoured.
-pub fn offered(declared: FailureMode, (run, step, injection): (&str, StepIndex, u32), turn: u32) -> Vec<FailureMode> {
+pub fn offered(declared: FailureMode, run: &str, step: StepIndex, injection: u32, turn: u32) -> Vec<FailureMode> {
     let key = &format!("{run}/{step}/{injection}");
     let group = |mode: &FailureMode| mode.code().split('.').next().map(str::to_owned);
     let others = FailureMode::ALL.iter().copied().filter(|mode| *mode != declared);
@@ -34,11 +34,10 @@ mod tests {
             let (mut places, mut contrasts): (BTreeMap<usize, u32>, BTreeSet<FailureMode>) = Default::default();
             for number in 0..300 {
                 let run = format!("run-{number}");
-                let change = (run.as_str(), 3, 0);
-                let first = offered(*declared, change, 0);
+                let first = offered(*declared, &run, 3, 0, 0);
                 let modes: BTreeSet<FailureMode> = first.iter().copied().collect();
                 assert_eq!((modes.len(), modes.contains(declared)), (3, true));
-                assert_eq!(modes, offered(*declared, change, 1).into_iter().collect(), "each time the same ones");
+                assert_eq!(modes, offered(*declared, &run, 3, 0, 1).into_iter().collect(), "each time the same ones");
                 *places.entry(first.iter().position(|mode| mode == declared).expect("it is there")).or_default() += 1;
                 contrasts.extend(modes.into_iter().filter(|mode| mode != declared));
             }

@@ -43,7 +43,7 @@ fn play(surface: &dyn Surface, injection: &Injection, check: &PlanCheck) -> Resu
             Ok(())
         }
         (Operator::Manipulator { side: Side::Response, .. }, Some(answer)) => {
-            reply(surface, injection, (check, answer), &context)
+            reply(surface, injection, check, answer, &context)
         }
         _ => unreachable!("{} is a manipulator with an example", injection.name),
     }
@@ -52,7 +52,8 @@ fn play(surface: &dyn Surface, injection: &Injection, check: &PlanCheck) -> Resu
 fn reply(
     surface: &dyn Surface,
     injection: &Injection,
-    (check, answer): (&PlanCheck, &Answer),
+    check: &PlanCheck,
+    answer: &Answer,
     context: &Context<'_>,
 ) -> Result<(), String> {
     let edit = |said: &Reply| {

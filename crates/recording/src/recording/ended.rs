@@ -9,7 +9,7 @@ use crate::{
 
 /// How an attempt ended: what the upstream sent decides, and what was made of it where that was an answer.
 pub(super) fn ending(surface: Option<&dyn Surface>, attempt: &Attempt, cause: CloseCause) -> CallEnding {
-    let of = |body: &Bytes| surface::ending(surface, (cause, attempt.status), body, attempt.streamed);
+    let of = |body: &Bytes| surface::ending(surface, cause, attempt.status, body, attempt.streamed);
     let ending = of(&attempt.reply);
     attempt.reply_delivered.as_ref().filter(|_| ending.is_answered()).map_or(ending, of)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::trajectory::{Interval, Verdict, difference};
+use crate::trajectory::{Interval, Proportion, Verdict, difference};
 
 /// What a report needs to know of a run.
 #[derive(Debug, Clone, Default)]
@@ -68,10 +68,10 @@ pub struct Rates {
     pub rows: Vec<RateRow>,
 }
 
-impl RunShare {
-    fn new((runs, of): (u32, u32)) -> Self {
-        let share = if of == 0 { 0.0 } else { f64::from(runs) / f64::from(of) };
-        Self { runs, of, share, interval: Interval::wilson(f64::from(runs), f64::from(of)) }
+impl From<Proportion> for RunShare {
+    fn from(proportion: Proportion) -> Self {
+        let (share, interval) = proportion.share();
+        Self { runs: proportion.hits, of: proportion.of, share, interval }
     }
 }
 
@@ -81,15 +81,15 @@ impl RateRow {
         self.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
     }
 
-    fn new(kind: &'static str, agent: Option<String>, rule: String, before: (u32, u32), after: (u32, u32)) -> Self {
-        let both = before.1 > 0 && after.1 > 0;
+    fn new(kind: &'static str, agent: Option<String>, rule: String, before: Proportion, after: Proportion) -> Self {
+        let both = before.of > 0 && after.of > 0;
         let (change, interval) = difference(after, before);
         Self {
             kind,
             agent,
             rule,
-            before: RunShare::new(before),
-            after: RunShare::new(after),
+            before: before.into(),
+            after: after.into(),
             change: both.then_some(change),
             interval: both.then_some(interval),
         }
@@ -103,13 +103,13 @@ pub fn rates(runs: &[RatedRun]) -> Rates {
         u32::try_from(found).unwrap_or(u32::MAX)
     };
     let both = |hit: &dyn Fn(&RatedRun) -> bool, may: &dyn Fn(&RatedRun) -> bool| {
-        let of = |is_after| (count(is_after, &|run| may(run) && hit(run)), count(is_after, may));
+        let of = |is_after| Proportion::new(count(is_after, &|run| may(run) && hit(run)), count(is_after, may));
         (of(false), of(true))
     };
     let judged = |run: &RatedRun| run.outcome != Verdict::Unknown;
     let (before, after) = both(&|run| run.outcome == Verdict::Failure, &judged);
     let mut rows = Vec::new();
-    if before.1 + after.1 > 0 {
+    if before.of + after.of > 0 {
         rows.push(RateRow::new("outcome", None, "failure".to_owned(), before, after));
     }
     let things: BTreeSet<_> = runs.iter().flat_map(|run| &run.found).collect();

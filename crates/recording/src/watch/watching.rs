@@ -41,7 +41,7 @@ impl Watching {
             if let Look::Step(look) = rule.look
                 && let Some(seen) = look(&self.past, &step)
             {
-                signs.extend(self.tell(rule, *stops, seen, (&step.agent, step.instance, step.step)));
+                signs.extend(self.tell(rule, *stops, seen, &step.agent, step.instance, step.step));
             }
         }
         if step.refused.is_none() {
@@ -61,7 +61,7 @@ impl Watching {
             if let Look::End(look) = rule.look
                 && let Some(seen) = look(&self.past, roster)
             {
-                signs.extend(self.tell(rule, false, seen, (&agent, instance, step)));
+                signs.extend(self.tell(rule, false, seen, &agent, instance, step));
             }
         }
         signs
@@ -73,7 +73,9 @@ impl Watching {
         rule: &WatchRule,
         stops: bool,
         seen: Sighting,
-        (agent, instance, step): (&str, u32, u32),
+        agent: &str,
+        instance: u32,
+        step: u32,
     ) -> Option<WatchSign> {
         // A log of others may call its agents as no name of ours may be.
         let name = AgentName::parse(agent).unwrap_or_else(|_| AgentName::unnamed(0));

@@ -7,7 +7,7 @@ use super::{
     sample::{ProofSample, counted, verdicts},
     terms::Terms,
 };
-use crate::trajectory::{Executed, Standing, difference};
+use crate::trajectory::{Executed, Executions, Proportion, Standing, difference};
 
 /// Pairs after which a claim is given up where next to nothing speaks for it.
 const LOOK: u32 = 8;
@@ -181,13 +181,13 @@ impl<'a> Claim<'a> {
     /// sample.
     pub(super) fn is_void(&self) -> bool {
         let (control, treated) = (counted(self.control), counted(self.treated));
-        let spoilt = |arm: &crate::trajectory::Executions| arm.all() >= ENOUGH && 3 * arm.voids() > arm.all();
+        let spoilt = |arm: &Executions| arm.all() >= ENOUGH && 3 * arm.voids() > arm.all();
         if spoilt(&control) || spoilt(&treated) {
             return true;
         }
         let told = control.all() >= ENOUGH && treated.all() >= ENOUGH;
-        let shares = ((control.voids(), control.all()), (treated.voids(), treated.all()));
-        let (_, interval) = difference(shares.0, shares.1);
+        let void = |arm: &Executions| Proportion::new(arm.voids(), arm.all());
+        let (_, interval) = difference(void(&control), void(&treated));
         told && (interval.low > 0.0 || interval.high < 0.0)
     }
 }

@@ -242,7 +242,7 @@ impl ViewerLibrary {
                 let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
                 sample::dataset(place, &listing).map(LibraryAnswer::Json).map_err(unreadable)
             }
-            (_, [dataset, sample, rest @ ..]) => self.sample(action, (dataset, sample), rest),
+            (_, [dataset, sample, rest @ ..]) => self.sample(action, dataset, sample, rest),
             _ => Err(unknown("such page")),
         }
     }
@@ -359,7 +359,7 @@ impl ViewerLibrary {
         Ok(LibraryAnswer::Json(compare::compared(&comparison, &a, &b)))
     }
 
-    fn sample(&self, action: ViewAction, (dataset, number): (&str, &str), rest: &[&str]) -> LibraryAnswered {
+    fn sample(&self, action: ViewAction, dataset: &str, number: &str, rest: &[&str]) -> LibraryAnswered {
         let listing = self.listing();
         let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
         let at = position(number)? as usize;

@@ -34,7 +34,7 @@ pub(super) struct ModeAnswer {
 /// The modes that are offered for a change: the same to everybody, in the same order.
 fn modes(run: &str, one: &PlantedAt<'_>) -> Vec<FailureMode> {
     let error = &one.entry.error;
-    offered(one.declared, (run, error.step, error.injection), 0)
+    offered(one.declared, run, error.step, error.injection, 0)
 }
 
 /// The questions of a run, each with what this annotator said before.

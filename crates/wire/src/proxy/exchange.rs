@@ -91,7 +91,7 @@ impl Proxy {
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.written().await?;
         let (more, body) = heavy::in_turn(bytes, || {
-            step.asks((own, &body), decision.alters_reply());
+            step.asks(own, &body, decision.alters_reply());
             let more = self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body));
             Ok::<_, ProxyError>((more, call.packed(&body)?))
         })

@@ -123,7 +123,7 @@ async fn edit_each(
         match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) if written == current.0 => failed(step, hit, &injection, &NO_PLACE.to_owned().into())?,
             Ok(written) => {
-                heavy::in_turn(bytes, || queue(step, hit, (&current.0, &written))).await?;
+                heavy::in_turn(bytes, || queue(step, hit, BodyEdit { before: &current.0, after: &written })).await?;
                 current = (written, None);
             }
             Err(why) => failed(step, hit, &injection, &why)?,
@@ -172,21 +172,21 @@ pub(super) async fn edit_response(
         speakers::all_failed(step, &edits, &written::not_placed(piece).into())?;
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
-    let read = (untouched.clone(), view);
-    let current = edit_reply(step, (&edits, conversation), surface, streamed, read, limits).await?;
-    if !current.0.starts_with(step.gone_ahead(&raw)) {
+    let read = ReplyBody { bytes: untouched.clone(), view };
+    let edited = edit_reply(step, &edits, conversation, surface, streamed, read, limits).await?.bytes;
+    if !edited.starts_with(step.gone_ahead(&raw)) {
         return Err(ProxyError::Unreadable("an edit changes what has gone ahead of the reply".to_owned()).into());
     }
-    if current.0 == untouched {
+    if edited == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
-    let change = retell::Retelling { kept: &untouched, told: &current.0, streamed };
+    let change = retell::Retelling { kept: &untouched, told: &edited, streamed };
     let injections: Vec<u32> = edits.iter().map(|edit| edit.hit.injection).collect();
     heavy::in_turn(untouched.len(), || retell::edited(step, &change, &injections, Some(conversation))).await;
-    step.delivered = Some(current.0.clone());
+    step.delivered = Some(edited.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
-    Ok(Response::from_parts(head, made(current.0, streamed)))
+    Ok(Response::from_parts(head, made(edited, streamed)))
 }
 
 /// A collected reply without its content codings and as manipulators see it, and whether it is a stream. An error inside a status
@@ -199,7 +199,7 @@ fn read_reply(
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
     let UnpackedBody { plain, refused, .. } = UnpackedBody::unpack(raw, encoding);
     let streamed = door::is_stream(&plain, headers::is_event_stream(&head.headers));
-    if ending(Some(surface), (CloseCause::Complete, Some(head.status.as_u16())), &plain, streamed).is_error() {
+    if ending(Some(surface), CloseCause::Complete, Some(head.status.as_u16()), &plain, streamed).is_error() {
         let why = "the reply is an error, or none of this API".to_owned();
         return (streamed, Err(SkipReason { why, nothing: true }));
     }
@@ -207,31 +207,46 @@ fn read_reply(
     (streamed, read.map(|read| (plain, read)).map_err(|error| error.to_string().into()))
 }
 
+/// A reply's bytes, and what is read in them.
+struct ReplyBody {
+    bytes: Bytes,
+    view: Reply,
+}
+
+/// What an edit makes of a body.
+#[derive(Clone, Copy)]
+pub(super) struct BodyEdit<'a> {
+    pub(super) before: &'a Bytes,
+    pub(super) after: &'a Bytes,
+}
+
 /// A reply after each edit that is due to it, in turn.
 async fn edit_reply(
     step: &OpenStep,
-    (edits, conversation): (&[ReplyEdit], &Conversation),
+    edits: &[ReplyEdit],
+    conversation: &Conversation,
     surface: &dyn Surface,
     streamed: bool,
-    read: (Bytes, Reply),
+    read: ReplyBody,
     limits: &Limits,
-) -> Result<(Bytes, Reply), Interrupted> {
+) -> Result<ReplyBody, Interrupted> {
     let mut current = read;
     let until = step.deadline();
     for reply_edit in edits {
         let Some(injection) = step.injection(reply_edit.hit.injection).cloned() else { continue };
         let answers = step.run.answers();
-        let seen = reply_edit.view(&current.1);
+        let seen = reply_edit.view(&current.view);
         let edit = |adaptive: Adaptive<'_>| {
             let context = context(step, conversation, &answers, &reply_edit.hit, adaptive);
             injection.edit_reply(&seen, &Context { agent: reply_edit.agent(step), ..context })
         };
-        let bytes = current.0.len();
+        let bytes = current.bytes.len();
         let told = ask::edit_with_answers(step, &reply_edit.hit, &injection, until, bytes, edit).await?;
-        let write = |after: Reply| Ok(write(surface, streamed, &current, (&seen, &after), limits)?);
+        let write = |after: Reply| Ok(write(surface, streamed, &current, &seen, &after, limits)?);
         match heavy::in_turn(bytes, || told.and_then(write)).await {
             Ok(written) => {
-                heavy::in_turn(bytes, || record_edit(step, reply_edit, (&current.0, &written.0))).await?;
+                let edit = BodyEdit { before: &current.bytes, after: &written.bytes };
+                heavy::in_turn(bytes, || record_edit(step, reply_edit, edit)).await?;
                 current = written;
             }
             Err(why) => failed(step, &reply_edit.hit, &injection, &why)?,
@@ -270,12 +285,13 @@ pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<Re
 fn write(
     surface: &dyn Surface,
     streamed: bool,
-    (body, whole): &(Bytes, Reply),
-    (before, after): (&Reply, &Reply),
+    current: &ReplyBody,
+    before: &Reply,
+    after: &Reply,
     limits: &Limits,
-) -> Result<(Bytes, Reply), String> {
+) -> Result<ReplyBody, String> {
     let said = |error: SurfaceError| error.to_string();
-    let written = door::write_reply(surface, body, streamed, before, after);
+    let written = door::write_reply(surface, &current.bytes, streamed, before, after);
     let written = bounded(written.map_err(said)?, limits)?;
     let read = |body: &[u8]| door::reply(surface, body, streamed).map_err(said);
     // Tokens are counted of the whole reply, whosever words were edited.
@@ -283,13 +299,13 @@ fn write(
         recounted(written, streamed, before, after)
     } else {
         let after = read(&written)?;
-        recounted(written, streamed, whole, &after)
+        recounted(written, streamed, &current.view, &after)
     };
-    if written == body {
+    if written == current.bytes {
         return Err(said(SurfaceError::NoPlace("it is the same as before".to_owned())));
     }
-    let read = written::reply(surface, &written, streamed, before, after)?;
-    Ok((written, read))
+    let view = written::reply(surface, &written, streamed, before, after)?;
+    Ok(ReplyBody { bytes: written, view })
 }
 
 fn context<'a>(
@@ -308,7 +324,7 @@ pub(super) fn record(
     injection: u32,
     draw: u64,
     side: Side,
-    edit: Option<(&Bytes, &Bytes)>,
+    edit: Option<BodyEdit<'_>>,
 ) -> Result<(), Interrupted> {
     let Some(inject) = applied(step, injection, draw, side, edit) else { return Ok(()) };
     step.run.recorder.inject(inject)?;
@@ -317,7 +333,7 @@ pub(super) fn record(
 }
 
 /// As [`record`], of an edited reply, or of what one agent says in it.
-fn record_edit(step: &OpenStep, reply_edit: &ReplyEdit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
+fn record_edit(step: &OpenStep, reply_edit: &ReplyEdit, edit: BodyEdit<'_>) -> Result<(), Interrupted> {
     let Hit { injection, draw } = reply_edit.hit;
     let Some(inject) = applied(step, injection, draw, Side::Response, Some(edit)) else { return Ok(()) };
     step.run.recorder.inject(Inject { speaker: reply_edit.speaker.as_ref(), ..inject })?;
@@ -326,7 +342,7 @@ fn record_edit(step: &OpenStep, reply_edit: &ReplyEdit, edit: (&Bytes, &Bytes)) 
 }
 
 /// As [`record`], of an edited request; nothing leaves before it is [written](OpenStep::written).
-fn queue(step: &mut OpenStep, hit: &Hit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
+fn queue(step: &mut OpenStep, hit: &Hit, edit: BodyEdit<'_>) -> Result<(), Interrupted> {
     let Some(inject) = applied(step, hit.injection, hit.draw, Side::Request, Some(edit)) else { return Ok(()) };
     let queued = step.run.recorder.queue_inject(inject)?;
     step.queued(queued);
@@ -339,7 +355,7 @@ fn applied<'a>(
     injection: u32,
     draw: u64,
     side: Side,
-    edit: Option<(&'a Bytes, &'a Bytes)>,
+    edit: Option<BodyEdit<'a>>,
 ) -> Option<Inject<'a>> {
     let plan = step.run.plan.as_ref()?;
     let planned = step.injection(injection)?;
@@ -356,7 +372,7 @@ fn applied<'a>(
         planned: true,
         matched: true,
         applied: true,
-        before: edit.map(|(before, _)| before),
-        after: edit.map(|(_, after)| after),
+        before: edit.map(|edit| edit.before),
+        after: edit.map(|edit| edit.after),
     })
 }

@@ -83,21 +83,21 @@ pub(super) struct OpenStep {
 
 /// How long somebody waits for a reply.
 #[derive(Debug)]
-struct ReplyWait {
+pub(super) struct ReplyWait {
     /// When the request arrived.
-    received: Instant,
+    pub(super) received: Instant,
     /// How long the client says that it waits.
-    patience: Option<Duration>,
+    pub(super) patience: Option<Duration>,
 }
 
 impl OpenStep {
-    /// The step of a request: who asks, when it was received, and how long its client says that it waits.
+    /// The step of a request: who asks, and how long.
     pub(super) fn new(
         run: Arc<Run>,
         numbers: Numbers,
         asked: AttributedCall,
         surface: Option<&'static dyn Surface>,
-        (received, patience): (Instant, Option<Duration>),
+        awaited: ReplyWait,
         link: Arc<Link>,
     ) -> Box<Self> {
         link.enter();
@@ -109,7 +109,7 @@ impl OpenStep {
             surface,
             number,
             link,
-            awaited: ReplyWait { received, patience },
+            awaited,
             names_speakers: false,
             planted_before: false,
             storage: StepStorage::default(),
@@ -159,11 +159,11 @@ impl OpenStep {
 
     /// What is asked of the upstream in the end, in place of the program's own words. `alters`: the plan may make the reply
     /// another.
-    pub(super) fn asks(&mut self, (own, got): (&Bytes, &Bytes), alters: bool) {
+    pub(super) fn asks(&mut self, own: &Bytes, got: &Bytes, alters: bool) {
         if let Some(surface) = self.surface {
             self.watch.asks(self.run.watched.is_some(), surface, got);
             let retells = self.run.plan.as_ref().is_some_and(|plan| plan.retells());
-            self.storage.asks(surface, (own, got), retells, alters);
+            self.storage.asks(surface, own, got, retells, alters);
         }
     }
 
@@ -320,7 +320,7 @@ impl OpenStep {
         let (status, tape) = (self.head.as_ref().map(|(status, _)| status.as_u16()), self.tape.take());
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let body = self.surface.map(|_| self.whole(&tape)).unwrap_or_default();
-        let ending = surface::ending(self.surface, (cause, status), &body, self.streamed);
+        let ending = surface::ending(self.surface, cause, status, &body, self.streamed);
         // Clients ask again after these statuses, whatever they say, and after what says nothing of what was asked.
         let retried = status.is_some_and(|status| matches!(status, 408 | 409 | 429 | 500..));
         let failed = retried || cause != CloseCause::Complete || ending.is_infrastructure();
@@ -363,7 +363,7 @@ impl OpenStep {
         };
         self.log(cause, status, self.tape.length());
         let queued = self.run.recorder.queue_close(close);
-        self.tell_closed((cause, ending), status, usage, &tape);
+        self.tell_closed(cause, ending, status, usage, &tape);
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution);
         self.queued = Some(queued?);

@@ -14,7 +14,7 @@ use super::{
     frames::FramedCall,
     headers, heavy, inject,
     listen::socket::Link,
-    open_step::OpenStep,
+    open_step::{OpenStep, ReplyWait},
     run::{ArrivedCall, Run},
     servers,
     shared::Proxy,
@@ -235,8 +235,8 @@ impl PlacedCall {
         let credential = headers::credential(&call.parts.headers);
         let ArrivedCall { numbers, relates, decision: earlier } = run.arrive(&asked, credential);
         let relates = RecordedRelation { called_by, ..relates };
-        let patience = (call.received, headers::patience(&call.parts.headers));
-        let mut step = OpenStep::new(run, numbers, asked, call.kind.surface(), patience, Arc::clone(link));
+        let awaited = ReplyWait { received: call.received, patience: headers::patience(&call.parts.headers) };
+        let mut step = OpenStep::new(run, numbers, asked, call.kind.surface(), awaited, Arc::clone(link));
         step.follow(track);
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         let open = Open {

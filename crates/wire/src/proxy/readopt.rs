@@ -41,16 +41,16 @@ impl Proxy {
         let exchanges = recording.exchanges.iter().filter(|exchange| exchange.attempt == 0);
         for (step, exchange) in recording.trajectory.steps.iter().zip(exchanges) {
             let source = RunSource::of_lineage(&exchange.run_source).unwrap_or(RunSource::New);
-            self.recall_step(step, (id.clone(), source));
+            self.recall_step(step, id.clone(), source);
         }
     }
 
-    fn recall_step(&self, step: &Step, placed: (RunId, RunSource)) {
+    fn recall_step(&self, step: &Step, run: RunId, source: RunSource) {
         let path = step.path.split('?').next().unwrap_or_default();
         let Some(surface) = surface::for_path(&step.method, path) else { return };
         let Ok(outline) = door::outline_at(surface, &step.path, &step.request) else { return };
         let body = step_hash(step, &step.request);
-        let Some(track) = self.identity.recall(&outline, body, placed) else { return };
+        let Some(track) = self.identity.recall(&outline, body, run, source) else { return };
         track.opened(step.step, 0, &step.attribution);
         let answer = step.last_attempt().filter(|attempt| attempt.is_answered());
         let reply = answer.and_then(|answer| door::reply(surface, answer.delivered(), answer.streamed).ok());

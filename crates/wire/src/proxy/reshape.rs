@@ -98,7 +98,13 @@ async fn change(
         }
     };
     heavy::in_turn(raw.len(), || {
-        inject::record(step, fault.injection, fault.draw, Side::Response, Some((&plain, &changed)))
+        inject::record(
+            step,
+            fault.injection,
+            fault.draw,
+            Side::Response,
+            Some(inject::BodyEdit { before: &plain, after: &changed }),
+        )
     })
     .await?;
     if faults::operator(step, fault).is_some_and(|fault| fault.rewords()) {

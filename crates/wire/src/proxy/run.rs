@@ -199,14 +199,14 @@ impl Run {
     /// The rules that watch the run look once more, at its end; to be called before it is sealed.
     pub fn end_watch(&self) {
         if let Some(watched) = &self.watched {
-            watched.end((&self.id, &self.recorder));
+            watched.end(&self.id, &self.recorder);
         }
     }
 
     /// The record of an exchange is written: the rules that watch the run look at it.
     pub(super) fn watch(&self, step: StepIndex, who: &Attribution, heard: &WatchedExchange) {
         if let Some(watched) = &self.watched {
-            watched.observe((&self.id, &self.recorder), step, who, heard);
+            watched.observe(&self.id, &self.recorder, step, who, heard);
         }
     }
 

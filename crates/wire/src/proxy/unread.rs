@@ -112,7 +112,7 @@ impl Proxy {
             hinted,
             received,
         };
-        self.stream(call, (upload, end), kept, link).await
+        self.stream(call, upload, end, kept, link).await
     }
 
     /// One that no run records.
@@ -138,7 +138,8 @@ impl Proxy {
     async fn stream(
         &self,
         call: ModelCall,
-        upload: (Upload, UploadEnd),
+        upload: Upload,
+        end: UploadEnd,
         kept: Arc<UploadPrefix>,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
@@ -146,7 +147,7 @@ impl Proxy {
         step.upload = Some(kept);
         let decision = decided::decide(&mut step, None, earlier);
         let mut due = PendingReply { step, decision, conversation: None };
-        match self.answer_streamed(&mut due, call, upload).await {
+        match self.answer_streamed(&mut due, call, upload, end).await {
             Ok(received) => self.hand_back(due, received).await,
             Err(interrupted) => Err(due.closed(interrupted)?),
         }
@@ -156,7 +157,8 @@ impl Proxy {
         &self,
         due: &mut PendingReply,
         call: ModelCall,
-        (upload, end): (Upload, UploadEnd),
+        upload: Upload,
+        end: UploadEnd,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         let PendingReply { step, decision, .. } = due;
         if !decision.faults.is_empty()

@@ -136,7 +136,8 @@ impl WatchedRun {
     /// Looks at an exchange; to be called when its record is written.
     pub(super) fn observe(
         &self,
-        (run, recorder): (&RunId, &Recorder),
+        run: &RunId,
+        recorder: &Recorder,
         step: StepIndex,
         who: &Attribution,
         heard: &WatchedExchange,
@@ -153,19 +154,19 @@ impl WatchedRun {
             },
         };
         let signs = locked(&self.watching).observe(&exchange);
-        self.tell((run, recorder), signs);
+        self.tell(run, recorder, signs);
     }
 
     /// The run is over; to be called before it is sealed. Of a run that a rule stopped, its end says nothing.
-    pub(super) fn end(&self, run: (&RunId, &Recorder)) {
+    pub(super) fn end(&self, run: &RunId, recorder: &Recorder) {
         if self.stopped.get().is_some() {
             return;
         }
         let signs = locked(&self.watching).end(&self.live.roster);
-        self.tell(run, signs);
+        self.tell(run, recorder, signs);
     }
 
-    fn tell(&self, (run, recorder): (&RunId, &Recorder), signs: Vec<WatchSign>) {
+    fn tell(&self, run: &RunId, recorder: &Recorder, signs: Vec<WatchSign>) {
         for sign in signs {
             let sign = recorder.watch(&sign);
             self.live.report(run, &sign);

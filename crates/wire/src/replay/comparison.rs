@@ -99,7 +99,7 @@ impl Comparison {
         for key in agents {
             let none = Vec::new();
             let (left, right) = (told_a.get(key).unwrap_or(&none), told_b.get(key).unwrap_or(&none));
-            pairs.extend(aligned(left, right).into_iter().map(|(a, b)| Pair::compare(key, a, b)));
+            pairs.extend(aligned(left, right).into_iter().map(|(a, b)| Pair::compare(key.1, a, b)));
         }
         pairs.sort_by_key(|pair| {
             let step = |place: Option<CallPlace>| place.map(|place| place.step);
@@ -190,7 +190,7 @@ fn likeness(a: &StepReading, b: &StepReading) -> u32 {
 }
 
 impl Pair {
-    fn compare(key: &(String, u32), a: Option<&ComparedStep<'_>>, b: Option<&ComparedStep<'_>>) -> Self {
+    fn compare(instance: u32, a: Option<&ComparedStep<'_>>, b: Option<&ComparedStep<'_>>) -> Self {
         let place =
             |told: Option<&ComparedStep<'_>>| told.map(|(step, _)| CallPlace { step: step.step, call: step.call });
         let agent = a.or(b).map(|(step, _)| step.attribution.agent.clone());
@@ -220,7 +220,7 @@ impl Pair {
             _ => (CallChange::OnlyB, Vec::new()),
         };
         let agent = agent.unwrap_or_else(|| AgentName::unnamed(0));
-        Self { agent, instance: key.1, a: place(a), b: place(b), change, blocks, sent }
+        Self { agent, instance, a: place(a), b: place(b), change, blocks, sent }
     }
 
     /// Whether anything differs: what was asked, what was answered, or what the upstream got of the question.

@@ -85,7 +85,9 @@ pub(super) fn answered_text(step: &Step) -> String {
 
 fn request_blocks(step: &Step, body: &[u8]) -> Vec<NamedBlock> {
     match surface_of(step).and_then(|surface| door::request(surface, body).ok()) {
-        Some(conversation) => conversation.messages.iter().enumerate().map(message_block).collect(),
+        Some(conversation) => {
+            conversation.messages.iter().enumerate().map(|(index, message)| message_block(index, message)).collect()
+        }
         None => raw(body),
     }
 }
@@ -114,7 +116,7 @@ fn raw(body: &[u8]) -> Vec<NamedBlock> {
     vec![NamedBlock { place: "body".to_owned(), text: String::from_utf8_lossy(body).into_owned() }]
 }
 
-fn message_block((index, message): (usize, &Message)) -> NamedBlock {
+fn message_block(index: usize, message: &Message) -> NamedBlock {
     let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let role = format!("{:?}", message.role).to_lowercase();
     NamedBlock { place: format!("messages[{index}] {role}{name}"), text: text_of(message) }

@@ -37,7 +37,7 @@ impl Method for BinarySearch {
         let mut reason = String::new();
         while first < last {
             let middle = first + (last - first) / 2;
-            let question = || segment(run, view, (first, middle, last));
+            let question = || segment(run, view, first, middle, last);
             let (upper, why) = dialogue.ask(question, half)?;
             (first, last) = if upper { (first, middle) } else { (middle + 1, last) };
             reason = why;
@@ -47,7 +47,7 @@ impl Method for BinarySearch {
     }
 }
 
-fn segment(run: &LoggedRun, view: View<'_>, (first, middle, last): (usize, usize, usize)) -> super::JudgeQuestion {
+fn segment(run: &LoggedRun, view: View<'_>, first: usize, middle: usize, last: usize) -> super::JudgeQuestion {
     let number = |at: usize| run.turns.get(at).map_or(0, |turn| turn.step);
     let asked = format!(
         "The log above is the segment from step {} to step {}. Is the decisive error in its upper half, steps {} to {}, or in \

@@ -61,17 +61,12 @@ fn vote(
 ) -> Result<Vec<(PredictedStep, f64)>, Pause> {
     let mut votes = Vec::new();
     for (seat, analyst) in ANALYSTS.iter().enumerate() {
-        votes.push(dialogue.ask(|| question(run, view, (seat, analyst), before), |words| read(run, words))?);
+        votes.push(dialogue.ask(|| question(run, view, seat, analyst, before), |words| read(run, words))?);
     }
     Ok(votes)
 }
 
-fn question(
-    run: &LoggedRun,
-    view: View<'_>,
-    (seat, analyst): (usize, &str),
-    before: &[String],
-) -> super::JudgeQuestion {
+fn question(run: &LoggedRun, view: View<'_>, seat: usize, analyst: &str, before: &[String]) -> super::JudgeQuestion {
     let heard = if before.is_empty() {
         String::new()
     } else {

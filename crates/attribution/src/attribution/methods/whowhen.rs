@@ -145,7 +145,7 @@ pub(super) fn binary_search(run: &LoggedRun, dialogue: &mut Dialogue<'_>) -> Res
         let middle = start + (end - start) / 2;
         let said = dialogue.next_reply(|| {
             let system = "You are an AI assistant specializing in localizing errors in conversation segments.";
-            question(system, segment(run, (start, middle, end)), "upper half")
+            question(system, segment(run, start, middle, end), "upper half")
         })?;
         let said = words(said, "API call failed for the segment.")?.to_lowercase();
         let upper = if said.contains("upper half") {
@@ -162,7 +162,7 @@ pub(super) fn binary_search(run: &LoggedRun, dialogue: &mut Dialogue<'_>) -> Res
     scored(run, &format!("\nAgent Name: {speaker}\nStep Number: {start}\n"), String::new())
 }
 
-fn segment(run: &LoggedRun, (start, middle, end): (usize, usize, usize)) -> String {
+fn segment(run: &LoggedRun, start: usize, middle: usize, end: usize) -> String {
     format!(
         "You are an AI assistant tasked with analyzing a segment of a multi-agent conversation. Multiple agents are \
          collaborating to address a user query, with the goal of resolving the query through their collective dialogue.\n\

@@ -148,7 +148,7 @@ pub async fn merge(
     drop(locks);
     let chains = campaign.chains(&[]);
     merged.chains = chains.len();
-    let bench = CellBench::closed(&campaign, state, digest, (options.jobs, options.reread))?;
+    let bench = CellBench::closed(&campaign, state, digest, options.jobs, options.reread)?;
     merged.conclude(&bench, &chains, progress).await?;
     write(&bench.state, &merged)?;
     progress.done(&merged.line());

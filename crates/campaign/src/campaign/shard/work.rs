@@ -119,7 +119,7 @@ pub async fn run_shard(
     write(&state, &manifest)?;
     campaign.forget_tasks_but(&chains.iter().map(|chain| chain.task).collect());
     let campaign = Arc::new(campaign);
-    let bench = CellBench::served(&campaign, proxies, options, state, (part, manifest.digest.hash())).await?;
+    let bench = CellBench::served(&campaign, proxies, options, state, part, manifest.digest.hash()).await?;
     let mut heard = SystemSilences::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {

@@ -169,7 +169,7 @@ impl BlockRules {
         } else if kind == events.delta {
             if let Some((path, delta)) = inner("", root, "delta") {
                 match index.and_then(|index| state.blocks.get(&index)) {
-                    Some(block) => self.piece(&path, (block, of), &delta, account),
+                    Some(block) => self.piece(&path, block, of, &delta, account),
                     None => account.unless_silent(&path, UnplacedKind::Index, &delta),
                 }
             }
@@ -183,7 +183,7 @@ impl BlockRules {
     }
 
     /// A piece of a block of this type.
-    fn piece(&self, path: &str, (block, of): (&str, String), delta: &Node<'_>, account: &mut ReadAccount) {
+    fn piece(&self, path: &str, block: &str, of: String, delta: &Node<'_>, account: &mut ReadAccount) {
         let kind = text(&delta.members(), "type");
         let forms = [(ReadKind::Text, &self.events.text), (ReadKind::Arguments, &self.events.arguments)];
         let matching = forms.into_iter().find(|(_, form)| form.kind == kind && form.block == block);

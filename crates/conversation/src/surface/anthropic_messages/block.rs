@@ -99,7 +99,8 @@ impl BlockForm for MessageBlocks {
     fn edit_call(
         &self,
         block: &Node<'_>,
-        (_, call): (&ToolCall, &ToolCall),
+        _: &ToolCall,
+        call: &ToolCall,
         splices: &mut Splices,
     ) -> Result<(), SurfaceError> {
         edit_words(block, "id", &call.id, splices);
@@ -118,7 +119,7 @@ impl BlockForm for MessageBlocks {
     fn edit_result(&self, block: &Node<'_>, old: &Message, new: &Message, splices: &mut Splices) {
         let members = block.members();
         if old.parts != new.parts {
-            fields::edit_parts(block, &members, "content", (&old.parts, &new.parts), "\"\"", splices);
+            fields::edit_parts(block, &members, "content", &old.parts, &new.parts, "\"\"", splices);
         }
         if let (true, Some(id)) = (old.answers_call != new.answers_call, &new.answers_call) {
             fields::set(block, &members, "tool_use_id", &encode_string(id), splices);

@@ -41,7 +41,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         match change {
             BlockChange::Keep => {}
             BlockChange::Text(text) => MessageBlocks.edit_text(node, text, &mut inside),
-            BlockChange::Call(call) => MessageBlocks.edit_call(node, (call, call), &mut inside)?,
+            BlockChange::Call(call) => MessageBlocks.edit_call(node, call, call, &mut inside)?,
             BlockChange::Drop => continue,
         }
         elements.push(Element::retained(at, inside));

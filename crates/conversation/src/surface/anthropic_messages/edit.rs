@@ -39,7 +39,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
             edit.set("tool_choice", &choice);
         }
     }
-    PARAMETERS.write(&edit.root, &edit.members, (before, after), &mut edit.splices)?;
+    PARAMETERS.write(&edit.root, &edit.members, before, after, &mut edit.splices)?;
     Ok(edit.apply())
 }
 
@@ -71,8 +71,8 @@ fn write_system(edit: &mut RequestEdit<'_, '_>, prompts: &[&Message]) {
         (Some(_), [only]) if only.origin == Some(0) => {
             let old = edit.before.messages.first().map(|message| message.parts.as_slice()).unwrap_or_default();
             if old != only.parts.as_slice() {
-                let parts = (old, only.parts.as_slice());
-                fields::edit_parts(&edit.root, &edit.members, "system", parts, "\"\"", &mut edit.splices);
+                let (root, members) = (&edit.root, &edit.members);
+                fields::edit_parts(root, members, "system", old, &only.parts, "\"\"", &mut edit.splices);
             }
         }
         (_, several) => edit.set("system", &encode_string(&prompt_text(several))),

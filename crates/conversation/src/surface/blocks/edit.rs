@@ -39,7 +39,8 @@ pub(in crate::surface) trait BlockForm {
     fn edit_call(
         &self,
         block: &Node<'_>,
-        calls: (&ToolCall, &ToolCall),
+        old: &ToolCall,
+        new: &ToolCall,
         splices: &mut Splices,
     ) -> Result<(), SurfaceError>;
 
@@ -192,7 +193,7 @@ impl<'a> MessageList<'a, '_> {
                     calls += 1;
                     let Some(call) = placed.get(&(calls - 1)).copied() else { continue };
                     if let Some(old) = old.tool_calls.get(calls - 1).filter(|old| *old != call) {
-                        self.form.edit_call(node, (old, call), &mut splices)?;
+                        self.form.edit_call(node, old, call, &mut splices)?;
                     }
                 }
                 Block::Result { .. } => self.form.edit_result(node, old, new, &mut splices),

@@ -63,13 +63,13 @@ pub(super) fn chunk(root: &Node<'_>, is_stream: bool, account: &mut ReadAccount)
             let path = format!("{path}.parts[{number}]");
             // The pieces of a streamed text are one text: all that a candidate says.
             let of = if is_stream { "text".to_owned() } else { path.clone() };
-            candidate_part(&path, (answer, of), part, account);
+            candidate_part(&path, answer, of, part, account);
         }
     }
 }
 
 /// One part of a candidate.
-fn candidate_part(path: &str, (answer, of): (u32, String), part: &Node<'_>, account: &mut ReadAccount) {
+fn candidate_part(path: &str, answer: u32, of: String, part: &Node<'_>, account: &mut ReadAccount) {
     let members = part.members();
     match super::part::read(part) {
         Block::Text(_) => {

@@ -96,7 +96,7 @@ impl CandidateEdit<'_, '_> {
                 Some((BlockChange::Call(new), _, PartTrack { partial: Some(_), .. })) => {
                     part::write_call(node, new, &mut inside)?;
                 }
-                Some((BlockChange::Call(new), Block::Call(old), _)) => part::edit_call(node, (old, new), &mut inside)?,
+                Some((BlockChange::Call(new), Block::Call(old), _)) => part::edit_call(node, old, new, &mut inside)?,
                 _ => {}
             }
             elements.push(Element::retained(at, inside));

@@ -185,10 +185,11 @@ impl BlockForm for ContentParts {
     fn edit_call(
         &self,
         block: &Node<'_>,
-        calls: (&ToolCall, &ToolCall),
+        old: &ToolCall,
+        new: &ToolCall,
         splices: &mut Splices,
     ) -> Result<(), SurfaceError> {
-        part::edit_call(block, calls, splices)
+        part::edit_call(block, old, new, splices)
     }
 
     fn edit_result(&self, block: &Node<'_>, old: &Message, new: &Message, splices: &mut Splices) {

@@ -176,7 +176,8 @@ pub(super) fn edit_text(part: &Node<'_>, text: &str, splices: &mut Splices) {
 /// [`SurfaceError::NoPlace`] for arguments that are no object: the API has no other place for them.
 pub(super) fn edit_call(
     part: &Node<'_>,
-    (old, new): (&ToolCall, &ToolCall),
+    old: &ToolCall,
+    new: &ToolCall,
     splices: &mut Splices,
 ) -> Result<(), SurfaceError> {
     let Some(call) = named(&part.members(), "functionCall") else { return Ok(()) };

@@ -223,10 +223,10 @@ fn a_blocked_prompt_is_refused_and_an_error_is_one() {
         (429, r#"{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}"#, RefusalKind::Rate),
         (200, r#"[{"error":{"code":403,"message":"x","status":"PERMISSION_DENIED"}}]"#, RefusalKind::Auth),
     ] {
-        let told = ending(Some(&GeminiGenerate), (CloseCause::Complete, Some(status)), body.as_bytes(), false);
+        let told = ending(Some(&GeminiGenerate), CloseCause::Complete, Some(status), body.as_bytes(), false);
         assert_eq!(told, CallEnding::Refused(expected), "{body}");
     }
     let cut = format!("data: {}\r\n\r\n", CHUNKS[1]);
-    let told = ending(Some(&GeminiGenerate), (CloseCause::Complete, Some(200)), cut.as_bytes(), true);
+    let told = ending(Some(&GeminiGenerate), CloseCause::Complete, Some(200), cut.as_bytes(), true);
     assert_eq!(told, CallEnding::Cut);
 }

@@ -141,7 +141,7 @@ impl InputEdit<'_, '_> {
                 elements.extend(made(message).iter().map(|step| Element::made(step.to_string())));
                 continue;
             };
-            elements.extend(edited(place, node, (old, message))?);
+            elements.extend(edited(place, node, old, message)?);
         }
         elements::write(self.source, &self.place, &elements, splices);
         Ok(())
@@ -149,7 +149,7 @@ impl InputEdit<'_, '_> {
 }
 
 /// A step as an edited message has it, and the steps that the message has more.
-fn edited(place: usize, node: &Node<'_>, (old, new): (&Message, &Message)) -> Result<Vec<Element>, SurfaceError> {
+fn edited(place: usize, node: &Node<'_>, old: &Message, new: &Message) -> Result<Vec<Element>, SurfaceError> {
     let mut inside = Splices::default();
     let own = new.tool_calls.iter().find(|call| call.origin == Some(0));
     let is_gone = match (old.tool_calls.first(), own) {
@@ -162,9 +162,9 @@ fn edited(place: usize, node: &Node<'_>, (old, new): (&Message, &Message)) -> Re
         (Some(_), None) => true,
         (None, _) => {
             if old.answers_call.is_some() {
-                edit_result(node, (old, new), &mut inside);
+                edit_result(node, old, new, &mut inside);
             } else if old.parts != new.parts {
-                step::edit_texts(node, (&old.parts, &new.parts), &mut inside);
+                step::edit_texts(node, &old.parts, &new.parts, &mut inside);
             }
             false
         }
@@ -184,9 +184,9 @@ fn edited(place: usize, node: &Node<'_>, (old, new): (&Message, &Message)) -> Re
     Ok(elements)
 }
 
-fn edit_result(node: &Node<'_>, (old, new): (&Message, &Message), splices: &mut Splices) {
+fn edit_result(node: &Node<'_>, old: &Message, new: &Message, splices: &mut Splices) {
     if old.parts != new.parts {
-        step::edit_result(node, (&old.parts, &new.parts), splices);
+        step::edit_result(node, &old.parts, &new.parts, splices);
     }
     if let (true, Some(id)) = (old.answers_call != new.answers_call, &new.answers_call) {
         fields::set(node, &node.members(), "call_id", &encode_string(id), splices);

@@ -98,7 +98,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     let source = fields::source(body, EXPECTED)?;
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
     let mut splices = Splices::default();
-    edit(source, &root, before.only_answers(after)?, &mut splices)?;
+    let (old, new) = before.only_answers(after)?;
+    edit(source, &root, old, new, &mut splices)?;
     Ok(splices.apply(body))
 }
 
@@ -106,7 +107,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
 pub(super) fn edit(
     source: &str,
     root: &Node<'_>,
-    (old, new): (&Answer, &Answer),
+    old: &Answer,
+    new: &Answer,
     splices: &mut Splices,
 ) -> Result<(), SurfaceError> {
     let members = root.members();

@@ -123,7 +123,7 @@ pub(super) fn edit_text(content: &Node<'_>, text: &str, splices: &mut Splices) {
 }
 
 /// Writes other texts into the contents of a step, where they stay as many.
-pub(super) fn edit_texts(step: &Node<'_>, (old, new): (&[Part], &[Part]), splices: &mut Splices) {
+pub(super) fn edit_texts(step: &Node<'_>, old: &[Part], new: &[Part], splices: &mut Splices) {
     let members = step.members();
     let nodes = contents(step);
     if old.len() == new.len() && nodes.len() == old.len() {
@@ -156,10 +156,10 @@ pub(super) fn edit_call(step: &Node<'_>, new: &ToolCall, splices: &mut Splices) 
 }
 
 /// Writes another result into a step.
-pub(super) fn edit_result(step: &Node<'_>, (old, new): (&[Part], &[Part]), splices: &mut Splices) {
+pub(super) fn edit_result(step: &Node<'_>, old: &[Part], new: &[Part], splices: &mut Splices) {
     let members = step.members();
     let Some(result) = member(&members, "result").filter(Node::is_object) else {
-        return fields::edit_parts(step, &members, "result", (old, new), "\"\"", splices);
+        return fields::edit_parts(step, &members, "result", old, new, "\"\"", splices);
     };
     let said: Vec<_> = new.iter().filter_map(Part::as_text).collect();
     let said = said.join("\n");

@@ -94,7 +94,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     if let Some(ended) = &events.head.ended {
         let members = ended.members();
         if reply::steps(&members).is_some() {
-            reply::edit(&source, ended, (old, new), &mut splices)?;
+            reply::edit(&source, ended, old, new, &mut splices)?;
         } else {
             reply::edit_end(&members, &changes, new, &mut splices);
         }

@@ -166,7 +166,7 @@ fn how_a_call_ended() {
         (400, error, false, true),
         (202, Bytes::new(), true, false),
     ] {
-        let ending = ending(Some(&Mcp), (CloseCause::Complete, Some(status)), &body, false);
+        let ending = ending(Some(&Mcp), CloseCause::Complete, Some(status), &body, false);
         assert_eq!((ending.is_answered(), ending.is_error()), (is_answered, is_error), "{status} {body:?}: {ending:?}");
     }
 }

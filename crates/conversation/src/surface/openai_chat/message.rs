@@ -54,7 +54,7 @@ pub(super) fn edit(source: &str, node: &Node<'_>, before: &Message, after: &Mess
     }
     let members = node.members();
     if before.parts != after.parts {
-        edit_parts(node, &members, "content", (&before.parts, &after.parts), "null", splices);
+        edit_parts(node, &members, "content", &before.parts, &after.parts, "null", splices);
     }
     if before.role != after.role {
         set(node, &members, "role", &encode_string(role_name(after.role)), splices);

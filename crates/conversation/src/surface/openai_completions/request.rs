@@ -98,7 +98,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
     if before.tools != after.tools {
         return Err(no_place("a completion request has no tools"));
     }
-    PARAMETERS.write(&root, &members, (before, after), &mut splices)?;
+    PARAMETERS.write(&root, &members, before, after, &mut splices)?;
     Ok(splices.apply(body))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
             edit.set("tool_choice", &choice_text(&after.tool_choice));
         }
     }
-    PARAMETERS.write(&edit.root, &edit.members, (before, after), &mut edit.splices)?;
+    PARAMETERS.write(&edit.root, &edit.members, before, after, &mut edit.splices)?;
     Ok(edit.apply())
 }
 
@@ -165,7 +165,7 @@ fn edit_speaker(node: &Node<'_>, item: &Item, old: &Message, new: &Message, spli
         parts.iter().filter(|part| !matches!(part, Part::Opaque(kind) if kind == item::REASONING)).cloned().collect()
     };
     if old.parts != new.parts {
-        fields::edit_parts(node, &members, key, (&own(&old.parts), &own(&new.parts)), "\"\"", splices);
+        fields::edit_parts(node, &members, key, &own(&old.parts), &own(&new.parts), "\"\"", splices);
     }
     if old.role != new.role && new.role != Role::Tool {
         fields::set(node, &members, "role", &encode_string(fields::role_name(new.role)), splices);

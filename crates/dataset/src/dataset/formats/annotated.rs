@@ -50,7 +50,7 @@ pub fn write_annotated(recording: &Recording, said: &SpokenError) -> Result<Vec<
     let parsed = AgentName::parse(&said.agent).ok();
     let raw = parsed.is_none().then(|| said.agent.clone());
     let name = SpokenName { agent: parsed.unwrap_or_else(|| step.attribution.agent.clone()), raw };
-    sample.label = Some(spoken(name, (Some(number), Some(step.call)), said.why.clone(), "human"));
+    sample.label = Some(spoken(name, Some(number), Some(step.call), said.why.clone(), "human"));
     Ok(pretty(&whowhen::written(&sample).unwrap_or_else(|| json!({})), b"    "))
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     dataset::{DatasetError, LabelledError, Sample, SampleMessage, SampleStep, Truth, lint::shares_beginning},
     recording::Recording,
-    trajectory::{AgentName, Call},
+    trajectory::{Attribution, Step},
 };
 
 /// What a row holds.
@@ -75,7 +75,7 @@ impl Format for Dpo {
             return Err(Unfit("no reply at the divergence"));
         };
         let mut row =
-            row((twin, clean), (sample, failed), chosen, rejected).ok_or(Unfit("no known prompt at the divergence"))?;
+            row(twin, clean, sample, failed, chosen, rejected).ok_or(Unfit("no known prompt at the divergence"))?;
         if let Some(fields) = row.as_object_mut() {
             fields.extend(split_field(sample));
         }
@@ -85,8 +85,10 @@ impl Format for Dpo {
 
 /// A row: the prompt is that of a step of the first sample, the ids are those of the second.
 fn row(
-    (asked, at): (&Sample, &SampleStep),
-    (sample, failed): (&Sample, &SampleStep),
+    asked: &Sample,
+    at: &SampleStep,
+    sample: &Sample,
+    failed: &SampleStep,
     chosen: &SampleMessage,
     rejected: &SampleMessage,
 ) -> Option<Value> {
@@ -105,19 +107,16 @@ fn row(
     Some(row)
 }
 
-/// The pair of one call in two recordings that asked the same there: what the second run said is chosen. `None` where both said
+/// The pair of the call of one step in two recordings that asked the same there: what the second run said is chosen. `None` where both said
 /// the same, or one says nothing.
 ///
 /// # Errors
 /// [`DatasetError`] when a recording holds what no row can.
-pub fn preference(
-    failed: &Recording,
-    accepted: &Recording,
-    (agent, instance, call): (&AgentName, u32, Call),
-) -> Result<Option<Value>, DatasetError> {
+pub fn preference(failed: &Recording, accepted: &Recording, at: &Step) -> Result<Option<Value>, DatasetError> {
+    let Attribution { agent, instance, .. } = &at.attribution;
     let (failed, accepted) = (Sample::alone(&bare(failed))?, Sample::alone(&bare(accepted))?);
     let of = |sample: &'_ Sample| {
-        let is_it = |step: &&SampleStep| step.agent == *agent && step.instance == instance && step.call == call;
+        let is_it = |step: &&SampleStep| step.agent == *agent && step.instance == *instance && step.call == at.call;
         sample.steps.iter().find(is_it).cloned()
     };
     let (Some(one), Some(other)) = (of(&failed), of(&accepted)) else { return Ok(None) };
@@ -125,7 +124,7 @@ pub fn preference(
     if rejected == chosen {
         return Ok(None);
     }
-    Ok(row((&failed, &one), (&failed, &one), chosen, rejected))
+    Ok(row(&failed, &one, &failed, &one, chosen, rejected))
 }
 
 /// The recording without a label: a pair is no claim.

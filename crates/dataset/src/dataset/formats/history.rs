@@ -60,7 +60,8 @@ pub(super) struct SpokenName {
 /// One error as somebody told it: who, at which step and call, and why. Nothing was executed for it.
 pub(super) fn spoken(
     name: SpokenName,
-    (step, call): (Option<StepIndex>, Option<Call>),
+    step: Option<StepIndex>,
+    call: Option<Call>,
     reason: String,
     definition: &str,
 ) -> Truth {
@@ -240,7 +241,7 @@ impl HistoryFormat {
         let reason = text_field(fields, "mistake_reason", defects);
         let call =
             step.and_then(|step| steps.get(step as usize)).filter(|step| step.agent == agent).map(|step| step.call);
-        Some(spoken(SpokenName { agent, raw: raw_agent }, (step, call), reason, self.definition))
+        Some(spoken(SpokenName { agent, raw: raw_agent }, step, call, reason, self.definition))
     }
 
     fn check_outcome(&self, fields: &Map<String, Value>, extra: &mut Map<String, Value>, defects: &mut Defects) {

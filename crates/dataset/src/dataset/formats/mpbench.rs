@@ -146,7 +146,7 @@ fn label(marks: &[(usize, &Map<String, Value>)], steps: &[SampleStep]) -> Option
         let reason = fields.get("fail_reason").and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = SpokenName { agent: step.agent.clone(), raw: step.raw_agent.clone() };
         let at = StepIndex::try_from(*place).ok();
-        let mut truth = spoken(name, (at, Some(step.call)), reason, "human");
+        let mut truth = spoken(name, at, Some(step.call), reason, "human");
         let kept = KEPT.iter().filter_map(|name| Some(((*name).to_owned(), fields.get(*name)?.clone())));
         truth.errors.iter_mut().for_each(|error| error.extra.extend(kept.clone()));
         Some(truth)

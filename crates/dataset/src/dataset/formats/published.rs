@@ -106,7 +106,7 @@ fn label(errors: Vec<PublishedError>, steps: &[SampleStep], definition: &str, de
         }
         let call = step.filter(|step| step.agent == name.agent).map(|step| step.call);
         let at = step.and(error.step).and_then(|at| StepIndex::try_from(at).ok());
-        let mut truth = spoken(name, (at, call), error.reason, definition);
+        let mut truth = spoken(name, at, call, error.reason, definition);
         for one in &mut truth.errors {
             one.failure_mode.clone_from(&error.mode);
             one.extra.extend(error.extra.clone());

@@ -47,7 +47,7 @@ impl FixedTemplate {
             let own = pieces(part);
             let (first, last) = (number == 0, number + 1 == self.0.len());
             let rest = words.get(from..).unwrap_or_default();
-            let (found, taken) = common(&own, rest, (first, last));
+            let (found, taken) = common(&own, rest, first, last);
             if parts.is_empty() {
                 parts = found;
             } else {
@@ -195,7 +195,7 @@ fn cut(text: &str) -> &str {
 }
 
 /// Fixed texts that a part of a template and the words that follow share, in order, and how many words that takes.
-fn common(own: &[&str], words: &[&str], (first, last): (bool, bool)) -> (Vec<String>, usize) {
+fn common(own: &[&str], words: &[&str], first: bool, last: bool) -> (Vec<String>, usize) {
     let same = |a: &str, b: &str| a.trim_end() == b.trim_end();
     let head = if first { own.iter().zip(words).take_while(|(a, b)| same(a, b)).count() } else { 0 };
     if head == own.len() && (!last || head == words.len()) {

@@ -77,7 +77,9 @@ fn noise_names_no_later_step() {
 /// A run of as many steps with other words for each, or a fresh draw; `heals` says which arms pass. One step that is shown is
 /// enough, unless `clears`. Gives what is named and the executions.
 fn hunt(
-    (order, by, clears): (Order, By, bool),
+    order: Order,
+    by: By,
+    clears: bool,
     suspicions: &[f64],
     heals: impl Fn(usize, bool) -> bool,
 ) -> ((Vec<usize>, RuleAnswer), u64) {
@@ -143,9 +145,9 @@ fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
         ];
         for (by, heals, one) in systems {
             for clears in [false, true] {
-                let scan = hunt((Order::Scan, by, clears), &flat, heals);
+                let scan = hunt(Order::Scan, by, clears, &flat, heals);
                 for suspicions in adversaries(steps, decisive) {
-                    let best = hunt((Order::BestFirst, by, clears), &suspicions, heals);
+                    let best = hunt(Order::BestFirst, by, clears, &suspicions, heals);
                     assert!(best.1 <= scan.1 + 1, "{by:?} {decisive} {clears}: {} against {}", best.1, scan.1);
                     // Where several steps heal, any of them is a flip; which is the earliest does not depend on the order.
                     if one || clears {
@@ -156,7 +158,7 @@ fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
                 if !clears {
                     let mut right = flat.clone();
                     right[decisive] = 2.0;
-                    let best = hunt((Order::BestFirst, by, false), &right, heals);
+                    let best = hunt(Order::BestFirst, by, false, &right, heals);
                     assert!(best.1 <= scan.1, "{by:?} {decisive}: {} against {}", best.1, scan.1);
                 }
             }

@@ -37,7 +37,7 @@ impl Proxy {
         }
         match (names.next().unwrap_or_default(), names.next(), names.next(), names.next()) {
             (name, None, ..) => Ok(self.attach(name)?),
-            (name, Some(id), Some(number), None) => Ok(self.take_reply(name, (id, number), arrived).await?),
+            (name, Some(id), Some(number), None) => Ok(self.take_reply(name, id, number, arrived).await?),
             _ => Err(ProxyError::NotAttached.into()),
         }
     }
@@ -60,7 +60,8 @@ impl Proxy {
     async fn take_reply(
         &self,
         name: &str,
-        (id, number): (&str, &str),
+        id: &str,
+        number: &str,
         arrived: Arrived,
     ) -> Result<Response<Box<Delivery>>, ProxyError> {
         let attachment = self.runs.attachments.find(id, name).ok_or(ProxyError::NotAttached)?;

@@ -113,7 +113,7 @@ impl Bridge {
             behind: Mutex::default(),
             unread: Mutex::default(),
         };
-        let ending = session.pass(&mut reading, opening, (asked, refused), &opener).await;
+        let ending = session.pass(&mut reading, opening, asked, refused, &opener).await;
         session.tell();
         session.close(ending, &mut reading).await;
     }
@@ -125,7 +125,8 @@ impl Session {
         &self,
         reading: &mut SplitStream<ClientSocket>,
         opening: mpsc::Receiver<SocketReading>,
-        (asked, refused): (mpsc::UnboundedReceiver<AskingMessage>, oneshot::Receiver<ProxyError>),
+        asked: mpsc::UnboundedReceiver<AskingMessage>,
+        refused: oneshot::Receiver<ProxyError>,
         opener: &SocketOpener,
     ) -> SocketEnding {
         let Limits { body_timeout, tunnel_idle, .. } = self.calls.line.limits;

@@ -85,15 +85,15 @@ async fn answer(server: &Server, token: &Token, request: Request<Incoming>) -> C
     let (action, run) = route::matched(request.method(), &path).ok_or_else(Refusal::place)?;
     let run = run.map(named).transpose()?;
     match (action, run) {
-        (ControlAction::Outcome, run) => report::outcome((proxy, audit), run, request).await,
-        (ControlAction::Roster, run) => report::roster((proxy, audit), run, request).await,
-        (ControlAction::Task, run) => report::task((proxy, audit), run, request).await,
+        (ControlAction::Outcome, run) => report::outcome(proxy, audit, run, request).await,
+        (ControlAction::Roster, run) => report::roster(proxy, audit, run, request).await,
+        (ControlAction::Task, run) => report::task(proxy, audit, run, request).await,
         (ControlAction::Metrics, _) => metrics(server, &caller),
         (ControlAction::List, _) => standing::list(proxy).await,
         (ControlAction::Read, Some(run)) => standing::read(proxy, &run).await,
         (ControlAction::End, Some(run)) => standing::end(proxy, audit, &run).await,
-        (ControlAction::Open, _) => standing::open((proxy, audit), request).await,
-        (ControlAction::Annotate, Some(run)) => report::annotation((proxy, audit), &run, request).await,
+        (ControlAction::Open, _) => standing::open(proxy, audit, request).await,
+        (ControlAction::Annotate, Some(run)) => report::annotation(proxy, audit, &run, request).await,
         (ControlAction::Annotations, Some(run)) => report::annotations(proxy, &run).await,
         (ControlAction::Keep, Some(run)) => standing::keep(proxy, audit, &run, true).await,
         (ControlAction::Release, Some(run)) => standing::keep(proxy, audit, &run, false).await,

@@ -28,7 +28,8 @@ impl OpenStep {
     /// Whoever is told of calls hears that this one is over.
     pub(super) fn tell_closed(
         &self,
-        (cause, ending): (CloseCause, CallEnding),
+        cause: CloseCause,
+        ending: CallEnding,
         status: Option<u16>,
         usage: Option<Usage>,
         tape: &[(Bytes, u64)],

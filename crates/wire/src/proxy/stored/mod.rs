@@ -55,7 +55,7 @@ pub(super) struct StepStorage {
 impl StepStorage {
     /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `retells`: the plan wants
     /// edited replies told again; `alters`: it may make this reply another.
-    pub(super) fn asks(&mut self, surface: &dyn Surface, (own, got): (&Bytes, &Bytes), retells: bool, alters: bool) {
+    pub(super) fn asks(&mut self, surface: &dyn Surface, own: &Bytes, got: &Bytes, retells: bool, alters: bool) {
         self.in_background = surface.in_background(got);
         self.request_body = retells.then(|| got.clone());
         let is_edited = own.as_ptr() != got.as_ptr();

@@ -82,7 +82,7 @@ impl Pool {
         let switches = request.headers().contains_key(header::UPGRADE);
         while let Some(wire) = self.take() {
             match wire.ask(request).await {
-                Ok(answered) => return Ok(self.received(answered)),
+                Ok((response, wire)) => return Ok(self.received(response, wire)),
                 Err(UnansweredRequest(_, Some(unsent))) => request = Box::new(unsent),
                 Err(unanswered) => return Err(unanswered.into()),
             }
@@ -113,7 +113,8 @@ impl Pool {
             }
         };
         let wire = Wire::new(stream).await.map_err(UpstreamError::unreachable)?;
-        Ok(self.received(wire.ask(Box::new(request)).await?))
+        let (response, wire) = wire.ask(Box::new(request)).await?;
+        Ok(self.received(response, wire))
     }
 
     async fn stream(&self, connector: &HttpsConnector<HttpConnector>) -> Result<Stream, UpstreamError> {
@@ -157,7 +158,7 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn received(self: &Arc<Self>, (response, wire): (Response<Incoming>, Wire)) -> Response<Live> {
+    fn received(self: &Arc<Self>, response: Response<Incoming>, wire: Wire) -> Response<Live> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // The connection is no longer ours: it ends when the tunnel does.
             if let Some(driver) = wire.driver {

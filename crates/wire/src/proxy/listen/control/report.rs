@@ -74,7 +74,8 @@ pub(super) struct AmendedReply {
 
 /// Takes the outcome of a run: into the recording of one that goes on, beside the recording of one that has ended.
 pub(super) async fn outcome(
-    (proxy, audit): (&Proxy, &ChangeAudit),
+    proxy: &Proxy,
+    audit: &ChangeAudit,
     named: Option<RunId>,
     request: Request<Incoming>,
 ) -> ControlResult {
@@ -109,30 +110,33 @@ async fn set_outcome(proxy: &Proxy, id: RunId, outcome: Outcome, by: Option<Stri
 
 /// Takes the names of the agents of a run that has ended.
 pub(super) async fn roster(
-    (proxy, audit): (&Proxy, &ChangeAudit),
+    proxy: &Proxy,
+    audit: &ChangeAudit,
     named: Option<RunId>,
     request: Request<Incoming>,
 ) -> ControlResult {
     let RosterReport { run, agent, by } = read(request).await?;
     let roster = Some(GivenRoster { file: "POST /roster".to_owned(), rules: agent });
     let amendment = Amendment { roster, ..Amendment::default() };
-    amend_ended((proxy, audit), of_run(named, run)?, "roster", amendment, by).await
+    amend_ended(proxy, audit, of_run(named, run)?, "roster", amendment, by).await
 }
 
 /// Takes the task of a run that has ended.
 pub(super) async fn task(
-    (proxy, audit): (&Proxy, &ChangeAudit),
+    proxy: &Proxy,
+    audit: &ChangeAudit,
     named: Option<RunId>,
     request: Request<Incoming>,
 ) -> ControlResult {
     let TaskReport { run, task, by } = read(request).await?;
     let amendment = Amendment { task: Some(task), ..Amendment::default() };
-    amend_ended((proxy, audit), of_run(named, run)?, "task", amendment, by).await
+    amend_ended(proxy, audit, of_run(named, run)?, "task", amendment, by).await
 }
 
 /// Adds what somebody says of a run: the sender, where no other is named.
 pub(super) async fn annotation(
-    (proxy, audit): (&Proxy, &ChangeAudit),
+    proxy: &Proxy,
+    audit: &ChangeAudit,
     run: &RunId,
     request: Request<Incoming>,
 ) -> ControlResult {
@@ -192,7 +196,8 @@ fn of_run(named: Option<RunId>, told: Option<RunId>) -> Result<RunId, Refusal> {
 
 /// Adds to what is known of a run that has ended.
 async fn amend_ended(
-    (proxy, audit): (&Proxy, &ChangeAudit),
+    proxy: &Proxy,
+    audit: &ChangeAudit,
     run: RunId,
     what: &'static str,
     amendment: Amendment,

@@ -103,7 +103,7 @@ pub(super) struct OpenReply {
 }
 
 /// Opens a run.
-pub(super) async fn open((proxy, audit): (&Proxy, &ChangeAudit), request: Request<Incoming>) -> ControlResult {
+pub(super) async fn open(proxy: &Proxy, audit: &ChangeAudit, request: Request<Incoming>) -> ControlResult {
     let NewRun { run, task, agents } = body(request).await?;
     Roster::new(agents.clone()).map_err(|error| Refusal::roster(error.to_string()))?;
     if proxy.runs.template().recording.redactor.holds_secret(&serde_json::to_string(&agents).unwrap_or_default()) {
