@@ -126,6 +126,7 @@ mod tokens;
 mod told_lines;
 mod told_true;
 mod tidy;
+mod tool_errors;
 mod tool_results;
 mod trace;
 mod tracer;

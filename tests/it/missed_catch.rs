@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     attribute::{ScriptedJudge, rows},
-    program::{AEGIS, aegis},
+    program::{AEGIS, ASK, aegis},
 };
 
 const TASK: &str = r#"{"id":"orchard","question":"A farm has 6 rows with 14 apple trees each. 8 trees are cut down. How many apple trees are left?","answer":"76"}
@@ -63,6 +63,34 @@ fn write(dir: &Path, upstream: &str, more: &str) {
 fn critic(dir: &Path) -> Value {
     let failure = rows(&dir.join("out/dataset.jsonl")).into_iter().find(|row| row["kind"] == "failure");
     failure.expect("a failure")["label"]["missed_catch"].clone()
+}
+
+/// A check that minds blanks fails whatever a neutral change touches: that clears no step.
+#[tokio::test]
+async fn a_correction_that_passes_only_as_it_is_clears_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (dir, model) = (dir.path(), ScriptedJudge::start(|_| (200, "The sum of both is 12.".to_owned())).await);
+    let program = format!("{ASK}print(ask('adder', {{'role': 'user', 'content': '5 and 7'}}))\n");
+    fs::write(dir.join("adder.py"), program).expect("written");
+    let plan = "[[injection]]\nagent = \"adder\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\n\
+        manipulator.corrupt_number = { which = \"last\", by = 10 }\n";
+    fs::write(dir.join("plan.toml"), plan).expect("written");
+    let (url, command) = (model.url(), ["--", "python3", "-I", "adder.py"]);
+    for (check, ending, stands) in [
+        ("grep -q 'The sum of both is 12'", "the correction passes as it is", "unsettled"),
+        ("tr -s ' ' | grep -q 'The sum of both is 12'", "earliest flip adder at step 0", "shown"),
+    ] {
+        let run = ["run", "--upstream", &url, "--check", check, "--overwrite"];
+        let (code, text) = call(dir, &[&run[..], &["--run", "good"], &command].concat()).await;
+        assert_eq!(code, Some(0), "{text}");
+        let (code, text) = call(dir, &[&run[..], &["--run", "bad", "--plan", "plan.toml"], &command].concat()).await;
+        assert_eq!(code, Some(1), "{text}");
+        let (_, text) = call(dir, &["trace", "logs/bad", "--twin", "logs/good", "--again"]).await;
+        assert!(text.contains(ending), "{check}: {text}");
+        let trace: Value =
+            serde_json::from_slice(&fs::read(dir.join("logs/bad/trace.json")).expect("a trace")).expect("JSON");
+        assert_eq!(trace["steps"][0]["stands"], stands, "{trace}");
+    }
 }
 
 #[tokio::test]

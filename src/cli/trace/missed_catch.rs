@@ -54,7 +54,8 @@ fn foretold(label: &Label, cassette: &Cassette, search: &PreparedSearch, execute
     let agents = LaterAgent::all(label, &cassette.recording().trajectory, &search.given);
     let names: Vec<String> = agents.iter().map(|later| escape(later.agent.as_str())).collect();
     let count = names.len();
-    let most = 2 * u64::from(search.settings.terms.pairs) * count as u64;
+    // Where nothing heals the run, each correction is executed once more as it is.
+    let most = (2 * u64::from(search.settings.terms.pairs) + 1) * count as u64;
     let summary = format!(
         "later agents that can be tried: {count} ({}); at most {most} executions where each has one step; nothing was executed{}",
         names.join(", "),

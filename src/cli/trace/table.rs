@@ -49,7 +49,7 @@ fn write_step(finding: &TraceFinding, step: &StepFinding, width: usize, out: &mu
     let e = e.filter(|_| step.executed.as_ref().is_some_and(|executed| executed.pairs > 0));
     let e = e.map(figure).unwrap_or_default();
     let stands = match (&step.note, step.stands) {
-        (Some(note), Stands::Untouched | Stands::Same) => format!("{}: {note}", words(step.stands)),
+        (Some(note), Stands::Untouched | Stands::Same | Stands::Unsettled) => format!("{}: {note}", words(step.stands)),
         (_, stands) => words(stands).to_owned(),
     };
     let (agent, call) = (escape(step.agent.as_str()), step.call);

@@ -6,7 +6,7 @@ use super::{Corrections, TraceSettings};
 use crate::{
     proof::{By, Couple, Offer, SearchQuestion},
     replay::{AtFork, Cassette, ForkPoint},
-    trajectory::{AgentName, Step, StepIndex},
+    trajectory::{AgentName, PrincipalKind, Step, StepIndex},
 };
 
 /// One arm: where it leaves the record, and what is said there.
@@ -134,6 +134,17 @@ impl Arms {
         self.arms.push(arm);
         self.arms.len() - 1
     }
+}
+
+/// The steps whose calls are live where a run is forked at one and makes the calls of the record again. `is_drawn`: the step itself is
+/// live, too. Messages to tools and peers are no calls of a model.
+pub(super) fn live_calls<'a>(cassette: &'a Cassette, at: &Step, is_drawn: bool) -> impl Iterator<Item = &'a Step> {
+    let (recorded, at) = (prefix(cassette, at), at.step);
+    let steps = cassette.bare_steps().iter();
+    steps.filter(move |step| {
+        let is_live = !recorded.contains(&step.step) || (is_drawn && step.step == at);
+        is_live && step.attribution.agent.kind() == PrincipalKind::Agent
+    })
 }
 
 /// The steps that come from the record when a run is forked at one.

@@ -21,6 +21,9 @@ use crate::{
 
 /// Version of the format of `trace.json`.
 const FORMAT: u32 = 3;
+/// Why a step is not cleared whose correction heals the run only as it is.
+const MINDS_CHANGES: &str =
+    "the correction passes as it is: the check, or the program, minds neutral changes such as blanks";
 
 /// A trace of one failed run.
 pub struct Trace {
@@ -48,7 +51,8 @@ impl Trace {
     pub async fn run(&self, watch: &dyn Watch) -> Result<TraceFinding, ExecutionError> {
         let settings = &self.subject.settings;
         let mut executions = SearchExecutions::new(&self.subject, watch);
-        let searched = executions.search().await?;
+        let mut searched = executions.search().await?;
+        let doubted = executions.try_as_they_are(&mut searched).await?;
         let ended = searched.search.ended();
         let test_agents = settings.agents > 0 && ended.is_none();
         let agents = if test_agents { agents::search(&mut executions).await? } else { Vec::new() };
@@ -64,7 +68,7 @@ impl Trace {
             effect: settings.terms.effect,
             miss: settings.terms.miss,
             sanity: searched.search.counted(searched.arms.question.sanity),
-            steps: self.steps(&searched),
+            steps: self.steps(&searched, &doubted),
             couples: couples(&searched, self),
             agents,
             earliest_flip: None,
@@ -88,10 +92,14 @@ impl Trace {
         Ok(finding)
     }
 
-    fn steps(&self, searched: &SearchedArms) -> Vec<StepFinding> {
+    /// `doubted`: places of steps whose corrections pass without neutral changes alone.
+    fn steps(&self, searched: &SearchedArms, doubted: &[usize]) -> Vec<StepFinding> {
         let mut findings = self.untested();
         for (place, finding) in findings.iter_mut().enumerate() {
             finding.conclude(searched.search.stands(place), searched.search.executed(place));
+            if doubted.contains(&place) {
+                finding.note = Some(MINDS_CHANGES.to_owned());
+            }
             if let Some(Offer::Other { control, treated, .. }) = searched.arms.question.steps.get(place) {
                 let runs = |arm: usize| searched.runs.get(arm).cloned().unwrap_or_default();
                 (finding.control_runs, finding.treated_runs) = (runs(*control), runs(*treated));

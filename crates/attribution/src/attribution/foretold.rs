@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::{
     Corrections, TraceSettings,
-    arms::{Arms, ForkArm},
+    arms::{Arms, ForkArm, live_calls},
 };
 use crate::{
-    proof::{self, Offer, Order},
+    proof::{self, By, Offer, Order},
     replay::{AtFork, Cassette},
-    trajectory::StepIndex,
+    trajectory::{PrincipalKind, StepIndex},
 };
 
 /// What a trace costs where the error is at a step, with a model that repeats itself.
@@ -37,21 +37,32 @@ pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &Trace
     supposed.dedup();
     supposed.push(None);
     let foretold = supposed.into_iter().map(|place| {
-        let (executions, calls) = proof::play(&arms.question, place, &prices);
+        let (mut executions, mut calls) = proof::play(&arms.question, place, &prices);
+        if place.is_none() {
+            let (more, their_calls) = as_they_are(&arms, &prices);
+            (executions, calls) = (executions + more, calls + their_calls);
+        }
         ForetoldTrace { step: place.and_then(|place| steps.get(place)).map(|step| step.step), executions, calls }
     });
     foretold.collect()
+}
+
+/// What it costs to execute each correction once more as it is, where none heals the run: executions and live calls.
+fn as_they_are(arms: &Arms, prices: &[u64]) -> (u64, u64) {
+    let treated = arms.question.steps.iter().filter_map(|offer| match offer {
+        Offer::Other { treated, by: By::Given, .. } => prices.get(*treated),
+        _ => None,
+    });
+    treated.fold((0, 0), |(executions, calls), price| (executions + 1, calls + price))
 }
 
 /// The live calls of an execution of each arm that makes as many calls as the record.
 fn prices(cassette: &Cassette, arms: &Arms) -> Vec<u64> {
     let steps = cassette.bare_steps();
     let price = |arm: &ForkArm| {
-        let at = steps.iter().find(|step| step.step == arm.fork.step);
-        let recorded = at.map_or(0, |at| super::arms::prefix(cassette, at).len());
-        let set = usize::from(arm.also.is_some());
-        let live = steps.len().saturating_sub(recorded + set) + usize::from(arm.fork.at == AtFork::Live);
-        live as u64
+        let Some(at) = steps.iter().find(|step| step.step == arm.fork.step) else { return 0 };
+        let live = live_calls(cassette, at, arm.fork.at == AtFork::Live);
+        live.filter(|step| arm.also.as_ref().is_none_or(|(_, set, _)| *set != step.step)).count() as u64
     };
     arms.arms.iter().map(price).collect()
 }
@@ -61,18 +72,20 @@ fn prices(cassette: &Cassette, arms: &Arms) -> Vec<u64> {
 pub fn at_most(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> ForetoldTrace {
     let arms = Arms::from_corrections(cassette, corrections, settings);
     let most = |arm: usize| proof::most_executions(&arms.question, arm);
-    let (mut executions, mut calls) = (0, 0);
-    for (arm, price) in prices(cassette, &arms).into_iter().enumerate() {
+    let prices = prices(cassette, &arms);
+    let (mut executions, mut calls) = as_they_are(&arms, &prices);
+    for (arm, price) in prices.iter().enumerate() {
         executions += most(arm);
         calls += most(arm) * price;
     }
     let steps = &cassette.recording().trajectory.steps;
+    let all_calls = steps.iter().filter(|step| step.attribution.agent.kind() == PrincipalKind::Agent).count() as u64;
     let agents = steps.iter().map(|step| &step.attribution.agent).collect::<BTreeSet<_>>().len() as u64;
     let whole = 3 * agents * u64::from(settings.agents);
     executions += whole;
-    calls += whole * steps.len() as u64;
+    calls += whole * all_calls;
     if let Some(runs) = settings.runs.filter(|runs| *runs < executions) {
-        let dearest = prices(cassette, &arms).into_iter().chain((whole > 0).then_some(steps.len() as u64)).max();
+        let dearest = prices.into_iter().chain((whole > 0).then_some(all_calls)).max();
         (executions, calls) = (runs, calls.min(runs * dearest.unwrap_or_default()));
     }
     ForetoldTrace { step: None, executions, calls }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::recorded_proof::{CountedArms, ProofOf, Question, RecordedArms, RecordedProof};
+use super::recorded_proof::{CountedArms, ProofOf, ProofQuestion, RecordedArms, RecordedProof};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
@@ -142,7 +142,7 @@ impl Proving {
         let (Ok(treated), Ok(control)) = (self.treated(), self.control(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let arms = ProofArms::of_whole(&control, &treated);
-        let mut runs = self.make_void_again(Question::Whole, &arms, &mut kept, keep).await?;
+        let mut runs = self.make_void_again(ProofQuestion::Whole, &arms, &mut kept, keep).await?;
         let standing = loop {
             let counted = kept.whole.counted();
             let claim = self.claim(&terms, &counted);
@@ -176,7 +176,7 @@ impl Proving {
     /// many were made.
     async fn make_void_again(
         &self,
-        question: Question,
+        question: ProofQuestion,
         arms: &ProofArms<'_>,
         kept: &mut RecordedProof,
         keep: &mut (dyn FnMut(&RecordedProof) + Send),
@@ -277,7 +277,7 @@ impl Proving {
         let mut states = vec![None; planted.len()];
         for (number, without) in without.iter().enumerate() {
             let arms = ProofArms::without(number, without, &treated);
-            proved.runs += self.make_void_again(Question::Without(number), &arms, &mut kept, keep).await?;
+            proved.runs += self.make_void_again(ProofQuestion::Without(number), &arms, &mut kept, keep).await?;
         }
         while states.iter().any(Option::is_none) {
             for (number, without) in without.iter().enumerate() {

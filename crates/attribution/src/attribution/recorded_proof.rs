@@ -44,17 +44,17 @@ pub struct RecordedProof {
 
 impl RecordedProof {
     /// The arms of one question.
-    pub(super) fn arms(&mut self, question: Question) -> Option<&mut RecordedArms> {
+    pub(super) fn arms(&mut self, question: ProofQuestion) -> Option<&mut RecordedArms> {
         match question {
-            Question::Whole => Some(&mut self.whole),
-            Question::Without(number) => self.left_out.get_mut(number),
+            ProofQuestion::Whole => Some(&mut self.whole),
+            ProofQuestion::Without(number) => self.left_out.get_mut(number),
         }
     }
 }
 
 /// What a proof asks by executing two arms in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum ProofQuestion {
     /// Whether the injection brings the failure about.
     Whole,
     /// Whether the failure needs one of several errors, by its place among them.

@@ -214,10 +214,7 @@ fn elsewhere<'a>(steps: &'a [Step], critique: &Critique) -> Vec<&'a Step> {
 /// What a round costs at most: executions, and live calls where each execution makes as many as the record.
 pub fn foretell_round(cassette: &Cassette, critique: &Critique, samples: u32) -> BTreeMap<RetryArm, (u64, u64)> {
     let steps = &cassette.recording().trajectory.steps;
-    let live = |at: &Step| {
-        let recorded = super::arms::prefix(cassette, at).len();
-        (steps.len().saturating_sub(recorded) + 1) as u64
-    };
+    let live = |at: &Step| super::arms::live_calls(cassette, at, true).count() as u64;
     let samples = u64::from(samples);
     let mut foretold = BTreeMap::new();
     if let Some(blamed) = steps.iter().find(|step| step.step == critique.step) {

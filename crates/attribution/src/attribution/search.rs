@@ -13,7 +13,7 @@ use crate::{
     execution::{
         ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
     },
-    proof::{self, Search},
+    proof::{self, By, Offer, Search, Stands},
     replay::{AtFork, Cassette, Fit, ForkPoint},
     trajectory::{AgentName, RunId, StepIndex, Void},
 };
@@ -127,6 +127,36 @@ impl<'a> SearchExecutions<'a> {
             }
         }
         Ok(searched)
+    }
+
+    /// Where no step heals the run, executes each correction that was cleared once as it is, without neutral changes. One that passes
+    /// so is not cleared: the check, or the program, minds the changes. Gives the places of such steps.
+    pub(super) async fn try_as_they_are(&mut self, searched: &mut SearchedArms) -> Result<Vec<usize>, ExecutionError> {
+        let found = searched.search.found();
+        let mut doubted = Vec::new();
+        if found.ending.is_some() || !found.flips.is_empty() || found.coupled.is_some() {
+            return Ok(doubted);
+        }
+        for place in 0..searched.arms.question.steps.len() {
+            let Some(&Offer::Other { treated, by: By::Given, .. }) = searched.arms.question.steps.get(place) else {
+                continue;
+            };
+            let Some(arm) = searched.arms.arms.get(treated) else { continue };
+            if searched.search.stands(place) != Stands::Excluded {
+                continue;
+            }
+            let trial = Trial { plain: true, arm: format!("plain {treated}"), ..arm.trial(treated, 0) };
+            let outcomes = match self.room(1) {
+                Some(_) => self.execute(&[trial]).await?,
+                None => Vec::new(),
+            };
+            let passed = outcomes.iter().any(|outcome| outcome.sample == proof::ProofSample::Passed);
+            if passed || outcomes.is_empty() {
+                searched.search.doubt(place);
+            }
+            doubted.extend(passed.then_some(place));
+        }
+        Ok(doubted)
     }
 
     /// Executes the program at once for each of these that no earlier start did, and counts what it cost.

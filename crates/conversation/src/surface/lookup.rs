@@ -22,6 +22,11 @@ pub fn named(name: &str) -> Option<&'static dyn Surface> {
     ALL.iter().chain(SERVERS).copied().find(|surface| surface.name() == name)
 }
 
+/// Whether a path leads to a server of tools or a peer, whatever is asked there.
+pub fn leads_to_server(path: &str) -> bool {
+    SERVERS.iter().filter_map(|surface| surface.mount()).any(|mount| path.starts_with(mount))
+}
+
 /// Whether steps of this surface are messages to a server of tools or a peer, which no model answers.
 pub fn is_of_server(name: &str) -> bool {
     SERVERS.iter().any(|surface| surface.name() == name)

@@ -59,7 +59,7 @@ use self::{
     account::{ReadAccount, StreamState},
     splice::Node,
 };
-use crate::trajectory::Usage;
+use crate::trajectory::{CallEnding, Usage};
 pub use crate::trajectory::{Unplaced, UnplacedKind};
 pub use a2a::{A2a, CARD_FOLDER, is_card, readdressed_card};
 pub use anthropic_messages::AnthropicMessages;
@@ -69,7 +69,7 @@ pub use error_body::ErrorBody;
 pub use finish::stopped_short;
 pub use gemini_generate::GeminiGenerate;
 pub use gemini_interactions::GeminiInteractions;
-pub use lookup::{fetched_from, for_path, is_of_server, model_api, named, server_api};
+pub use lookup::{fetched_from, for_path, is_of_server, leads_to_server, model_api, named, server_api};
 pub use mcp::{EditedArgument, Mcp, NAME as MCP, edited_arguments, mirrored};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
@@ -80,7 +80,7 @@ pub use openai_responses::{OpenaiResponses, socket};
 pub use path_parameters::{PathParameters, StreamForm};
 pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
-pub use rpc::{answering, asks_client};
+pub use rpc::{answering, answering_as, asks_client};
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};
 pub use stored_items::StoredItems;
@@ -329,6 +329,11 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// The part of a reply, or of one event of a stream, that says an error; `None` where it says none.
     fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
         provider_error::find(json, self.answer_members())
+    }
+
+    /// How a call ended whose reply says this error. `status`: that of the reply, where it is one of an error.
+    fn error_ending(&self, error: &Node<'_>, status: Option<u16>) -> CallEnding {
+        provider_error::ending(error, status)
     }
 
     /// Whether one look tells that the model had finished, and why it stopped is a word for an answer. What one look cannot tell

@@ -4,13 +4,16 @@
 use bytes::Bytes;
 
 use super::{
-    ErrorBody,
+    ErrorBody, provider_error,
     splice::{Node, Splices, encode_string, member},
     sse,
 };
+use crate::trajectory::{CallEnding, RefusalKind};
 
 /// The code for an error of the server.
 const INTERNAL_ERROR: i32 = -32603;
+/// Codes that lay an error on the server: an internal one, what is no particular one, and an agent's invalid response (A2A).
+const OF_SERVER: [i32; 3] = [INTERNAL_ERROR, -32000, -32006];
 
 /// The messages of a reply: one, or those of the events.
 pub(super) fn messages(source: &str, streamed: bool) -> Vec<Node<'_>> {
@@ -43,6 +46,18 @@ pub(super) fn error_part<'a>(message: &Node<'a>) -> Option<Node<'a>> {
     member(&members, "error").filter(|error| is_reply && error.is_object())
 }
 
+/// How a call ended that was answered with an error. The protocol has no statuses: its codes tell whom an error blames, and any but
+/// those of the server is about the request: an unknown tool or method, arguments that do not fit, a call that was cancelled.
+pub(super) fn error_ending(error: &Node<'_>, status: Option<u16>) -> CallEnding {
+    let code = error.get("code").and_then(|code| code.value::<i32>());
+    match provider_error::ending(error, status) {
+        CallEnding::Failed if status.is_none() && code.is_some_and(|code| !OF_SERVER.contains(&code)) => {
+            CallEnding::Refused(RefusalKind::Other)
+        }
+        ending => ending,
+    }
+}
+
 /// An error. Its code is the number that the error names, else that of an internal error with the name beside it.
 pub(super) fn error_body(error: &ErrorBody<'_>) -> Bytes {
     let number = error.code.and_then(|code| code.parse::<i32>().ok());
@@ -56,13 +71,24 @@ pub(super) fn error_body(error: &ErrorBody<'_>) -> Bytes {
 /// either has no id.
 pub fn answering(request: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
     let id = Node::parse(request).ok().and_then(|root| root.get("id").map(|id| id.raw().to_owned()));
-    let Some((id, source)) = id.zip(std::str::from_utf8(reply).ok()) else { return reply.clone() };
+    id.map_or_else(|| reply.clone(), |id| with_id(&id, reply, streamed))
+}
+
+/// What is to be given in the place of an answer, as the reply to the same request. `streamed`: both are streams.
+pub fn answering_as(answer: &[u8], reply: &Bytes, streamed: bool) -> Bytes {
+    let answers = messages(std::str::from_utf8(answer).unwrap_or_default(), streamed);
+    let id = answers.iter().find(|message| is_answer(message)).and_then(|message| message.get("id"));
+    id.map_or_else(|| reply.clone(), |id| with_id(id.raw(), reply, streamed))
+}
+
+fn with_id(id: &str, reply: &Bytes, streamed: bool) -> Bytes {
+    let Ok(source) = std::str::from_utf8(reply) else { return reply.clone() };
     let mut splices = Splices::default();
     for message in messages(source, streamed) {
         let members = message.members();
         let is_reply = member(&members, "method").is_none();
         if let Some(place) = member(&members, "id").filter(|place| is_reply && place.raw() != id) {
-            splices.replace(place.span(), id.clone());
+            splices.replace(place.span(), id.to_owned());
         }
     }
     if splices.is_empty() { reply.clone() } else { splices.apply(reply) }

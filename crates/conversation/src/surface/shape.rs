@@ -134,7 +134,7 @@ fn of_whole(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
         return if torn { ReplyContent::Torn } else { ReplyContent::Unknown };
     };
     match (surface.error_part(&root), root.string()) {
-        (Some(error), _) => ReplyContent::Ended(provider_error::ending(&error, None)),
+        (Some(error), _) => ReplyContent::Ended(surface.error_ending(&error, None)),
         (None, Some(text)) => ReplyContent::Ended(provider_error::ending_of_text(&text)),
         (None, None) => ReplyContent::NoAnswer(CallEnding::Failed),
     }
@@ -200,7 +200,7 @@ fn ended(ending: CallEnding) -> ReplyContent {
 /// How a call ended whose body, or one of whose events, is this JSON: where it says an error. `status`: that of an error reply.
 fn error_of(surface: &dyn Surface, json: &[u8], status: Option<u16>) -> Option<CallEnding> {
     let root = Node::parse(json).ok()?;
-    surface.error_part(&root).map(|error| provider_error::ending(&error, status))
+    surface.error_part(&root).map(|error| surface.error_ending(&error, status))
 }
 
 /// The data of an event in one piece.

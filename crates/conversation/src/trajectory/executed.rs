@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dependence, Interval};
+use super::{Dependence, Interval, Proportion};
 
 /// How many of some runs solved the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -13,6 +13,12 @@ pub struct Tally {
     pub passed: u32,
     /// Runs.
     pub of: u32,
+}
+
+impl From<Tally> for Proportion {
+    fn from(Tally { passed, of }: Tally) -> Self {
+        Self { hits: passed, of }
+    }
 }
 
 /// Why an execution says nothing of a claim.

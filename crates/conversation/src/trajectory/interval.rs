@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use super::Tally;
-
 /// So many of so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proportion {
@@ -23,12 +21,6 @@ impl Proportion {
     pub fn share(self) -> (f64, Interval) {
         let (hits, of) = (f64::from(self.hits), f64::from(self.of));
         (if of > 0.0 { hits / of } else { 0.0 }, Interval::wilson(hits, of))
-    }
-}
-
-impl From<Tally> for Proportion {
-    fn from(Tally { passed, of }: Tally) -> Self {
-        Self { hits: passed, of }
     }
 }
 

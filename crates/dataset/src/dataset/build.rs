@@ -12,8 +12,8 @@ use crate::{
     ruling::Ruling,
     surface::{self, Conversation, Reply, account, door},
     trajectory::{
-        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, MissedCatch, ModeClaim, Side, Step,
-        StepIndex, TokenDoubt, Verdict,
+        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, MissedCatch, ModeClaim, PrincipalKind, Side,
+        Step, StepIndex, TokenDoubt, Verdict,
     },
 };
 
@@ -35,7 +35,8 @@ pub struct About {
 }
 
 impl Sample {
-    /// A run that no campaign knows as a sample. What it was to do is what its first user said.
+    /// A run that no campaign knows as a sample. What it was to do is what was stated of it, else what its first user said; what it
+    /// came to is what an agent said last. Messages to servers of tools are neither.
     ///
     /// # Errors
     /// As [`Sample::from_recording`].
@@ -55,15 +56,13 @@ impl Sample {
             clean_twin: None,
         };
         let mut sample = Self::from_recording(recording, about)?;
-        let asked = sample
-            .steps
-            .iter()
-            .find(|step| step.input.is_some())
-            .and_then(|step| sample.input(step.step))
-            .and_then(|said| said.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()));
-        sample.task.question = asked.unwrap_or_default();
-        let answer = sample.steps.iter().rev().find_map(|step| step.output.as_ref());
+        let mut of_agents = sample.steps.iter().filter(|step| step.agent.kind() == PrincipalKind::Agent);
+        let answer = of_agents.clone().rev().find_map(|step| step.output.as_ref());
         sample.final_answer = answer.map(|said| said.text.clone()).unwrap_or_default();
+        let first = of_agents.find(|step| step.input.is_some()).and_then(|step| sample.input(step.step));
+        let asked =
+            || first.and_then(|said| said.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()));
+        sample.task.question = recording.manifest.task.clone().or_else(asked).unwrap_or_default();
         Ok(sample)
     }
 

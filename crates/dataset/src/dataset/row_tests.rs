@@ -128,3 +128,20 @@ fn claims_are_stated_anew_or_cleared_with_a_word() {
     let again = write(4, &|writer| writer.state(Claims::from_e_values(0.05, 40, &[1792.0, 1792.0], 0)));
     assert_eq!(again, stated);
 }
+
+/// A program that greets a server of tools first and says goodbye to it last: its task is what its agent was asked.
+#[test]
+fn messages_to_servers_are_neither_the_question_nor_the_answer() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let calls = [
+        call("mcp/calc", 0, 0..10, &[("user", "hello")], "welcome"),
+        call("solver", 0, 20..30, &[("system", "You add."), ("user", "5 and 7?")], "12"),
+        call("mcp/calc", 1, 40..50, &[("user", "bye")], "see you"),
+    ];
+    let recording = record(logs.path(), "run", &calls, Verdict::Success);
+    let sample = Sample::alone(&recording).expect("a sample");
+    assert_eq!((sample.task.question.as_str(), sample.final_answer.as_str()), ("5 and 7?", "12"));
+    let mut stated = recording.clone();
+    stated.manifest.task = Some("Add.".to_owned());
+    assert_eq!(Sample::alone(&stated).expect("a sample").task.question, "Add.");
+}

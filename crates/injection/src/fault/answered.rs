@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::surface::{Answer, Reading, Reply, Surface, door, sse, written};
+use crate::surface::{Answer, Reading, Reply, Surface, door, is_of_server, sse, written};
 
 /// A whole reply of the upstream.
 #[derive(Debug)]
@@ -21,6 +21,10 @@ pub struct Answered<'a> {
     pub earlier: &'a [(String, String)],
 }
 
+fn too_few(count: usize) -> String {
+    format!("the stream has only {count} {}", if count == 1 { "frame" } else { "frames" })
+}
+
 impl Answered<'_> {
     /// The frames of an event stream.
     ///
@@ -33,7 +37,7 @@ impl Answered<'_> {
         let events = sse::events(self.body).into_iter().filter(|event| !event.data.is_empty());
         let frames: Vec<_> = events.map(|event| event.span).collect();
         let count = frames.len();
-        if count < least { Err(format!("the stream has only {count} frames")) } else { Ok(frames) }
+        if count < least { Err(too_few(count)) } else { Ok(frames) }
     }
 
     /// The JSON of a frame, 0-based.
@@ -46,17 +50,19 @@ impl Answered<'_> {
         data.map(|data| span.start + data.start..span.start + data.end).ok_or_else(|| "the frame is empty".to_owned())
     }
 
-    /// The bytes of frames that follow each other; the last frame, which ends the stream, is never among them.
+    /// The bytes of frames that follow each other. The last frame of a model's stream, which ends it, is never among them; that of a
+    /// server of tools is its answer.
     ///
     /// # Errors
     /// There are no such frames.
     pub fn span_of_frames(&self, first: u32, count: u32) -> Result<Range<usize>, String> {
         let (first, count) = (usize::try_from(first).unwrap_or(usize::MAX), usize::try_from(count.max(1)).unwrap_or(1));
         let past = first.saturating_add(count);
-        let frames = self.frames(past.saturating_add(1))?;
+        let end_marker = usize::from(!is_of_server(self.surface.name()));
+        let frames = self.frames(past.saturating_add(end_marker))?;
         match (frames.get(first), frames.get(past - 1)) {
             (Some(from), Some(to)) => Ok(from.start..to.end),
-            _ => Err(format!("the stream has only {} frames", frames.len())),
+            _ => Err(too_few(frames.len())),
         }
     }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
+use crate::surface::{answering_as, is_of_server};
 
 /// Ends a stream with the provider's error event after some frames, or replaces a whole reply by its error; the status
 /// stays.
@@ -50,14 +51,17 @@ impl Fault for ErrorEvent {
     fn reshape(&self, reply: &Answered<'_>, _: u64) -> Result<Bytes, String> {
         let mut error = reply.surface.refusal(self.status, self.code.as_deref());
         error.code = self.code.as_deref().or(error.code);
-        if !reply.streamed {
-            return Ok(reply.surface.error_body(&error));
-        }
-        let start = match self.after_frames {
-            0 => 0,
-            frames => reply.span_of_frames(frames - 1, 1)?.end,
+        let failed = if reply.streamed {
+            let start = match self.after_frames {
+                0 => 0,
+                frames => reply.span_of_frames(frames - 1, 1)?.end,
+            };
+            reply.replaced(&(start..reply.body.len()), &reply.surface.error_frame(&error))
+        } else {
+            reply.surface.error_body(&error)
         };
-        Ok(reply.replaced(&(start..reply.body.len()), &reply.surface.error_frame(&error)))
+        let is_of_tools = is_of_server(reply.surface.name());
+        Ok(if is_of_tools { answering_as(reply.body, &failed, reply.streamed) } else { failed })
     }
 
     fn explain(&self) -> String {

@@ -14,6 +14,9 @@ pub(super) fn ending(surface: Option<&dyn Surface>, attempt: &Attempt, cause: Cl
     attempt.reply_delivered.as_ref().filter(|_| ending.is_answered()).map_or(ending, of)
 }
 
+/// The fault that changes nothing but a head.
+const CONTENT_TYPE: &str = "wrong_content_type";
+
 /// Whether an applied edit reached whom it was meant for: the attempt is the one that the program went on with, and it ended so
 /// that the altered bytes were taken. On the request side the upstream took them, and an error of its own shows that it did; on
 /// the other the client did.
@@ -27,7 +30,9 @@ pub(super) fn delivered(step: &Step, attempt: u32, error: &InjectedError) -> boo
         CloseCause::Injected => error.failure_mode.is_none(),
         // Whoever reads an error of the upstream often hangs up, on either side.
         CloseCause::ClientGone | CloseCause::ClientStalled | CloseCause::UpstreamTruncated => {
-            error.side == Side::Request && ended.ending.is_some_and(CallEnding::is_error)
+            // A client that refuses a content type has read the head, and reads no more.
+            let by_head = error.operator == CONTENT_TYPE && ended.status.is_some();
+            by_head || (error.side == Side::Request && ended.ending.is_some_and(CallEnding::is_error))
         }
         _ => false,
     }

@@ -69,7 +69,7 @@ pub const GATES: &[LabelGate] = &[
     ),
     of_run(
         "edits made",
-        "No planned edit failed: a plan that was carried out in part has no label.",
+        "No planned edit failed: a plan that was carried out in part has no label. One that found nothing to change fails only where none was delivered.",
         NoLabel::ManipulatorFailed,
         |run| run.edits_failed,
     ),

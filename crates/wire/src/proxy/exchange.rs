@@ -75,6 +75,9 @@ impl Proxy {
         if let Some(framed) = &framed {
             framed.decided(step, decision)?;
         }
+        if call.hinted.attachment.is_some() {
+            faults::without_content_type(step, decision)?;
+        }
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision, &call.unpacked.plain)).await?
         {

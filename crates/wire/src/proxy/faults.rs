@@ -97,6 +97,15 @@ pub(super) fn record_fault(step: &OpenStep, fault: &Planned) -> Result<(), Inter
     record(step, fault.injection, fault.draw, Side::Response, None)
 }
 
+/// Says of faults that change a content type that they cannot act on a message of a server over standard output.
+pub(super) fn without_content_type(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupted> {
+    let is_of_head = |fault: &mut Planned| matches!(fault.disturbance, Disturbance::ContentType(_));
+    for fault in decided.faults.extract_if(.., is_of_head) {
+        fault_failed(step, &fault, "standard output has no content type")?;
+    }
+    Ok(())
+}
+
 /// Writes down that a fault could not act: it was planned and matched, no more.
 pub(super) fn fault_failed(step: &OpenStep, fault: &Planned, why: &str) -> Result<(), Interrupted> {
     let Some(plan) = &step.run.plan else { return Ok(()) };

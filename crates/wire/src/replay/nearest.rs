@@ -64,6 +64,7 @@ impl Play {
             answers: same,
             nearest,
             tool_results_only,
+            tools_recorded: steps.iter().any(|step| surface::is_of_server(&step.surface)),
             swapped,
             joined_otherwise,
             rule,

@@ -92,7 +92,8 @@ impl Upstream for Replayed {
                 let mut state = self.play.state();
                 let taken = self.play.take(&mut state, &question);
                 taken.ok_or_else(|| {
-                    let departure = self.play.departure(&state, &question);
+                    let mut departure = self.play.departure(&state, &question);
+                    departure.tools_recorded &= self.live_tools.is_none();
                     let said = departure.to_string();
                     state.report.missed.push(departure);
                     UpstreamError::NotRecorded(said)

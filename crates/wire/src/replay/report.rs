@@ -120,6 +120,8 @@ pub struct Departure {
     pub nearest: Option<Nearest>,
     /// Whether nothing but results of tools differs from the nearest record.
     pub tool_results_only: bool,
+    /// Whether the record gives results of tools, too.
+    pub tools_recorded: bool,
     /// Whether it quotes answers to equal questions, asked at once, in another order than the nearest record does.
     pub swapped: bool,
     /// Whether it differs from the nearest record in the order of its words, and that record holds the answers of branches as they
@@ -163,7 +165,14 @@ impl std::fmt::Display for Departure {
             write!(formatter, ", where {difference}")?;
         }
         if *tool_results_only {
-            write!(formatter, "; only results of tools differ: the tools ran again (`--tool-results any` goes on)")?;
+            write!(formatter, "; only results of tools differ: ")?;
+            if self.tools_recorded {
+                write!(
+                    formatter,
+                    "equal calls came in another order or at another time (`--timing recorded` keeps both), or "
+                )?;
+            }
+            write!(formatter, "the tools ran again (`--tool-results any` goes on)")?;
         } else if self.swapped {
             let why = "equal questions, asked at once, got each other's answers, and nothing tells them apart";
             write!(formatter, "; {why}")?;

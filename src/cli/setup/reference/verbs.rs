@@ -47,6 +47,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
         "set",
         "The address of the tool server NAME ([[mcp]], `--mcp`), in capitals, other characters as `_`",
     ),
+    ("AEGIS_A2A_NAME", "set", "The same of the peer NAME ([[a2a]], `--a2a`)"),
     (
         "AEGIS_URL",
         "read and set",

@@ -21,11 +21,12 @@ const RUNS: &str = "/aegis/v1/runs";
 /// Methods that pass through the proxy.
 const PASSED: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// Where requests to upstreams and servers go, with what the rest of the path is.
-const PROXIED: [(&str, &str); 4] = [
+const PROXIED: [(&str, &str); 5] = [
     ("/v1/{rest}", "Forwarded below the upstream's base path"),
     ("/r/{run}/v1/{rest}", "The same; the call belongs to this run"),
     ("/r/{run}/a/{agent}/v1/{rest}", "The same; this agent calls"),
     ("/mcp/{name}", "To the server of tools of this name"),
+    ("/a2a/{name}", "To the peer of this name"),
 ];
 
 /// The document.

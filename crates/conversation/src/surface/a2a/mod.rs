@@ -18,7 +18,7 @@ use super::{
     rpc,
     splice::Node,
 };
-use crate::trajectory::Usage;
+use crate::trajectory::{CallEnding, Usage};
 
 pub use card::{CARD_FOLDER, is_card, readdressed_card};
 
@@ -109,6 +109,10 @@ impl Surface for A2a {
 
     fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
         rpc::error_part(json)
+    }
+
+    fn error_ending(&self, error: &Node<'_>, status: Option<u16>) -> CallEnding {
+        rpc::error_ending(error, status)
     }
 
     /// A stream ends with its connection; each event is whole by itself.

@@ -20,7 +20,7 @@ use super::{
     rpc,
     splice::Node,
 };
-use crate::trajectory::Usage;
+use crate::trajectory::{CallEnding, Usage};
 
 pub use mirror::{EditedArgument, edited_arguments, mirrored};
 
@@ -117,6 +117,10 @@ impl Surface for Mcp {
 
     fn error_part<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
         rpc::error_part(json)
+    }
+
+    fn error_ending(&self, error: &Node<'_>, status: Option<u16>) -> CallEnding {
+        rpc::error_ending(error, status)
     }
 
     /// A client leaves as soon as it has read its answer.

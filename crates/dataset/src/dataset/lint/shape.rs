@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Noted, Rule, answer, is_imported, quoted};
 use crate::{
     dataset::{BENIGN_FILE, Dataset, FILE, PlacedSample, Sample, SampleKind, SampleStep},
-    trajectory::{StepIndex, Verdict},
+    trajectory::{PrincipalKind, StepIndex, Verdict},
     verify::{answers, same_number, same_words},
 };
 
@@ -68,13 +68,18 @@ fn steps(sample: &Sample, noted: &mut Noted<'_>) {
         if step.status.is_some_and(|status| status == 429 || status >= 500) && !planted {
             let status = step.status.unwrap_or_default();
             noted.note(Rule::UpstreamError, format!("step {index} ended with status {status}"));
-        } else if !lives && !planted {
+        } else if !lives && !planted && !is_notification(step) {
             noted.note(Rule::EmptyStep, format!("step {index} (`{}`) got no answer", step.agent));
         }
         if step.input.is_some() && sample.input(index).is_none() {
             noted.note(Rule::InputBroken, format!("the input of step {index} continues one that is not there"));
         }
     }
+}
+
+/// Whether a step is a message to a server that asks nothing: it is accepted, and not answered.
+fn is_notification(step: &SampleStep) -> bool {
+    step.agent.kind() != PrincipalKind::Agent && step.status == Some(202)
 }
 
 /// The first step whose turn is not one that began before, nor the next: its step, its turn and the next.

@@ -140,6 +140,14 @@ impl Search {
         }
     }
 
+    /// A step that was cleared is not: something else than its executions speaks against it.
+    pub fn doubt(&mut self, step: usize) {
+        let claim = self.of_step.get(step).copied().flatten();
+        if let Some(tried) = claim.and_then(|claim| self.claims.get_mut(claim)) {
+            tried.stands = Stands::Unsettled;
+        }
+    }
+
     /// The samples of an arm, in order.
     pub fn samples(&self, arm: usize) -> &[ProofSample] {
         self.arms.get(arm).map(Vec::as_slice).unwrap_or_default()

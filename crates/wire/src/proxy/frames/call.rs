@@ -10,8 +10,8 @@ use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode
 
 use super::{
     continuing::{Continuable, RecentCall},
-    upstream_end::{StreamId, UpstreamEnd},
-    words::{self, CallOwner, FramedCall},
+    upstream_end::UpstreamEnd,
+    words::{self, CallOwner, FramedCall, StreamId},
 };
 use crate::{
     proxy::{

@@ -22,7 +22,8 @@ use tokio_tungstenite::tungstenite::{
 use super::{
     call::{AskingMessage, SocketCalls},
     continuing::Continuable,
-    upstream_end::{SocketReading, StreamId, UpstreamEnd},
+    upstream_end::{SocketReading, UpstreamEnd},
+    words::StreamId,
 };
 use crate::{
     proxy::{

@@ -24,7 +24,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::words;
+use super::words::{self, StreamId};
 use crate::{
     proxy::{
         headers,
@@ -51,9 +51,6 @@ const OTHER_ROUTE: &str =
 
 /// The half that is read of a framed connection.
 pub(super) type SocketReading = SplitStream<UpstreamSocket>;
-
-/// The stream of a socket that a response comes by; none where its request names none.
-pub(super) type StreamId = Option<String>;
 
 /// The upstream's end. It travels in the extensions of each request that goes out by it, past whoever answers instead of it.
 #[derive(Debug, Clone)]

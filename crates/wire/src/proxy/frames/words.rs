@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use hyper::{HeaderMap, Response, header};
 
-use super::upstream_end::StreamId;
 use crate::{
     fault::{AnswerBody, Disturbance},
     plan::Decision,
@@ -21,6 +20,9 @@ use crate::{
 const NO_PLACE: &str = "a message of a WebSocket has no such place: there are no pages and no content types";
 /// Why nothing can be edited in a request that nobody has sent.
 const UNASKED: &str = "the server started the response by itself, and got no request for it";
+
+/// The stream of a socket that a response comes by; none where its request names none.
+pub(super) type StreamId = Option<String>;
 
 /// Marks a request that came as a message.
 #[derive(Debug, Clone)]
