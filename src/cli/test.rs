@@ -31,7 +31,8 @@ use super::{
     servers::ServerArgs,
     settings::{self, ProxyArgs},
     signals::number,
-    terminal, trial,
+    terminal,
+    trial::{self, JudgedProgram},
 };
 use crate::{
     campaign::Progress,
@@ -211,10 +212,9 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
         rules,
         jobs: arguments.jobs,
     };
-    let judge = Judge::of_command(arguments.check.as_deref());
+    let system = JudgedProgram { program, judge: Judge::of_command(arguments.check.as_deref()) };
     let (begun, began) = (Instant::now(), jiff::Timestamp::now().to_string());
-    let TestedProgram { baseline, runs, signal } =
-        settings::block_on(conduct(proxy, program, judge, &planned, &how, global))??;
+    let TestedProgram { baseline, runs, signal } = settings::block_on(conduct(proxy, system, &planned, &how, global))??;
     let concluded = ConcludedTest {
         name,
         dir,
@@ -254,8 +254,7 @@ impl TestArgs {
 /// Makes the runs: the one without a plan first, then, one after the other unless more are asked for, the planned ones.
 async fn conduct(
     proxy: Proxy,
-    program: Program,
-    judge: Judge,
+    JudgedProgram { program, judge }: JudgedProgram,
     planned: &[PlannedRun],
     how: &Conduct<'_>,
     global: &Global,

@@ -80,12 +80,6 @@ struct ProofArm<'a> {
     name: String,
 }
 
-impl<'a> ProofArm<'a> {
-    fn new(treatment: &'a RunTreatment, name: impl Into<String>) -> Self {
-        Self { treatment, name: name.into() }
-    }
-}
-
 /// What is executed for a question.
 struct ProofArms<'a> {
     control: ProofArm<'a>,
@@ -94,12 +88,16 @@ struct ProofArms<'a> {
 
 impl<'a> ProofArms<'a> {
     fn of_whole(control: &'a RunTreatment, treated: &'a RunTreatment) -> Self {
-        Self { control: ProofArm::new(control, "null"), treated: ProofArm::new(treated, "treated") }
+        Self::named(control, "null".to_owned(), treated, "treated".to_owned())
     }
 
     fn without(number: usize, control: &'a RunTreatment, treated: &'a RunTreatment) -> Self {
-        let named = |name: &str| format!("{name} {number}");
-        Self { control: ProofArm::new(control, named("without")), treated: ProofArm::new(treated, named("beside")) }
+        Self::named(control, format!("without {number}"), treated, format!("beside {number}"))
+    }
+
+    fn named(control: &'a RunTreatment, name: String, treated: &'a RunTreatment, name_of_treated: String) -> Self {
+        let control = ProofArm { treatment: control, name };
+        Self { control, treated: ProofArm { treatment: treated, name: name_of_treated } }
     }
 
     fn arm(&self, arm: Arm) -> &ProofArm<'a> {
