@@ -30,7 +30,9 @@ async fn what_a_server_of_tools_refuses_leaves_a_run_its_label() {
         (-32601, "Method not found", None),
         (-32602, "Unknown tool: addd", None),
         (0, "Request cancelled", None),
+        (-32002, "No such resource", None),
         (-32603, "database is locked", Some(NoLabel::InfraError)),
+        (-32001, "the camera is broken", Some(NoLabel::InfraError)),
         (-32000, "out of service", Some(NoLabel::InfraError)),
     ] {
         let error = format!(r#"{{"jsonrpc":"2.0","id":7,"error":{{"code":{code},"message":"{message}"}}}}"#);

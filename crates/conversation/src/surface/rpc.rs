@@ -12,8 +12,10 @@ use crate::trajectory::{CallEnding, RefusalKind};
 
 /// The code for an error of the server.
 const INTERNAL_ERROR: i32 = -32603;
-/// Codes that lay an error on the server: an internal one, what is no particular one, and an agent's invalid response (A2A).
-const OF_SERVER: [i32; 3] = [INTERNAL_ERROR, -32000, -32006];
+/// Codes that a server defines for errors of its own (JSON-RPC 2.0, section 5.1).
+const SERVER_ERRORS: std::ops::RangeInclusive<i32> = -32099..=-32000;
+/// Those of them that say something of the request: no such resource (MCP), a task that cannot be cancelled (A2A), a URL to be opened.
+const OF_REQUEST: [i32; 2] = [-32002, -32042];
 
 /// The messages of a reply: one, or those of the events.
 pub(super) fn messages(source: &str, streamed: bool) -> Vec<Node<'_>> {
@@ -51,11 +53,15 @@ pub(super) fn error_part<'a>(message: &Node<'a>) -> Option<Node<'a>> {
 pub(super) fn error_ending(error: &Node<'_>, status: Option<u16>) -> CallEnding {
     let code = error.get("code").and_then(|code| code.value::<i32>());
     match provider_error::ending(error, status) {
-        CallEnding::Failed if status.is_none() && code.is_some_and(|code| !OF_SERVER.contains(&code)) => {
+        CallEnding::Failed if status.is_none() && code.is_some_and(|code| !is_of_server(code)) => {
             CallEnding::Refused(RefusalKind::Other)
         }
         ending => ending,
     }
+}
+
+fn is_of_server(code: i32) -> bool {
+    code == INTERNAL_ERROR || (SERVER_ERRORS.contains(&code) && !OF_REQUEST.contains(&code))
 }
 
 /// An error. Its code is the number that the error names, else that of an internal error with the name beside it.
