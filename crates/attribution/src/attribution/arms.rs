@@ -6,7 +6,7 @@ use super::{Corrections, TraceSettings};
 use crate::{
     proof::{By, Couple, Offer, SearchQuestion},
     replay::{AtFork, Cassette, ForkPoint},
-    trajectory::{AgentName, PrincipalKind, Step, StepIndex},
+    trajectory::{AgentName, Step, StepIndex},
 };
 
 /// One arm: where it leaves the record, and what is said there.
@@ -143,7 +143,7 @@ pub(super) fn live_calls<'a>(cassette: &'a Cassette, at: &Step, is_drawn: bool) 
     let steps = cassette.bare_steps().iter();
     steps.filter(move |step| {
         let is_live = !recorded.contains(&step.step) || (is_drawn && step.step == at);
-        is_live && step.attribution.agent.kind() == PrincipalKind::Agent
+        is_live && step.attribution.agent.is_agent()
     })
 }
 

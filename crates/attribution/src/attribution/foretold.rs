@@ -11,7 +11,7 @@ use super::{
 use crate::{
     proof::{self, By, Offer, Order},
     replay::{AtFork, Cassette},
-    trajectory::{PrincipalKind, StepIndex},
+    trajectory::StepIndex,
 };
 
 /// What a trace costs where the error is at a step, with a model that repeats itself.
@@ -79,7 +79,7 @@ pub fn at_most(cassette: &Cassette, corrections: &Corrections, settings: &TraceS
         calls += most(arm) * price;
     }
     let steps = &cassette.recording().trajectory.steps;
-    let all_calls = steps.iter().filter(|step| step.attribution.agent.kind() == PrincipalKind::Agent).count() as u64;
+    let all_calls = steps.iter().filter(|step| step.attribution.agent.is_agent()).count() as u64;
     let agents = steps.iter().map(|step| &step.attribution.agent).collect::<BTreeSet<_>>().len() as u64;
     let whole = 3 * agents * u64::from(settings.agents);
     executions += whole;

@@ -6,7 +6,7 @@
 use super::{Corrections, TraceFinding, TraceSettings};
 use crate::{
     proof::{Stands, Terms},
-    trajectory::{AgentName, CatchState, Executed, Label, MissedCatch, PrincipalKind, Trajectory},
+    trajectory::{AgentName, CatchState, Executed, Label, MissedCatch, Trajectory},
 };
 
 /// An agent that spoke after the first error of a run.
@@ -30,7 +30,7 @@ impl LaterAgent {
             let mut named = label.errors.iter().map(|entry| &entry.error);
             let is_named = named.any(|error| (&error.agent, error.instance) == (agent, instance));
             let Some(correction) = corrections.by_step.get(&step.step).filter(|_| !is_named) else { continue };
-            if agent.kind() != PrincipalKind::Agent {
+            if !agent.is_agent() {
                 continue;
             }
             let place = agents.iter().position(|later| (&later.agent, later.instance) == (agent, instance));

@@ -22,9 +22,26 @@ pub fn named(name: &str) -> Option<&'static dyn Surface> {
     ALL.iter().chain(SERVERS).copied().find(|surface| surface.name() == name)
 }
 
-/// Whether a path leads to a server of tools or a peer, whatever is asked there.
-pub fn leads_to_server(path: &str) -> bool {
-    SERVERS.iter().filter_map(|surface| surface.mount()).any(|mount| path.starts_with(mount))
+/// The server of tools, or the peer, that a path leads to, whatever is asked there.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerPath<'p> {
+    /// Its API.
+    pub surface: &'static dyn Surface,
+    /// The beginning of the path, the name included: `/a2a/weather`.
+    pub place: &'p str,
+    /// Its name.
+    pub name: &'p str,
+}
+
+impl<'p> ServerPath<'p> {
+    /// Of a path without its query; `None` where it leads to a model.
+    pub fn of_path(path: &'p str) -> Option<Self> {
+        SERVERS.iter().find_map(|surface| {
+            let mount = surface.mount()?;
+            let name = path.strip_prefix(mount)?.split('/').next().filter(|name| !name.is_empty())?;
+            Some(Self { surface: *surface, place: path.get(..mount.len() + name.len())?, name })
+        })
+    }
 }
 
 /// Whether steps of this surface are messages to a server of tools or a peer, which no model answers.

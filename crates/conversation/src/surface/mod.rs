@@ -69,7 +69,7 @@ pub use error_body::ErrorBody;
 pub use finish::stopped_short;
 pub use gemini_generate::GeminiGenerate;
 pub use gemini_interactions::GeminiInteractions;
-pub use lookup::{fetched_from, for_path, is_of_server, leads_to_server, model_api, named, server_api};
+pub use lookup::{ServerPath, fetched_from, for_path, is_of_server, model_api, named, server_api};
 pub use mcp::{EditedArgument, Mcp, NAME as MCP, edited_arguments, mirrored};
 pub use message::LazyMessage;
 pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};

@@ -156,6 +156,11 @@ impl AgentName {
         }
     }
 
+    /// Whether it is an agent's, not that of a tool or a peer.
+    pub fn is_agent(&self) -> bool {
+        self.kind() == PrincipalKind::Agent
+    }
+
     /// The name of one of several equal agents: `debater`, `debater#1`, `debater#2`.
     pub fn numbered(&self, instance: u32) -> String {
         if instance == 0 { self.to_string() } else { format!("{self}#{instance}") }

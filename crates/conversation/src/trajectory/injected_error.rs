@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, FailureMode, PrincipalKind, StepIndex};
+use super::{AgentName, Call, FailureMode, StepIndex};
 
 /// The part of an exchange that an injection touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -86,7 +86,7 @@ impl InjectedError {
 
     /// Whether it is the error of an agent; that of a tool or a peer has no failure mode.
     pub fn is_of_agent(&self) -> bool {
-        self.agent.kind() == PrincipalKind::Agent
+        self.agent.is_agent()
     }
 
     /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what

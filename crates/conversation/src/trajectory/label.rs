@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentName, Attempt, CallEnding, CloseCause, ErrorLists, Evidence, GivenModeVerdict, InjectedError, LabelEntry,
-    MissedCatch, ModeClaim, PrincipalKind, Side, Standing, Step, StepIndex, Verdict,
+    MissedCatch, ModeClaim, Side, Standing, Step, StepIndex, Verdict,
 };
 
 /// How far the truth of a label is established.
@@ -230,7 +230,7 @@ pub fn ended_by_upstream(step: &Step) -> bool {
     let planted = |last: &Attempt| last.cause == Some(CloseCause::Injected) || met_fault(step, last);
     let Some((last, ending)) = last_ending(step).filter(|(last, _)| !planted(last)) else { return false };
     // A server of tools or a peer refuses within a status of success.
-    let is_of_server = step.attribution.agent.kind() != PrincipalKind::Agent;
+    let is_of_server = !step.attribution.agent.is_agent();
     let by_status = is_of_server || last.status.is_some_and(|status| (400..500).contains(&status));
     let refused = matches!(ending, CallEnding::Refused(_)) && !by_status && last.cause != Some(CloseCause::Refused);
     ending.is_infrastructure() || (refused && !refused_as_edited(step))

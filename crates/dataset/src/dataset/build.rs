@@ -12,8 +12,8 @@ use crate::{
     ruling::Ruling,
     surface::{self, Conversation, Reply, account, door},
     trajectory::{
-        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, MissedCatch, ModeClaim, PrincipalKind, Side,
-        Step, StepIndex, TokenDoubt, Verdict,
+        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, MissedCatch, ModeClaim, Side, Step,
+        StepIndex, TokenDoubt, Verdict,
     },
 };
 
@@ -56,7 +56,7 @@ impl Sample {
             clean_twin: None,
         };
         let mut sample = Self::from_recording(recording, about)?;
-        let mut of_agents = sample.steps.iter().filter(|step| step.agent.kind() == PrincipalKind::Agent);
+        let mut of_agents = sample.steps.iter().filter(|step| step.agent.is_agent());
         let answer = of_agents.clone().rev().find_map(|step| step.output.as_ref());
         sample.final_answer = answer.map(|said| said.text.clone()).unwrap_or_default();
         let first = of_agents.find(|step| step.input.is_some()).and_then(|step| sample.input(step.step));

@@ -184,7 +184,7 @@ impl Upstream for MeteredUpstream {
 impl MeteredUpstream {
     async fn answer(&self, request: Request<SentBody>) -> Result<Response<ReceivedBody>, UpstreamError> {
         // Tools and peers are no model calls: they cost nothing that a budget knows.
-        if surface::leads_to_server(request.uri().path()) {
+        if surface::ServerPath::of_path(request.uri().path()).is_some() {
             return self.inner.send(request).await;
         }
         let (parts, body) = request.into_parts();

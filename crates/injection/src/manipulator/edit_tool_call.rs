@@ -87,10 +87,13 @@ impl Manipulator for EditToolCall {
         Ok(())
     }
 
-    fn check(&self, _: Side) -> Result<(), String> {
+    fn check(&self, side: Side) -> Result<(), String> {
         let wholes = usize::from(self.arguments.is_some()) + usize::from(self.raw_arguments.is_some());
         let changes = wholes + usize::from(!self.set.is_empty());
         let others = self.name.is_some() || self.unknown_tool || self.duplicate;
+        if side == Side::Request && (others || self.drop || self.raw_arguments.is_some()) {
+            return Err("a message to a server of tools is one call: expected `set` or `arguments`".to_owned());
+        }
         if changes > 1 {
             return Err("expected only one of `set`, `arguments` and `raw_arguments`".to_owned());
         }

@@ -371,6 +371,10 @@ fn a_call_of_a_tool_has_no_texts() {
     let said = plan("corrupt_number = { by = 1 }").expect_err("refused");
     assert!(said.contains("a call of a tool has arguments alone") && said.contains("edit_tool_call"), "{said}");
     assert_eq!(plan("edit_tool_call = { set = { \"/b\" = 31 } }"), Ok(()));
+    for edit in ["name = \"sub\"", "unknown_tool = true", "duplicate = true", "drop = true", "raw_arguments = \"{\""] {
+        let said = plan(&format!("edit_tool_call = {{ {edit} }}")).expect_err("refused");
+        assert!(said.contains("a message to a server of tools is one call"), "{edit}: {said}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     identity::AttributedCall,
-    surface::{self, Surface},
+    surface::{self, ServerPath},
     trajectory::{AgentName, Attribution, Source, Step},
 };
 
@@ -37,7 +37,7 @@ impl NamedServers {
 
     /// Those that the steps of a run are messages to; nobody asks where they were.
     pub fn of_steps<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Self {
-        let places = steps.into_iter().filter_map(|step| server_of(step.path.split('?').next()?));
+        let places = steps.into_iter().filter_map(|step| ServerPath::of_path(step.path.split('?').next()?));
         Self(places.map(|server| (server.place.to_owned(), String::new())).collect())
     }
 
@@ -48,7 +48,7 @@ impl NamedServers {
 
     /// The address of the server that a path selects.
     pub(super) fn address(&self, path: &str) -> Option<&str> {
-        self.0.get(server_of(path)?.place).map(String::as_str).filter(|url| !url.is_empty())
+        self.0.get(ServerPath::of_path(path)?.place).map(String::as_str).filter(|url| !url.is_empty())
     }
 
     /// Whether a path selects one.
@@ -56,7 +56,7 @@ impl NamedServers {
     /// # Errors
     /// [`ProxyError::NoServer`]: it names one that there is not.
     pub(super) fn selects(&self, path: &str) -> Result<bool, ProxyError> {
-        let Some(server) = server_of(path) else { return Ok(false) };
+        let Some(server) = ServerPath::of_path(path) else { return Ok(false) };
         let mount = server.surface.mount().unwrap_or_default();
         let mut known = self.places().filter_map(|place| place.strip_prefix(mount)).peekable();
         if known.peek().is_none() || self.0.contains_key(server.place) {
@@ -90,7 +90,7 @@ impl Upstream for WithServers {
         if let Some(server) = attached::carried(&mut request) {
             return server.send(request);
         }
-        let server = server_of(request.uri().path()).and_then(|server| self.servers.get(server.place));
+        let server = ServerPath::of_path(request.uri().path()).and_then(|server| self.servers.get(server.place));
         server.unwrap_or(&self.models).send(request)
     }
 
@@ -103,30 +103,14 @@ impl Upstream for WithServers {
     }
 }
 
-/// The server that a path names.
-struct ServerPath<'p> {
-    surface: &'static dyn Surface,
-    /// The beginning of the path, the name included.
-    place: &'p str,
-    name: &'p str,
-}
-
 /// Where the path of the server begins that a path names: `/a2a/weather`.
 pub(super) fn place(path: &str) -> Option<&str> {
-    server_of(path).map(|server| server.place)
-}
-
-fn server_of(path: &str) -> Option<ServerPath<'_>> {
-    surface::SERVERS.iter().find_map(|surface| {
-        let mount = surface.mount()?;
-        let name = path.strip_prefix(mount)?.split('/').next().filter(|name| !name.is_empty())?;
-        Some(ServerPath { surface: *surface, place: path.get(..mount.len() + name.len())?, name })
-    })
+    ServerPath::of_path(path).map(|server| server.place)
 }
 
 /// Who answers a message: the tool that it calls, or the server itself.
 pub(super) fn answerer(path: &str, body: &[u8]) -> Option<Attribution> {
-    let ServerPath { surface, place, name } = server_of(path)?;
+    let ServerPath { surface, place, name } = ServerPath::of_path(path)?;
     let called = surface.called(body);
     let says = if called.is_some() { ", the message names the tool" } else { "" };
     let place = place.trim_start_matches('/');

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Noted, Rule, answer, is_imported, quoted};
 use crate::{
     dataset::{BENIGN_FILE, Dataset, FILE, PlacedSample, Sample, SampleKind, SampleStep},
-    trajectory::{PrincipalKind, StepIndex, Verdict},
+    trajectory::{StepIndex, Verdict},
     verify::{answers, same_number, same_words},
 };
 
@@ -79,7 +79,7 @@ fn steps(sample: &Sample, noted: &mut Noted<'_>) {
 
 /// Whether a step is a message to a server that asks nothing: it is accepted, and not answered.
 fn is_notification(step: &SampleStep) -> bool {
-    step.agent.kind() != PrincipalKind::Agent && step.status == Some(202)
+    !step.agent.is_agent() && step.status == Some(202)
 }
 
 /// The first step whose turn is not one that began before, nor the next: its step, its turn and the next.

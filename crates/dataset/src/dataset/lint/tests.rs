@@ -48,6 +48,21 @@ fn a_clean_set_raises_nothing() {
     assert_eq!(report.samples, 8);
 }
 
+/// A message to a server that asks nothing is accepted and not answered; a model that gives no answer has none.
+#[test]
+fn an_accepted_notification_is_no_step_without_an_answer() {
+    let empty = |agent: &str| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut samples = set();
+        let step = &mut samples[3].steps[2];
+        step.agent = crate::trajectory::AgentName::parse(agent).expect("a name");
+        (step.output, step.status) = (None, Some(202));
+        write(dir.path(), &samples);
+        lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::EmptyStep)
+    };
+    assert!(!empty("mcp/calc") && empty("critic"));
+}
+
 #[test]
 fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
     type Say = fn(&mut Samples, &str);
