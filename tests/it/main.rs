@@ -47,6 +47,7 @@ mod executions;
 mod fault_transcripts;
 mod faults;
 mod foreign;
+mod forked_instances;
 mod formats;
 mod fuzz;
 mod frames;

@@ -332,3 +332,17 @@ async fn what_tools_did_before_a_fork_is_done_again_and_recorded_replies_are_giv
     assert_eq!(server.count(), 4, "the live server has done it again");
     assert!(server.heads()[3].to_ascii_lowercase().contains("mcp-session-id: s-two"), "{}", server.heads()[3]);
 }
+
+#[tokio::test]
+async fn a_run_with_an_upstream_of_its_own_listens_to_servers_and_ends_sessions() {
+    let script = vec![vec![http("200 OK", "text/plain", "heard")], vec![http("202 Accepted", "text/plain", "ended")]];
+    let (lab, server) = lab(script, Setup::default()).await;
+    let run = RunId::parse("r1").expect("an id");
+    let upstream = Some(Arc::clone(&lab.proxy.upstream));
+    lab.proxy.runs.open(&run, RunSetup { upstream, ..RunSetup::default() }).await.expect("a run");
+    for (method, expected) in [("GET", "HTTP/1.1 200"), ("DELETE", "HTTP/1.1 202")] {
+        let reply = lab.raw(&request(method, "/r/r1/mcp/calc", b"", "connection: close\r\n")).await;
+        assert!(String::from_utf8_lossy(&reply).starts_with(expected), "{method}");
+    }
+    assert!(server.heads()[1].starts_with("DELETE /mcp HTTP/1.1"), "{:?}", server.heads());
+}

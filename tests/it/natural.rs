@@ -134,14 +134,14 @@ async fn a_trace_that_its_budget_ended_goes_on_and_pays_nothing_twice() {
         }
         crate::contract::files_have(dir, &["files/trace.journal"]);
     }
-    assert!(lines.len() > 2 && lines[1].contains("goes on  9 executions of an earlier start are known"), "{lines:?}");
+    assert!(lines.len() > 1 && lines[1].contains("goes on  9 executions of an earlier start are known"), "{lines:?}");
     let last = lines.last().expect("a line");
     assert!(last.contains("earliest flip solver at step 1"), "{last}");
     assert!(!dir.join("logs/bad/trace.journal.jsonl").exists(), "it is finished");
     let in_parts = model.asked().len() - before;
     let parts = fs::read(dir.join("logs/bad/trace.json")).expect("a trace");
     let parts: Value = serde_json::from_slice(&parts).expect("JSON");
-    assert!(parts["spent"]["resumed"].as_u64().expect("a count") >= 18, "{parts}");
+    assert_eq!(parts["spent"]["resumed"], 9 * (lines.len() - 1), "{parts}");
     // Each execution was made once, and every call of the model was one of theirs.
     let made = fs::read_dir(dir.join("logs/bad/trials")).expect("executions").count();
     assert_eq!(Some(made as u64), parts["spent"]["runs"].as_u64(), "{parts}");

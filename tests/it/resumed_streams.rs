@@ -1,8 +1,13 @@
 //! Answers of tool servers that come on another stream than the one that their message opened: another attempt of the same step.
 
+use std::sync::Arc;
+
 use aegis::{
+    proxy::{RunSetup, upstream::Upstream},
     recording::Recording,
+    replay::{Cassette, Replayed},
     surface::{Part, door, named},
+    trajectory::RunId,
 };
 
 use crate::{
@@ -31,8 +36,12 @@ async fn lab(script: Vec<Vec<Act>>, plan: Option<&str>) -> (Lab, Scripted) {
 }
 
 async fn read_on(lab: &Lab, last: &str) -> Reply {
+    read_on_in(lab, "r0", last).await
+}
+
+async fn read_on_in(lab: &Lab, run: &str, last: &str) -> Reply {
     let headers = format!("accept: text/event-stream\r\nlast-event-id: {last}\r\n{SESSION}connection: close\r\n");
-    Reply::parse(&lab.raw(&request("GET", "/r/r0/mcp/calc", b"", &headers)).await)
+    Reply::parse(&lab.raw(&request("GET", &format!("/r/{run}/mcp/calc"), b"", &headers)).await)
 }
 
 fn attempts(recording: &Recording) -> Vec<Vec<(Option<u16>, bool)>> {
@@ -100,4 +109,30 @@ async fn an_edit_reaches_the_answer_where_it_comes() {
     assert_eq!((text(&recording, 0), text(&recording, 1)), ("6 eggs".to_owned(), "5 eggs".to_owned()));
     assert!(recording.manipulator_failures.is_empty(), "{:?}", recording.manipulator_failures);
     assert_eq!(recording.trajectory.steps[0].injected.iter().filter(|error| error.delivered).count(), 1);
+}
+
+#[tokio::test]
+async fn a_replay_is_read_on_as_the_record_was() {
+    let script = vec![stream(&[("1_a", "")]), stream(&[("2_a", "")]), stream(&[("3_a", RESULT)])];
+    let (mut lab, server) = lab(script, None).await;
+    lab.post_with("/r/r0/mcp/calc", CALL.as_bytes(), SESSION).await;
+    let first = read_on(&lab, "1_a").await.text();
+    let second = read_on(&lab, "2_a").await.text();
+    let recorded = lab.sealed("r0").await;
+
+    let replayed = Arc::new(Replayed::new(Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a record"))));
+    let upstream = Arc::<Replayed>::clone(&replayed) as Arc<dyn Upstream>;
+    let setup = Setup { mcp: vec![("calc", server.address)], default_run: None, ..Setup::default() };
+    let mut again = Lab::over(Arc::clone(&upstream), setup).await;
+    let run = RunId::parse("r1").expect("an id");
+    again.proxy.runs.open(&run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await.expect("a run");
+    again.post_with("/r/r1/mcp/calc", CALL.as_bytes(), SESSION).await;
+    assert_eq!(read_on_in(&again, "r1", "1_a").await.text(), first);
+    assert_eq!(read_on_in(&again, "r1", "2_a").await.text(), second);
+    assert_eq!(read_on_in(&again, "r1", "2_a").await.status, 405, "once");
+    assert_eq!(attempts(&again.sealed("r1").await), attempts(&recorded));
+    let report = replayed.report();
+    assert!(report.missed.is_empty() && report.refused.is_empty() && report.unused.is_empty(), "{report:?}");
+    assert_eq!(report.served.len(), 3);
+    assert_eq!(server.count(), 3, "nobody is asked");
 }

@@ -150,7 +150,7 @@ fn write_attempt(
     };
     let head = format!("== reply {}: {}", attempt.attempt, attempt_text(attempt));
     writeln!(out, "\n{}{origin}{first}{last}{tokens}{events}{exact}", screen.paint(Colour::Strong, &head))?;
-    write_blocks(&told.reply(attempt.delivered(), attempt.streamed), screen, out)
+    write_blocks(&told.received(attempt), screen, out)
 }
 
 fn write_blocks(blocks: &[TextBlock], screen: Screen, out: &mut dyn Write) -> io::Result<()> {

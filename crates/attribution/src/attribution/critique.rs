@@ -238,6 +238,7 @@ mod tests {
             uninspected: None,
             exact: true,
             origin: crate::trajectory::ReplyOrigin::default(),
+            proxy_error: None,
         };
         Step {
             step: number,

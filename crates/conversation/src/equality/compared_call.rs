@@ -176,6 +176,7 @@ mod tests {
             uninspected: None,
             exact: true,
             origin: crate::trajectory::ReplyOrigin::default(),
+            proxy_error: None,
         };
         Step {
             step: 0,

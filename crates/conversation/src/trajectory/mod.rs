@@ -58,8 +58,8 @@ pub use pattern::{Pattern, PatternError};
 pub use pattern::{compiled, patterns};
 pub use retry::{RecordedRelation, RetryEvidence};
 pub use step::{
-    Attempt, Attribution, Outcome, ProgramEnd, Reason, ReplySpeaker, Source, Step, Trajectory, Uninspected, Usage,
-    Verdict,
+    Attempt, Attribution, Outcome, ProgramEnd, ProxyErrorText, Reason, ReplySpeaker, Source, Step, Trajectory,
+    Uninspected, Usage, Verdict,
 };
 pub use unplaced::{StepUnplaced, Unplaced, UnplacedKind};
 pub use unserved::{Unserved, unanswered, unserved};

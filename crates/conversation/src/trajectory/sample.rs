@@ -53,6 +53,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
         uninspected: None,
         exact: true,
         origin: crate::trajectory::ReplyOrigin::default(),
+        proxy_error: None,
     }
 }
 

@@ -95,6 +95,17 @@ pub struct Attempt {
     pub exact: bool,
     /// Where the reply came from.
     pub origin: ReplyOrigin,
+    /// What the proxy itself answered, where no reply came.
+    pub proxy_error: Option<ProxyErrorText>,
+}
+
+/// An error that the proxy itself answered with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProxyErrorText {
+    /// Its code, for example `upstream_unreachable`.
+    pub code: String,
+    /// Its words.
+    pub message: String,
 }
 
 impl Attempt {
@@ -305,6 +316,7 @@ mod tests {
             uninspected: None,
             exact: true,
             origin: ReplyOrigin::default(),
+            proxy_error: None,
         };
         assert_eq!(attempt.delivered().as_ref(), b"said");
         let changed = Attempt { reply_delivered: Some(Bytes::from_static(b"changed")), ..attempt };

@@ -323,6 +323,7 @@ impl<'a> CallWriter<'a> {
             truncated: false,
             delivered: None,
             reply_with_logprobs: None,
+            proxy_error: None,
             usage: call.usage,
             finish_reason: call.finish_reason.as_deref(),
             first_byte_us: None,

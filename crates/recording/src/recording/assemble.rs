@@ -181,6 +181,7 @@ impl Assembly {
             uninspected: None,
             exact,
             origin: ReplyOrigin::Live,
+            proxy_error: None,
         });
         Ok(())
     }
@@ -263,6 +264,7 @@ impl Assembly {
         attempt.exact &= exact;
         (attempt.cause, attempt.origin) = (Some(close.cause), close.origin);
         attempt.status = close.status;
+        attempt.proxy_error = close.proxy_error;
         attempt.streamed = close.streamed;
         attempt.first_byte_us = close.first_byte_us;
         attempt.last_byte_us = close.last_byte_us;

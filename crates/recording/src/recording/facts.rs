@@ -4,8 +4,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, RecordedRelation, ReplyOrigin, ReplySpeaker, Side, StepIndex,
-    Uninspected, Usage,
+    Attribution, Call, CloseCause, FailureMode, ProxyErrorText, RecordedRelation, ReplyOrigin, ReplySpeaker, Side,
+    StepIndex, Uninspected, Usage,
 };
 
 /// Header names and values as they came; the recorder stores an allow-list of them.
@@ -178,6 +178,8 @@ pub struct Close<'a> {
     pub delivered: Option<&'a Bytes>,
     /// The reply as the upstream sent it, where it was asked for more than the client asked for; `reply` is then without that.
     pub reply_with_logprobs: Option<&'a Bytes>,
+    /// What the proxy itself answers, where no reply came.
+    pub proxy_error: Option<&'a ProxyErrorText>,
     /// Token counts as the upstream said them.
     pub usage: Option<Usage>,
     /// Why the model stopped, in the API's word.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, RecordedRelation, ReplyOrigin, ReplySpeaker, Side, StepIndex,
-    StepUnplaced, Uninspected, Usage, WatchSign,
+    Attribution, Call, CloseCause, FailureMode, ProxyErrorText, RecordedRelation, ReplyOrigin, ReplySpeaker, Side,
+    StepIndex, StepUnplaced, Uninspected, Usage, WatchSign,
 };
 
 /// Text that is borrowed when written and owned when read.
@@ -161,6 +161,9 @@ pub(super) struct CloseRecord<'a> {
     pub(super) status: Option<u16>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) headers: Headers<'a>,
+    /// What the proxy itself answered, where no reply came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) proxy_error: Option<ProxyErrorText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

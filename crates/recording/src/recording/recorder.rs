@@ -26,7 +26,7 @@ use super::{
 use crate::{
     equality::Rules,
     identity::RosterRule,
-    trajectory::{Outcome, ProgramEnd, WatchSign},
+    trajectory::{Outcome, ProgramEnd, ProxyErrorText, WatchSign},
 };
 
 /// How records write the wall clock: to the microsecond.
@@ -225,6 +225,10 @@ impl Recorder {
             origin: close.origin,
             status: close.status,
             headers: encoder.redactor.headers(close.headers),
+            proxy_error: close.proxy_error.map(|error| ProxyErrorText {
+                code: error.code.clone(),
+                message: encoder.redactor.text(&error.message).into_owned(),
+            }),
             usage: close.usage,
             finish_reason: close.finish_reason.map(|reason| encoder.redactor.text(reason)),
             first_byte_us: close.first_byte_us,

@@ -91,6 +91,7 @@ pub fn closing(step: StepIndex, reply: Captured<'_>) -> Close<'_> {
         truncated: false,
         delivered: None,
         reply_with_logprobs: None,
+        proxy_error: None,
         usage: Some(Usage { input: 10, output: 5 }),
         finish_reason: Some("stop"),
         first_byte_us: Some(100),

@@ -71,6 +71,9 @@ fn write_close(close: &CloseRecord<'_>, line: &mut Json<'_>) {
     }
     line.raw(br#","status":"#).optional(close.status.map(u64::from));
     line.headers(&close.headers);
+    if let Some(error) = &close.proxy_error {
+        line.raw(br#","proxy_error":"#).value(error);
+    }
     if let Some(usage) = &close.usage {
         line.raw(br#","usage":"#).value(usage);
     }
@@ -223,7 +226,8 @@ mod tests {
 
     use super::*;
     use crate::trajectory::{
-        AgentName, Attribution, CloseCause, RecordedRelation, ReplyOrigin, RetryEvidence, Source, Uninspected, Usage,
+        AgentName, Attribution, CloseCause, ProxyErrorText, RecordedRelation, ReplyOrigin, RetryEvidence, Source,
+        Uninspected, Usage,
     };
 
     fn text() -> impl Strategy<Value = Cow<'static, str>> {
@@ -313,13 +317,16 @@ mod tests {
             origin in prop::sample::select(vec![ReplyOrigin::Live, ReplyOrigin::Recorded, ReplyOrigin::AlteredAgain]),
             headers in headers(),
             (request, reply, delivered, fuller) in (body(), body(), body(), body()),
+            proxy_error in prop::option::of((text(), text())),
         ) {
+            let proxy_error = proxy_error
+                .map(|(code, message)| ProxyErrorText { code: code.into_owned(), message: message.into_owned() });
             let usage = usage.map(|(input, output)| Usage { input, output });
             let uninspected =
                 uninspected.map(|(from_client, from_upstream)| Uninspected { from_client, from_upstream });
             as_serde_writes(&Record::Close(Box::new(CloseRecord {
-                step, attempt, cause: CloseCause::Complete, origin, status, headers, usage, finish_reason, first_byte_us,
-                last_byte_us, streamed, truncated, uninspected, request, reply, delivered, reply_with_logprobs: fuller,
+                step, attempt, cause: CloseCause::Complete, origin, status, headers, proxy_error, usage, finish_reason,
+                first_byte_us, last_byte_us, streamed, truncated, uninspected, request, reply, delivered, reply_with_logprobs: fuller,
             })))?;
         }
     }

@@ -160,6 +160,7 @@ pub(super) fn facts_of_attempt(attempt: &Attempt, origin: ReplyOrigin) -> Attemp
         usage: attempt.usage,
         exact: attempt.exact,
         origin,
+        proxy_error: attempt.proxy_error.as_ref(),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{
     recording::{ImportedFrom, KeepMark, RunOrigin, ToolCaller},
     surface::account::{RunAccount, StepAccount},
     trajectory::{
-        AgentName, CallEnding, CloseCause, InjectedError, Label, Outcome, ReplyOrigin, RunId, Source, StepIndex,
-        Uninspected, Usage, WatchSign,
+        AgentName, CallEnding, CloseCause, InjectedError, Label, Outcome, ProxyErrorText, ReplyOrigin, RunId, Source,
+        StepIndex, Uninspected, Usage, WatchSign,
     },
 };
 
@@ -112,7 +112,7 @@ pub struct ShownStep<'a> {
     pub(super) request_sent: Option<Value>,
     /// The reply that the client got.
     pub(super) reply: Option<Value>,
-    /// What the reply says, as text.
+    /// What the agent got, as text: a reply, or an error of the proxy itself.
     pub(super) text: String,
     pub(super) attempts: Vec<ShownAttempt<'a>>,
     /// What injections changed, with `--before-after`.
@@ -169,4 +169,7 @@ pub(super) struct AttemptFacts<'a> {
     pub(super) exact: bool,
     /// Where the reply came from.
     pub(super) origin: ReplyOrigin,
+    /// What the proxy itself answered, where no reply came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) proxy_error: Option<&'a ProxyErrorText>,
 }

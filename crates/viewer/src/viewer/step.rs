@@ -95,7 +95,7 @@ fn attempts<'a>(opened: &'a OpenedRun, step: &'a Step) -> Vec<PageAttempt<'a>> {
             finish_reason: detail.and_then(|detail| detail.finish_reason.as_ref()),
             request_headers: detail.map(|detail| &detail.request_headers),
             reply_headers: detail.map(|detail| &detail.reply_headers),
-            reply: told.reply(attempt.delivered(), attempt.streamed).into_iter().map(PageBlock::new).collect(),
+            reply: told.received(attempt).into_iter().map(PageBlock::new).collect(),
         }
     };
     step.attempts.iter().map(attempt).collect()

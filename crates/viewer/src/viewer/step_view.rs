@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     surface::{self, Conversation, Message, Part, Reply, Surface, door},
-    trajectory::Step,
+    trajectory::{Attempt, ProxyErrorText, Step},
 };
 
 /// How much of a body that no surface reads is shown, in bytes.
@@ -68,8 +68,17 @@ impl<'a> StepView<'a> {
 
     /// What the agent got, in blocks.
     pub fn answered(&self) -> Vec<TextBlock> {
-        let Some(attempt) = self.step.last_attempt() else { return Vec::new() };
-        self.reply(attempt.delivered(), attempt.streamed)
+        self.step.last_attempt().map(|attempt| self.received(attempt)).unwrap_or_default()
+    }
+
+    /// What the agent got by an attempt: a reply, or an error of the proxy itself.
+    pub fn received(&self, attempt: &Attempt) -> Vec<TextBlock> {
+        match &attempt.proxy_error {
+            Some(ProxyErrorText { code, message }) => {
+                vec![TextBlock { who: format!("Aegis ({code})"), text: message.clone() }]
+            }
+            None => self.reply(attempt.delivered(), attempt.streamed),
+        }
     }
 
     /// What the agent got, as one text.

@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http_body_util::Either;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response};
 
 use super::{
     arrival::Arrived, card::CardRequest, delivery::Delivery, error::Interrupted, headers, listen::socket::Link,
@@ -16,7 +15,7 @@ const SILENT_SESSION: Duration = Duration::from_hours(24);
 
 impl Proxy {
     /// A request to a server that is no message: the stream of what it says by itself, the end of a session, its card. It passes,
-    /// and is no step, unless it reads a broken stream on. A recording has none of them.
+    /// and is no step, unless it reads a broken stream on.
     pub(super) async fn beside_messages(
         &self,
         arrived: Arrived,
@@ -34,19 +33,15 @@ impl Proxy {
             return Box::pin(self.resume(arrived, message, link)).await;
         }
         let Arrived { mut parts, body, .. } = arrived;
-        if let Some(run) = run.as_ref().filter(|run| run.upstream.is_some()) {
-            if let Some(recorded) = card.and_then(|card| card.recorded(run)) {
-                return Ok(recorded);
-            }
-            let ended = parts.method == Method::DELETE;
-            let mut response = Response::new(Delivery::made(Bytes::new()));
-            *response.status_mut() = if ended { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
-            return Ok(response);
+        let own = run.as_ref().and_then(|run| run.upstream.clone());
+        let recorded = run.as_deref().filter(|_| own.is_some()).zip(card.as_ref());
+        if let Some(recorded) = recorded.and_then(|(run, card)| card.recorded(run)) {
+            return Ok(recorded);
         }
         let card = card.and_then(|card| Some((card, self.servers.address(parts.uri.path())?)));
         self.head_to_upstream(&mut parts.headers, false);
         let (upload, end) = Upload::new(body, &self.limits);
-        let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
+        let sent = own.as_ref().unwrap_or(&self.upstream).send(Request::from_parts(parts, Either::Right(upload))).await;
         let mut received = match sent {
             Err(_) if let Some(error) = end.error(&self.limits) => return Err(error.into()),
             sent => sent?,

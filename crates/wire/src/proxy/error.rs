@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::{Response, StatusCode, header};
+use hyper::{Response, header};
 
 use super::{
+    error_codes,
     headers::MARK,
     listen::framing::FramingError,
     upstream::{BodyError, UpstreamError},
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     recording::RecordingError,
     surface::{ErrorBody, OpenaiChat, Surface},
-    trajectory::{CloseCause, IdError, RunId, StepIndex},
+    trajectory::{CloseCause, IdError, ProxyErrorText, RunId, StepIndex},
 };
 
 /// Why the proxy itself answers.
@@ -222,61 +223,54 @@ fn cause(error: &UpstreamError) -> String {
 }
 
 impl ProxyError {
-    /// HTTP status and code.
-    fn status(&self) -> (StatusCode, &'static str) {
+    /// Its code, which `error_codes` lists with its status.
+    fn code(&self) -> &'static str {
         match self {
-            ProxyError::Framing(FramingError::HeadTooLarge) => {
-                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large")
-            }
-            ProxyError::Framing(FramingError::TargetTooLong) => (StatusCode::URI_TOO_LONG, "target_too_long"),
-            ProxyError::Framing(_) => (StatusCode::BAD_REQUEST, "refused_framing"),
-            ProxyError::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_requests"),
-            ProxyError::BodyTooLarge { .. } | ProxyError::UserBodyTooLarge { .. } => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
-            }
-            ProxyError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, "body_timeout"),
-            ProxyError::BodyBroken => (StatusCode::BAD_REQUEST, "body_broken"),
-            ProxyError::Id(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
-            ProxyError::DoubledVersion { .. } => (StatusCode::NOT_FOUND, "doubled_v1"),
-            ProxyError::Host(_) => (StatusCode::MISDIRECTED_REQUEST, "unknown_host"),
-            ProxyError::SecretName => (StatusCode::BAD_REQUEST, "secret_name"),
-            ProxyError::Page(_) => (StatusCode::FORBIDDEN, "web_page"),
-            ProxyError::Token | ProxyError::WrongToken => (StatusCode::UNAUTHORIZED, "no_token"),
-            ProxyError::NotStored(_) => (StatusCode::NOT_FOUND, "no_such_reply"),
-            ProxyError::NotYourObject(_) => (StatusCode::NOT_FOUND, "no_such_object"),
-            ProxyError::StoredList => (StatusCode::FORBIDDEN, "shared_list"),
-            ProxyError::UncheckedSocket => (StatusCode::FORBIDDEN, "unchecked_socket"),
-            ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
-            ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
-            ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
-            ProxyError::NoRun | ProxyError::NoRunOfMessage | ProxyError::NoRunOfSeveral { .. } => {
-                (StatusCode::BAD_REQUEST, "no_run")
-            }
-            ProxyError::NoServer { .. } => (StatusCode::NOT_FOUND, "no_server"),
-            ProxyError::TwoServers(_) => (StatusCode::CONFLICT, "two_servers"),
-            ProxyError::NotAttached => (StatusCode::NOT_FOUND, "not_attached"),
-            ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
+            ProxyError::Framing(FramingError::HeadTooLarge) => "head_too_large",
+            ProxyError::Framing(FramingError::TargetTooLong) => "target_too_long",
+            ProxyError::Framing(_) => "refused_framing",
+            ProxyError::TooManyRequests { .. } => "too_many_requests",
+            ProxyError::BodyTooLarge { .. } | ProxyError::UserBodyTooLarge { .. } => "body_too_large",
+            ProxyError::BodyTimeout(_) => "body_timeout",
+            ProxyError::BodyBroken => "body_broken",
+            ProxyError::Id(_) => "invalid_id",
+            ProxyError::DoubledVersion { .. } => "doubled_v1",
+            ProxyError::Host(_) => "unknown_host",
+            ProxyError::SecretName => "secret_name",
+            ProxyError::Page(_) => "web_page",
+            ProxyError::Token | ProxyError::WrongToken => "no_token",
+            ProxyError::NotStored(_) => "no_such_reply",
+            ProxyError::NotYourObject(_) => "no_such_object",
+            ProxyError::StoredList => "shared_list",
+            ProxyError::UncheckedSocket => "unchecked_socket",
+            ProxyError::Target(_) => "refused_target",
+            ProxyError::Sealed(_) => "run_sealed",
+            ProxyError::Watched { .. } => "stopped_by_rule",
+            ProxyError::NoRun | ProxyError::NoRunOfMessage | ProxyError::NoRunOfSeveral { .. } => "no_run",
+            ProxyError::NoServer { .. } => "no_server",
+            ProxyError::TwoServers(_) => "two_servers",
+            ProxyError::NotAttached => "not_attached",
+            ProxyError::Unreadable(_) => "unreadable_body",
             ProxyError::Busy { .. }
             | ProxyError::BusyTunnels { .. }
             | ProxyError::BusyAttachments { .. }
-            | ProxyError::Memory { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            ProxyError::NoWebSocket => (StatusCode::UPGRADE_REQUIRED, "no_websocket"),
-            ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
-            ProxyError::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, "recording_failed"),
-            ProxyError::Upstream { error: UpstreamError::Timeout(_) } => {
-                (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout")
+            | ProxyError::Memory { .. } => "busy",
+            ProxyError::NoWebSocket => "no_websocket",
+            ProxyError::Stopping => "stopping",
+            ProxyError::Recording(_) => "recording_failed",
+            ProxyError::Upstream { error: UpstreamError::Timeout(_) } => "upstream_timeout",
+            ProxyError::Upstream { error: UpstreamError::Unreachable { .. } } => "upstream_unreachable",
+            ProxyError::Upstream { error: UpstreamError::Closed(_) } => "upstream_closed",
+            ProxyError::Upstream { error: UpstreamError::Switched } => "upstream_switched",
+            ProxyError::Upstream { error: UpstreamError::Framing } => "upstream_framing",
+            ProxyError::Upstream { error: UpstreamError::Hushed } => "closed",
+            ProxyError::Upstream { error: UpstreamError::NotRecorded(_) } => "not_recorded",
+            ProxyError::Upstream { error: UpstreamError::Diverged(_) } => "diverged",
+            ProxyError::Upstream { error: UpstreamError::OverBudget { .. } } => "over_budget",
+            ProxyError::Upstream { error: UpstreamError::AsRecorded { error: ProxyErrorText { code, .. }, .. } } => {
+                error_codes::listed(code).0
             }
-            ProxyError::Upstream { error: UpstreamError::Unreachable { .. } } => {
-                (StatusCode::BAD_GATEWAY, "upstream_unreachable")
-            }
-            ProxyError::Upstream { error: UpstreamError::Closed(_) } => (StatusCode::BAD_GATEWAY, "upstream_closed"),
-            ProxyError::Upstream { error: UpstreamError::Switched } => (StatusCode::BAD_GATEWAY, "upstream_switched"),
-            ProxyError::Upstream { error: UpstreamError::Framing } => (StatusCode::BAD_GATEWAY, "upstream_framing"),
-            ProxyError::Upstream { error: UpstreamError::Hushed } => (StatusCode::BAD_GATEWAY, "closed"),
-            ProxyError::Upstream { error: UpstreamError::NotRecorded(_) } => (StatusCode::CONFLICT, "not_recorded"),
-            ProxyError::Upstream { error: UpstreamError::Diverged(_) } => (StatusCode::CONFLICT, "diverged"),
-            ProxyError::Upstream { error: UpstreamError::OverBudget { .. } } => (StatusCode::CONFLICT, "over_budget"),
-            ProxyError::Internal => (StatusCode::BAD_GATEWAY, "internal"),
+            ProxyError::Internal => "internal",
         }
     }
 
@@ -288,14 +282,20 @@ impl ProxyError {
             ProxyError::Upstream {
                 error: UpstreamError::Closed(_) | UpstreamError::Switched | UpstreamError::Framing,
             } => CloseCause::UpstreamReset,
+            ProxyError::Upstream { error: UpstreamError::AsRecorded { cause, .. } } => *cause,
             ProxyError::Internal => CloseCause::Internal,
             _ => CloseCause::Refused,
         }
     }
 
+    /// What the answer says.
+    pub(super) fn text(&self) -> ProxyErrorText {
+        ProxyErrorText { code: self.code().to_owned(), message: self.to_string() }
+    }
+
     /// The answer, in the shape that SDKs of this API read.
     pub(super) fn response(&self, surface: &dyn Surface) -> Response<Bytes> {
-        let (status, code) = self.status();
+        let (code, status) = error_codes::listed(self.code());
         let kind = if status.is_client_error() { "aegis_invalid_request" } else { "aegis_error" };
         let body = surface.error_body(&ErrorBody { message: &self.to_string(), kind, code: Some(code), param: None });
         let mut response = Response::new(body);

@@ -1,5 +1,7 @@
 //! The codes of errors of the proxy's own making, as programs read them in `x-aegis-error`.
 
+use hyper::StatusCode;
+
 /// Each with its status.
 pub const PROXY_CODES: &[(&str, u16)] = &[
     ("refused_framing", 400),
@@ -43,6 +45,12 @@ pub const PROXY_CODES: &[(&str, u16)] = &[
     ("internal", 502),
 ];
 
+/// A code of the list, with its status; `internal` for what is none.
+pub(super) fn listed(code: &str) -> (&'static str, StatusCode) {
+    let (code, status) = PROXY_CODES.iter().find(|(listed, _)| *listed == code).copied().unwrap_or(("internal", 502));
+    (code, StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -52,7 +60,7 @@ mod tests {
     #[test]
     fn every_code_of_an_error_is_listed() {
         let source = include_str!("error.rs");
-        let status = source.split("fn status(").nth(1).and_then(|rest| rest.split("fn cause(").next()).expect("it");
+        let status = source.split("fn code(").nth(1).and_then(|rest| rest.split("fn cause(").next()).expect("it");
         let made: BTreeSet<&str> = status.split('"').skip(1).step_by(2).collect();
         let listed: BTreeSet<&str> = PROXY_CODES.iter().map(|(code, _)| *code).collect();
         assert_eq!(made, listed);

@@ -33,7 +33,7 @@ use crate::{
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
     surface::{self, Surface},
-    trajectory::{Attribution, CallEnding, CloseCause, ReplyOrigin},
+    trajectory::{Attribution, CallEnding, CloseCause, ProxyErrorText, ReplyOrigin},
 };
 
 /// A step under way.
@@ -65,6 +65,8 @@ pub(super) struct OpenStep {
     /// How lineage hears of it, where that told its run.
     track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
+    /// What the proxy itself answers, where no reply comes.
+    pub(super) proxy_error: Option<Box<ProxyErrorText>>,
     /// Where the reply comes from: an upstream that answers from a record says so.
     pub(super) origin: ReplyOrigin,
     /// Whether the reply is an event stream: as its head says, until its first bytes tell.
@@ -101,13 +103,12 @@ impl OpenStep {
         link: Arc<Link>,
     ) -> Box<Self> {
         link.enter();
-        let AttributedCall { attribution, number, .. } = asked;
         Box::new(Self {
             run,
             numbers,
-            attribution,
+            attribution: asked.attribution,
             surface,
-            number,
+            number: asked.number,
             link,
             awaited,
             names_speakers: false,
@@ -120,6 +121,7 @@ impl OpenStep {
             tunnel: None,
             track: None,
             head: None,
+            proxy_error: None,
             origin: ReplyOrigin::default(),
             streamed: false,
             tape: Tape::default(),
@@ -335,8 +337,7 @@ impl OpenStep {
         }
         let usage = if is_reply { read.or_else(|| self.skim_usage(&tape)) } else { None };
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
-        let all: Vec<Bytes> =
-            if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
+        let all: Vec<Bytes> = tape.iter().filter(|_| !self.streamed).map(|(chunk, _)| chunk.clone()).collect();
         let fuller = self.raw_tape.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
         let upload = self.upload.take().map(|upload| upload.so_far());
         let close = Close {
@@ -356,6 +357,7 @@ impl OpenStep {
             truncated: self.tape.is_cut(),
             delivered: self.delivered.as_ref(),
             reply_with_logprobs: fuller.as_ref(),
+            proxy_error: self.proxy_error.as_deref(),
             usage,
             finish_reason: None,
             first_byte_us,

@@ -61,10 +61,14 @@ impl PendingReply {
 
     /// Closes the step of an exchange that has no reply.
     pub(super) fn closed(&mut self, interrupted: Interrupted) -> Result<Interrupted, ProxyError> {
-        self.step.close(match &interrupted {
-            Interrupted::Error(error) => error.cause(),
+        let cause = match &interrupted {
+            Interrupted::Error(error) => {
+                self.step.proxy_error = Some(Box::new(error.text()));
+                error.cause()
+            }
             Interrupted::Hushed => CloseCause::Injected,
-        })?;
+        };
+        self.step.close(cause)?;
         Ok(interrupted)
     }
 }

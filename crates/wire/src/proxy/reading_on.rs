@@ -62,7 +62,12 @@ impl Proxy {
         step.written().await?;
         let mut parts = call.parts;
         self.head_to_upstream(&mut parts.headers, false);
-        let mut received = self.upstream.send(Request::from_parts(parts, Either::Left(Full::default()))).await?;
+        let upstream = step.run.upstream.clone();
+        if upstream.is_some() {
+            parts.extensions.insert(step.asker(&call.body));
+        }
+        let sent = Request::from_parts(parts, Either::Left(Full::default()));
+        let mut received = upstream.as_ref().unwrap_or(&self.upstream).send(sent).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
         Ok(received)

@@ -45,8 +45,10 @@ pub(super) struct PlayState {
     pub(super) used: HashMap<usize, usize>,
     /// Records that answer one request and were never given, by how they fit it and its key.
     fresh: HashMap<(Fit, u128), Alike>,
-    /// Of records that answer one request: before this one, each was given.
-    first_unused: HashMap<(Fit, u128), usize>,
+    /// Positions whose agent a call of the run was given: the next that asks the same is of the next position.
+    claimed: HashSet<usize>,
+    /// Of records that answer one request: before this one, each was claimed.
+    first_unclaimed: HashMap<(Fit, u128), usize>,
     /// When each recorded answer was given, by position.
     given: HashMap<usize, Instant>,
     /// Steps of the run, and the positions they were found at.
@@ -140,26 +142,32 @@ impl Play {
         }
         let told_as = (told.attribution.agent.clone(), told.attribution.instance);
         let steps = self.cassette.bare_steps();
-        let PlayState { used, first_unused, .. } = &mut *state;
+        let PlayState { claimed, first_unclaimed, .. } = &mut *state;
         let twins = self.cassette.twins();
-        let mut unused = |fit, (key, positions): Same<'_>| {
-            let next = first_unused.entry((fit, key)).or_default();
-            while positions.get(*next).is_some_and(|position| used.contains_key(&twins.given(*position))) {
+        let same = |a: &Attribution, b: &Attribution| a.agent == b.agent && a.instance == b.instance;
+        let mut unclaimed = |fit, (key, positions): Same<'_>| {
+            let next = first_unclaimed.entry((fit, key)).or_default();
+            while positions.get(*next).is_some_and(|place| claimed.contains(&twins.given(*place))) {
                 *next += 1;
             }
-            let position = positions.get(*next).map(|place| twins.given(*place));
-            steps.get(position.or(positions.first().copied())?).map(|step| step.attribution.clone())
+            if let Some(position) = positions.get(*next).map(|place| twins.given(*place)) {
+                claimed.insert(position);
+                return steps.get(position).map(|step| step.attribution.clone());
+            }
+            // More often than in the record: of the same, where all in the record are of one.
+            let mut who = positions.iter().filter_map(|position| Some(&steps.get(*position)?.attribution));
+            let first = who.next()?;
+            who.all(|other| same(first, other)).then(|| first.clone())
         };
         let who = &told.attribution;
-        let recorded = unused(Fit::Bytes, self.cassette.same_bytes(surface, who, asked))
-            .or_else(|| unused(Fit::Canonical, self.cassette.same_form(surface, who, asked)))
-            .or_else(|| unused(Fit::Volatile, self.cassette.same_but_volatile(surface, who, asked)))
-            .or_else(|| unused(Fit::ToolResults, self.cassette.same_with_any_results(surface, who, asked)));
+        let recorded = unclaimed(Fit::Bytes, self.cassette.same_bytes(surface, who, asked))
+            .or_else(|| unclaimed(Fit::Canonical, self.cassette.same_form(surface, who, asked)))
+            .or_else(|| unclaimed(Fit::Volatile, self.cassette.same_but_volatile(surface, who, asked)))
+            .or_else(|| unclaimed(Fit::ToolResults, self.cassette.same_with_any_results(surface, who, asked)));
         let Some(recorded) = recorded else { return state.names.get(&told_as).cloned().flatten() };
         state.recalled.insert(told.number, recorded.clone());
         let known = state.names.entry(told_as).or_insert_with(|| Some(recorded.clone()));
-        let same = |known: &Attribution| known.agent == recorded.agent && known.instance == recorded.instance;
-        if known.as_ref().is_some_and(|known| !same(known)) {
+        if known.as_ref().is_some_and(|known| !same(known, &recorded)) {
             *known = None;
         }
         Some(recorded)

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full};
-use hyper::{Request, header::CONTENT_LENGTH};
+use hyper::{Method, Request, header::CONTENT_LENGTH};
 
 use super::{
     AtFork, Cassette, ForkPoint, NoSuchStep, ReplayReport, Timing, effects,
@@ -194,7 +194,10 @@ impl Upstream for Prefixed {
             };
             let edited = is_edited(&request, &question.asker).await;
             match self.course(&question, edited) {
-                Course::Recorded(taken, given) if surface::is_of_server(&question.surface) => {
+                // A live server never sent the broken stream that a recorded one's client reads on.
+                Course::Recorded(taken, given)
+                    if request.method() == Method::POST && surface::is_of_server(&question.surface) =>
+                {
                     let session = effects::execute(self.live.as_ref(), request).await?;
                     self.play.give(&question, *taken, given).await.map(|recorded| session.named_in(recorded))
                 }

@@ -8,7 +8,7 @@ use hyper::Request;
 use super::Cassette;
 use crate::{
     proxy::upstream::{Asker, SentBody},
-    surface,
+    surface::{self, ServerPath},
     trajectory::Attempt,
 };
 
@@ -25,7 +25,9 @@ impl CassetteQuestion {
     pub(super) fn read(request: &Request<SentBody>, cassette: &Cassette) -> Option<Self> {
         let asker = request.extensions().get::<Asker>()?.clone();
         let (method, path) = (request.method().as_str(), request.uri().path());
-        if let Some(surface) = surface::for_path(method, path) {
+        // A step of a server is a message, also where its client reads the broken stream of the answer on by a `GET`.
+        let server = || ServerPath::of_path(path).map(|server| server.surface);
+        if let Some(surface) = surface::model_api(method, path).or_else(server) {
             return Some(Self { asker, surface: surface::request_key(surface.name(), method, path) });
         }
         let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;

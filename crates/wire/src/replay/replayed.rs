@@ -1,14 +1,17 @@
 //! Strict replay: the record is the whole upstream. No socket exists here, so none can be used.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
-use hyper::Request;
+use hyper::{Method, Request, Response, StatusCode};
 
 use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
 use crate::{
     identity::{AttributedCall, ReferenceCalls},
-    proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
-    surface,
+    proxy::upstream::{Asker, BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
+    surface::{self, ServerPath},
     trajectory::{Attribution, StepIndex},
 };
 
@@ -72,14 +75,17 @@ impl Upstream for Replayed {
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
-        let is_of_tools = surface::server_api(request.method().as_str(), request.uri().path()).is_some();
-        if let Some(tools) = self.live_tools.as_ref().filter(|_| is_of_tools) {
+        let is_of_server = ServerPath::of_path(request.uri().path()).is_some();
+        if let Some(tools) = self.live_tools.as_ref().filter(|_| is_of_server) {
             let step = request.extensions().get::<Asker>().map(|asker| asker.step);
             return Box::pin(async move {
                 let answered = tools.send(request).await?;
                 self.play.state().report.live.extend(step);
                 Ok(answered)
             });
+        }
+        if is_of_server && request.extensions().get::<Asker>().is_none() {
+            return Box::pin(async move { Ok(beside_messages(request.method())) });
         }
         Box::pin(async move {
             let Some(question) = CassetteQuestion::read(&request, &self.play.cassette) else {
@@ -102,4 +108,13 @@ impl Upstream for Replayed {
             self.play.give(&question, taken?, Given::Delivered).await
         })
     }
+}
+
+/// What a record answers to a request to a server that is no message: a session ends, and what the server said by itself was not
+/// recorded.
+fn beside_messages(method: &Method) -> Response<ReceivedBody> {
+    let mut response = Response::new(ReceivedBody::Made(VecDeque::new()));
+    let ends = method == Method::DELETE;
+    *response.status_mut() = if ends { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
+    response
 }

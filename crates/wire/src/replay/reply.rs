@@ -114,8 +114,11 @@ fn origin(attempt: &Attempt, given: &Given) -> ReplyOrigin {
     }
 }
 
-/// What an exchange without an answer met.
+/// What an exchange without an answer met. Recordings of earlier versions do not hold what the proxy answered.
 fn unanswered(attempt: &Attempt) -> UpstreamError {
+    if let (Some(error), Some(cause)) = (attempt.proxy_error.clone(), attempt.cause) {
+        return UpstreamError::AsRecorded { error, cause };
+    }
     let recorded = || Box::<dyn std::error::Error + Send + Sync>::from("so it was when the run was recorded");
     match attempt.cause {
         Some(CloseCause::UpstreamUnreachable) => UpstreamError::unreachable(recorded()),

@@ -1,6 +1,7 @@
 //! Why there is no reply, or not all of it.
 
 use super::origin::UpstreamOrigin;
+use crate::trajectory::{CloseCause, ProxyErrorText};
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,14 @@ pub enum UpstreamError {
     OverBudget {
         /// The budget, in calls.
         limit: u64,
+    },
+    /// The proxy answered with this error when the run was recorded.
+    #[error("{}", error.message)]
+    AsRecorded {
+        /// What it answered.
+        error: ProxyErrorText,
+        /// How the exchange ended.
+        cause: CloseCause,
     },
     /// There is to be no answer: the connection closes, as it did when the run was recorded.
     #[error("the connection was closed, as it was when the run was recorded")]
