@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
-    let exit = exit(proved.standing);
+    let exit = exit(&proved);
     Ok(Finished {
         exit,
         summary,
@@ -274,10 +274,10 @@ fn word(standing: Standing) -> &'static str {
     }
 }
 
-fn exit(standing: Standing) -> Exit {
-    match standing {
+fn exit(proved: &Proved) -> Exit {
+    match proved.standing {
         Standing::Verified => Exit::Ok,
-        Standing::Contradicted | Standing::Unproven => Exit::Finding,
-        Standing::Void => Exit::Infrastructure,
+        Standing::Void if proved.is_unserved() => Exit::Infrastructure,
+        Standing::Contradicted | Standing::Unproven | Standing::Void => Exit::Finding,
     }
 }

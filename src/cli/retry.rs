@@ -111,25 +111,31 @@ fn retry_run(
 /// What cannot be retried is said before anything is executed.
 fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
     capability::require(RunVerb::Retry, cassette.recording(), &arguments.dir)?;
-    if arguments.critique.is_none() {
-        let named = method(arguments, &arguments.dir, JudgeArgs::default());
-        let needs = named.methods()?.first().map(|method| method.needs());
-        if needs == Some(Needs::OtherRuns) {
-            let error =
-                format!("`{}` speaks with the words of runs that passed: they give the answer away", arguments.method);
-            let known =
-                methods::ALL.iter().filter(|method| method.needs() != Needs::OtherRuns).map(|method| method.name());
-            return Err(
-                Failure::new(Exit::Usage, error).hint(format!("--method {}", known.collect::<Vec<_>>().join("|")))
-            );
-        }
-    }
+    require_method(arguments)?;
     arguments.settings().map(|_| ())
+}
+
+/// A method that there is not, or that gives the answer away, is refused.
+fn require_method(arguments: &RetryArgs) -> Result<(), Failure> {
+    if arguments.critique.is_some() {
+        return Ok(());
+    }
+    let taken = || methods::ALL.iter().filter(|method| method.needs() != Needs::OtherRuns).map(|method| method.name());
+    let hint = || format!("--method {}", taken().collect::<Vec<_>>().join("|"));
+    let named = method(arguments, &arguments.dir, JudgeArgs::default());
+    let named = named.methods().map_err(|failure| failure.hint(hint()))?;
+    if named.first().is_some_and(|method| method.needs() == Needs::OtherRuns) {
+        let method = arguments.method_name();
+        let error = format!("`{method}` speaks with the words of runs that passed: they give the answer away");
+        return Err(Failure::new(Exit::Usage, error).hint(hint()));
+    }
+    Ok(())
 }
 
 /// What the method is asked of a run.
 fn method(arguments: &RetryArgs, dir: &Path, judge: JudgeArgs) -> AttributeArgs {
-    let methods = if arguments.tracers.tracer.is_empty() { vec![arguments.method.clone()] } else { Vec::new() };
+    let methods =
+        if arguments.tracers.tracer.is_empty() { vec![arguments.method_name().to_owned()] } else { Vec::new() };
     AttributeArgs::after(dir, methods, judge).traced_by(arguments.tracers.clone())
 }
 
@@ -232,10 +238,10 @@ impl RetryConductor for Retrying<'_> {
         if let Some(file) = &arguments.critique {
             return of_file(file, arguments, cassette).map(Ok);
         }
-        // What was executed outranks what is suspected.
         let steps = &cassette.recording().trajectory.steps;
         let ruling = Ruling::new(cassette.recording());
-        let holds = |label: &&Label| is_traced(label) && ruling.objects_to(label).is_none();
+        // What was executed outranks what is suspected, but not whoever is named.
+        let holds = |label: &&Label| arguments.takes_label() && is_traced(label) && ruling.objects_to(label).is_none();
         if let Some(label) = cassette.recording().label.as_ref().filter(holds) {
             let critique = Critique::from_label(label, steps, arguments.answer.as_deref());
             return Ok(critique.map_err(|why| format!("the label gives no note for {}: {why}", dir.display())));

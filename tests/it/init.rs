@@ -116,3 +116,29 @@ async fn agents_that_a_roster_named_get_rules_of_their_own_in_the_new_one() {
     let said = fine(dir.path(), &["agents", "logs/s"]).await;
     assert!(said.contains("alpha") && said.contains("beta"), "{said}");
 }
+
+/// Equal agents that a declared order told apart.
+#[tokio::test]
+async fn equal_agents_of_a_roster_keep_their_order_in_the_new_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let roster = "[[agent]]\nname = \"debater\"\nsystem_contains = \"You debate.\"\ninstances = 3\norder = \"turn\"\n";
+    fs::write(dir.path().join("aegis.toml"), roster).expect("written");
+    let script = "import json, os, urllib.request\n\
+        messages = [{'role': 'system', 'content': 'You debate.'}, {'role': 'user', 'content': 'What is 3 + 4?'}]\n\
+        body = json.dumps({'model': 'm', 'messages': messages}).encode()\n\
+        for _ in range(3):\n    \
+        request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', body)\n    \
+        request.add_header('content-type', 'application/json')\n    \
+        urllib.request.urlopen(request).read()\n";
+    fs::write(dir.path().join("three.py"), script).expect("written");
+    let run = |config: &'static str, name: &'static str| {
+        ["run", "--upstream", "simulator", "--config", config, "--run", name, "--", "python3", "three.py"]
+    };
+    fine(dir.path(), &run("aegis.toml", "r")).await;
+    fine(dir.path(), &["init", "from", "--from", "logs/r"]).await;
+    fine(dir.path(), &run("from/aegis.toml", "s")).await;
+    for name in ["logs/r", "logs/s"] {
+        let shown = fine(dir.path(), &["show", name]).await;
+        assert!(shown.contains("debater#2  200") && !shown.contains('?'), "{name}: {shown}");
+    }
+}

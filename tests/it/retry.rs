@@ -197,7 +197,7 @@ async fn what_critiques_add_is_said_over_all_failures_and_nothing_is_paid_twice(
     let (code, out, talk) = verb(dir, &retry).await;
     assert_eq!(code, Some(0), "{talk}{out}");
     for words in [
-        "rules  2 runs\n",
+        "label, else rules  2 runs\n",
         "  resample             0 of 4 passed\n",
         "  critique             4 of 4 passed\n",
         "  gain     +1.00 [0.31, 1.00] over resample\n",
@@ -205,7 +205,7 @@ async fn what_critiques_add_is_said_over_all_failures_and_nothing_is_paid_twice(
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
-    assert!(talk.contains("RESULT  ok rules: gain +1.00") && talk.contains("2 of 2 retried"), "{talk}");
+    assert!(talk.contains("RESULT  ok label, else rules: gain +1.00") && talk.contains("2 of 2 retried"), "{talk}");
     crate::contract::files_have(dir, &["files/retried"]);
     let (code, again, talk) = verb(dir, &retry).await;
     assert!(code == Some(0) && out.ends_with(&again) && !talk.contains("round 1"), "nobody is executed: {talk}");
@@ -224,6 +224,14 @@ async fn what_critiques_add_is_said_over_all_failures_and_nothing_is_paid_twice(
         out.contains("solver at step 1  by label") && out.contains("executions showed that another reply"),
         "{out}"
     );
+    // Whoever is named speaks for itself.
+    let named = ["retry", "logs/bad", "--again", "--samples", "1", "--rounds", "1", "--method", "rules"];
+    let (_, out, _) = verb(dir, &named).await;
+    assert!(out.contains("  by rules"), "{out}");
+    for place in ["logs", "logs/bad"] {
+        let (code, _, talk) = verb(dir, &["retry", place, "--again", "--method", "spectrum,rules"]).await;
+        assert!(code == Some(2) && talk.contains("hint: --method all-at-once|"), "{code:?} {talk}");
+    }
 }
 
 /// Whether an execution with the note came to a verdict.

@@ -53,7 +53,8 @@ pub(super) fn tell(
     let runs = extent.runs();
     let expected = extent.expected.as_ref().map(|expected| {
         let (low, high) = (expected.low.calls, expected.high.calls);
-        format!("{low:.0} to {high:.0} model calls expected, ")
+        let without = if extent.searches() > 0 { " without tracing and missed catches" } else { "" };
+        format!("{low:.0} to {high:.0} model calls expected{without}, ")
     });
     let expected = expected.unwrap_or_default();
     let summary = format!("nothing was run: {expected}at most {runs} runs and {} model calls", extent.calls);
@@ -64,7 +65,11 @@ pub(super) fn tell(
 /// What is expected, or how it comes to be known.
 fn expected(extent: &Extent, place: &str, first: Option<&str>) -> String {
     match (&extent.expected, first) {
-        (Some(expected), _) => expected.text(),
+        (Some(expected), _) => {
+            let searches = extent.searches();
+            let without = format!("   not in it    tracing and missed catches: at most {searches} runs\n");
+            expected.text() + if searches > 0 { &without } else { "" }
+        }
         (None, first) => format!(
             "expected       not known: `{place}` holds no clean run of it. This makes those of a few tasks, and what follows \
              from them:\n   {}\n   then ask again\n",

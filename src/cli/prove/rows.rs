@@ -9,6 +9,7 @@ use std::{
 
 use super::{ProveArgs, prove, word};
 use crate::{
+    attribution::Proved,
     cli::{Exit, Failure, Finished, Global, again::HowStarted, corpus_work::CorpusWork, trial::JudgedProgram},
     dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
     execution::{Judge, Meter, Program},
@@ -38,7 +39,7 @@ pub(super) fn run(
     arguments.execute.budget.budget()?;
     let open = dataset.samples().filter(|placed| placed.as_ref().is_ok_and(|placed| needs(&placed.sample))).count();
     let mut work = CorpusWork::begin("proven", open, arguments.execute.budget, global)?;
-    let (mut samples, mut standings, mut lost) = (Vec::new(), Vec::new(), 0);
+    let (mut samples, mut standings, mut unserved, mut lost) = (Vec::new(), Vec::new(), 0, 0);
     for placed in dataset.samples() {
         let placed = placed?;
         let dir = dataset.recording_dir(&placed);
@@ -46,9 +47,10 @@ pub(super) fn run(
         match dir.filter(|_| needs(&sample)) {
             None => lost += usize::from(needs(&sample)),
             Some(dir) => match proven(&sample, &dir, arguments, &work.meter, terms, global) {
-                Ok((new, standing)) => {
-                    work.say_done(&dir, word(standing));
-                    standings.push(standing);
+                Ok((new, proved)) => {
+                    work.say_done(&dir, word(proved.standing));
+                    unserved += usize::from(proved.is_unserved());
+                    standings.push(proved.standing);
                     sample = new;
                 }
                 Err(failure) if dataset.harvest().is_some() => drop(work.refuse(&dir, failure)?),
@@ -76,7 +78,7 @@ pub(super) fn run(
         summary.push(format!("{refused} could not be executed"));
     }
     let exit = match () {
-        () if all > 0 && count(Standing::Void) == all => Exit::Infrastructure,
+        () if all > 0 && unserved == all => Exit::Infrastructure,
         () if verified < all || lost + refused > 0 => Exit::Finding,
         () => Exit::Ok,
     };
@@ -102,7 +104,7 @@ fn proven(
     meter: &Arc<Meter>,
     terms: Terms,
     global: &Global,
-) -> Result<(Sample, Standing), Failure> {
+) -> Result<(Sample, Proved), Failure> {
     let execute = &arguments.execute;
     let recorded = HowStarted::read(dir)?;
     let command: Vec<OsString> = execute.command.iter().map(|word| filled(word, &sample.task)).collect();
@@ -128,7 +130,7 @@ fn proven(
         final_answer: sample.final_answer.clone(),
         clean_twin: sample.clean_twin.clone(),
     };
-    Ok((Sample::from_recording(&recording::read(dir)?, about)?, proved.standing))
+    Ok((Sample::from_recording(&recording::read(dir)?, about)?, proved))
 }
 
 fn filled(word: &OsString, task: &Task) -> OsString {

@@ -18,8 +18,9 @@ pub(in crate::cli) struct RetryArgs {
     #[arg(value_name = "RUN_DIR")]
     pub(super) dir: PathBuf,
     /// Method that names agent, step and error (`aegis attribute --list`), applied to the newest failure in each round.
-    #[arg(long, value_name = "METHOD", default_value = "rules")]
-    pub(super) method: String,
+    /// Default: the label that a trace has proven, else `rules`.
+    #[arg(long, value_name = "METHOD")]
+    pub(super) method: Option<String>,
     #[command(flatten)]
     pub(super) tracers: TracerArgs,
     /// File with the critique: rows of `aegis attribute --out`, {"step": N, "note": "…"}, or plain text with --at. One
@@ -76,9 +77,19 @@ pub(super) struct RetryJudgeArgs {
 }
 
 impl RetryArgs {
+    /// The method that is asked where no tracer is.
+    pub(super) fn method_name(&self) -> &str {
+        self.method.as_deref().unwrap_or("rules")
+    }
+
     /// Who is asked for the error: a tracer, as the user names it, or a method.
     pub(super) fn critic_name(&self) -> &str {
-        self.tracers.tracer.first().unwrap_or(&self.method)
+        self.tracers.tracer.first().map_or(self.method_name(), String::as_str)
+    }
+
+    /// Whether a proven label speaks where there is one: nobody else is named.
+    pub(super) fn takes_label(&self) -> bool {
+        self.method.is_none() && self.tracers.tracer.is_empty()
     }
 
     /// How it is made.

@@ -22,6 +22,9 @@ use crate::{
 /// What was retried, a line for each run and source, beside the runs.
 const JOURNAL: &str = "retried.jsonl";
 
+/// Who is asked where nobody is named: the labels that traces have proven, and `rules` where there is none.
+const LABEL_OR_RULES: &str = "label, else rules";
+
 /// A corpus under retry.
 struct CorpusRetry<'a> {
     arguments: &'a RetryArgs,
@@ -35,6 +38,9 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     if arguments.critique.is_some() || arguments.preferences.is_some() || arguments.answer.is_some() {
         let error = "--critique, --preferences and --answer are of one run";
         return Err(Failure::new(Exit::Usage, error).hint("name the directory of one run"));
+    }
+    if arguments.tracers.tracer.is_empty() {
+        super::require_method(arguments)?;
     }
     let corpus = Corpus::open(&arguments.dir)?;
     let failures: Vec<&Path> = corpus.runs().iter().map(AsRef::as_ref).filter(|dir| failed_by_itself(dir)).collect();
@@ -66,7 +72,11 @@ fn name_of(dir: &Path) -> String {
 /// Who is asked, one after the other.
 fn sources(arguments: &RetryArgs) -> Vec<String> {
     let tracers = &arguments.tracers.tracer;
-    if tracers.is_empty() { vec![arguments.method.clone()] } else { tracers.clone() }
+    match &arguments.method {
+        _ if !tracers.is_empty() => tracers.clone(),
+        Some(method) => vec![method.clone()],
+        None => vec![LABEL_OR_RULES.to_owned()],
+    }
 }
 
 impl CorpusRetry<'_> {

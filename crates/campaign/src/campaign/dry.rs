@@ -194,6 +194,11 @@ impl Extent {
         self.clean + self.injected + self.decoys + self.verify + self.narrow + self.natural + self.missed_catch
     }
 
+    /// Runs of searches that depend on which runs fail, at most: what is expected leaves them out.
+    pub fn searches(&self) -> u64 {
+        self.natural + self.missed_catch
+    }
+
     /// In words, a line each: the runs, and what a label takes.
     pub fn text(&self) -> String {
         let Self { clean, injected, decoys, verify, narrow, natural, missed_catch, .. } = self;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, FailureMode, StepIndex};
+use super::{AgentName, Call, FailureMode, PrincipalKind, StepIndex};
 
 /// The part of an exchange that an injection touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -47,6 +47,16 @@ pub struct InjectedError {
     pub after: String,
     /// Whether the altered bytes reached whom they were meant for.
     pub delivered: bool,
+}
+
+/// The manipulator that alters what an agent got of a tool.
+pub const ALTERS_TOOL_RESULTS: &str = "corrupt_tool_result";
+
+impl InjectedError {
+    /// What erred. An altered result is an error of the tool, also where it was altered on its way to an agent's model.
+    pub fn culprit(&self) -> PrincipalKind {
+        if self.operator == ALTERS_TOOL_RESULTS { PrincipalKind::Tool } else { self.agent.kind() }
+    }
 }
 
 /// The faults of plans, by name: at a tool or a peer, where neither faults nor edits plant a mode, the name alone tells one from the

@@ -257,7 +257,7 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
     let found = entry.is_found();
     LabelledError {
         agent,
-        culprit: error.agent.kind(),
+        culprit: error.culprit(),
         raw_agent: None,
         instance: error.instance,
         step: Some(numbered.row_of(error)),

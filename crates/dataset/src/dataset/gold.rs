@@ -17,9 +17,10 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
     if matches!(sample.kind, SampleKind::Benign | SampleKind::Decoy) {
         return None;
     }
-    let erred = sample.label.iter().flat_map(|truth| &truth.errors);
-    let servers =
-        erred.filter(|error| error.culprit != PrincipalKind::Agent).map(|error| error.agent.as_str().to_owned());
+    let errors = || sample.label.iter().flat_map(|truth| &truth.errors);
+    let is_of_server = errors().any(|error| error.culprit != PrincipalKind::Agent);
+    // An agent that got an altered result of a tool is named for it, and has not erred.
+    let servers = errors().filter(|error| !error.agent.is_agent()).map(|error| error.agent.as_str().to_owned());
     let servers: Vec<String> = servers.collect();
     let culprits: Vec<Culprit> = match &sample.label {
         Some(truth) => truth
@@ -34,7 +35,7 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
             .collect(),
         None => annotated(sample),
     };
-    if sample.kind == SampleKind::Failure && culprits.is_empty() && servers.is_empty() {
+    if sample.kind == SampleKind::Failure && culprits.is_empty() && !is_of_server {
         return None;
     }
     Some(Gold {

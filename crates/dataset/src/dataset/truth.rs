@@ -50,7 +50,8 @@ pub struct Truth {
 pub struct LabelledError {
     /// The agent, by the name that its steps have; of a tool, that of its steps: `mcp/<server>/<tool>`.
     pub agent: AgentName,
-    /// What erred; an agent, where nothing else is said.
+    /// What erred; an agent, where nothing else is said. Of a tool whose result was altered in an agent's request, `agent` is who got
+    /// the result.
     #[serde(default, skip_serializing_if = "is_agent")]
     pub culprit: PrincipalKind,
     /// The agent as a foreign format wrote it, where that differs.

@@ -381,4 +381,5 @@ fn a_call_of_a_tool_has_no_texts() {
 fn the_faults_that_labels_know_by_name_are_all() {
     let listed: Vec<&str> = crate::fault::listed().into_iter().map(|(name, _)| name).collect();
     assert_eq!(listed, crate::trajectory::FAULTS);
+    assert!(crate::manipulator::listed().iter().any(|(name, ..)| *name == crate::trajectory::ALTERS_TOOL_RESULTS));
 }

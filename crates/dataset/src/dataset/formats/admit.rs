@@ -145,5 +145,9 @@ pub(super) fn culprit(sample: &Sample) -> Result<&LabelledError, Unfit> {
         }
     }
     let earliest = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX));
-    earliest.ok_or(Unfit("no labelled step"))
+    let earliest = earliest.ok_or(Unfit("no labelled step"))?;
+    if earliest.culprit != PrincipalKind::Agent && earliest.agent.is_agent() {
+        return Err(Unfit("an altered result of a tool that is no step of the run: the format names an agent"));
+    }
+    Ok(earliest)
 }

@@ -14,7 +14,7 @@ use crate::{
     trajectory::{
         LabelStatus,
         Need::{Necessary, NotNeeded, NotShown},
-        Tally,
+        PrincipalKind, Tally,
     },
 };
 
@@ -208,6 +208,28 @@ fn formats_of_one_culprit_take_failures_with_exactly_one() {
         (&row["others"][0]["agent"], &row["e"], &row["status"]),
         (&json!("planner"), &json!(1792.0), &json!("verified"))
     );
+}
+
+#[test]
+fn an_agent_that_got_an_altered_result_of_a_tool_is_not_blamed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut altered = failure("a", 4);
+    for error in altered.label.iter_mut().flat_map(|truth| &mut truth.errors) {
+        error.operator = Some("corrupt_tool_result".to_owned());
+        error.culprit = PrincipalKind::Tool;
+    }
+    let gold = crate::dataset::gold(&altered).expect("an answer");
+    assert!(gold.culprits.is_empty() && gold.servers.is_empty(), "nobody erred: {gold:?}");
+    let dataset = stated(&dir.path().join("d"), &[failure("b", 4), altered], 10);
+    for (name, servers, left_out) in [
+        ("whowhen", false, "an error of a tool or a peer, and of no agent (`--tools` takes it)"),
+        ("whowhen", true, "an altered result of a tool that is no step of the run: the format names an agent"),
+    ] {
+        let out = dir.path().join(format!("{name}-{servers}"));
+        let options = ExportOptions { servers, ..unchecked() };
+        let manifest = export(&dataset, format(name).expect("a format"), &out, &options).expect("exported");
+        assert_eq!((manifest.written, manifest.left_out[left_out]), (1, 1), "{:?}", manifest.left_out);
+    }
 }
 
 #[test]

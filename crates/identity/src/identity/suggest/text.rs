@@ -42,6 +42,10 @@ pub(super) fn write(all: &[Suggestion<'_>], names: &BTreeMap<AgentName, Proposal
         let instances = suggestion.members.iter().map(|member| member.instances).max().unwrap_or_default();
         if instances > 1 {
             let _ = writeln!(text, "instances = {instances}");
+            // A roster whose rule told them apart each time: without an order the next run could not.
+            if suggestion.is_renewed() && suggestion.members.iter().all(|member| member.ambiguous == 0) {
+                text.push_str("order = \"arrival\"\n");
+            }
         }
     }
     text
