@@ -120,6 +120,7 @@ fn exchange(recorder: &Recorder, attribution: &Attribution, step: u32, request: 
         truncated: false,
         delivered: None,
         reply_with_logprobs: None,
+        proxy_error: None,
         usage: Some(Usage { input: 500, output: 200 }),
         finish_reason: Some("stop"),
         first_byte_us: Some(1000),

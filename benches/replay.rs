@@ -147,6 +147,7 @@ fn record(logs: &Path, (_, steps, agents, request): Kind) {
             truncated: false,
             delivered: None,
             reply_with_logprobs: None,
+            proxy_error: None,
             usage: Some(Usage { input: 100, output: 100 }),
             finish_reason: None,
             first_byte_us: Some(400),

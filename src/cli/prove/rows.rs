@@ -39,7 +39,7 @@ pub(super) fn run(
     arguments.execute.budget.budget()?;
     let open = dataset.samples().filter(|placed| placed.as_ref().is_ok_and(|placed| needs(&placed.sample))).count();
     let mut work = CorpusWork::begin("proven", open, arguments.execute.budget, global)?;
-    let (mut samples, mut standings, mut unserved, mut lost) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut samples, mut made, mut lost) = (Vec::new(), Vec::new(), 0);
     for placed in dataset.samples() {
         let placed = placed?;
         let dir = dataset.recording_dir(&placed);
@@ -49,8 +49,7 @@ pub(super) fn run(
             Some(dir) => match proven(&sample, &dir, arguments, &work.meter, terms, global) {
                 Ok((new, proved)) => {
                     work.say_done(&dir, word(proved.standing));
-                    unserved += usize::from(proved.is_unserved());
-                    standings.push(proved.standing);
+                    made.push(proved);
                     sample = new;
                 }
                 Err(failure) if dataset.harvest().is_some() => drop(work.refuse(&dir, failure)?),
@@ -63,8 +62,8 @@ pub(super) fn run(
         rewrite(&samples, arguments, &terms)?;
     }
     let refused = work.refused;
-    let count = |standing| standings.iter().filter(|one| **one == standing).count();
-    let (verified, all) = (count(Standing::Verified), standings.len());
+    let count = |standing| made.iter().filter(|one| one.standing == standing).count();
+    let (verified, all) = (count(Standing::Verified), made.len());
     let mut summary = vec![format!("{verified} of {all} failures verified")];
     for standing in [Standing::Contradicted, Standing::Unproven, Standing::Void] {
         if count(standing) > 0 {
@@ -78,7 +77,7 @@ pub(super) fn run(
         summary.push(format!("{refused} could not be executed"));
     }
     let exit = match () {
-        () if all > 0 && unserved == all => Exit::Infrastructure,
+        () if all > 0 && made.iter().all(Proved::is_unserved) => Exit::Infrastructure,
         () if verified < all || lost + refused > 0 => Exit::Finding,
         () => Exit::Ok,
     };
