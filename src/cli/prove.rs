@@ -277,7 +277,7 @@ fn word(standing: Standing) -> &'static str {
 fn exit(proved: &Proved) -> Exit {
     match proved.standing {
         Standing::Verified => Exit::Ok,
-        Standing::Void if proved.is_unserved() => Exit::Infrastructure,
+        Standing::Void if proved.executed.is_unserved() => Exit::Infrastructure,
         Standing::Contradicted | Standing::Unproven | Standing::Void => Exit::Finding,
     }
 }

@@ -43,6 +43,7 @@ async fn each_end_has_its_result_its_exit_code_and_its_colour() {
     let dir = dir.path();
     plan(dir, "late.toml", "agent = \"*\"\nwhen.always = true\nfault.latency = { ms = 5 }");
     plan(dir, "denied.toml", "agent = \"*\"\nwhen.call = 0\nfault.status = { code = 401 }");
+    plan(dir, "tools.toml", "tool = \"*\"\nwhen.always = true\nfault.status = { code = 500 }");
     plan(dir, "nobody.toml", "agent = \"nobody\"\nwhen.always = true\nfault.status = { code = 500 }");
     plan(
         dir,
@@ -69,6 +70,7 @@ async fn each_end_has_its_result_its_exit_code_and_its_colour() {
         (&["denied.toml", "--allow", "crashed"], PROGRAM, 1, &["failed"], "exited with 1"),
         (&["denied.toml"], polite, 0, &["passed"], ""),
         (&["nobody.toml"], PROGRAM, 1, &["inconclusive"], "the plan never fired: status at nobody"),
+        (&["tools.toml"], PROGRAM, 0, &["skipped"], "the run has no call of a tool that Aegis answers"),
         (&["idle.toml"], PROGRAM, 0, &["skipped"], "the plan never fired: append_instruction at *"),
         (&["idle.toml", "--strict"], PROGRAM, 1, &["skipped"], "the plan never fired: append_instruction at *"),
         (

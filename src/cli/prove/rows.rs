@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ProveArgs, prove, word};
+use super::{ProveArgs, exit, prove, word};
 use crate::{
     attribution::Proved,
     cli::{Exit, Failure, Finished, Global, again::HowStarted, corpus_work::CorpusWork, trial::JudgedProgram},
@@ -77,7 +77,7 @@ pub(super) fn run(
         summary.push(format!("{refused} could not be executed"));
     }
     let exit = match () {
-        () if all > 0 && made.iter().all(Proved::is_unserved) => Exit::Infrastructure,
+        () if all > 0 && made.iter().all(|one| exit(one) == Exit::Infrastructure) => Exit::Infrastructure,
         () if verified < all || lost + refused > 0 => Exit::Finding,
         () => Exit::Ok,
     };

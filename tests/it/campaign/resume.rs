@@ -203,7 +203,9 @@ async fn a_start_that_would_find_nothing_of_its_own_is_refused_by_name() {
     );
     // Narrower tasks leave rows out, too.
     let (code, _, said) = bench.run(&["--only", "debate/*", "--resume", "--upstream", &other.url]).await;
-    assert!(code.is_some_and(|code| code < 2) && said.contains("are not among these"), "{code:?} {said}");
+    assert!(code.is_some_and(|code| code < 2) && said.contains("kept as dataset.earlier-2.jsonl"), "{code:?} {said}");
+    let kept = std::fs::read_to_string(bench.out().join("dataset.earlier.jsonl")).expect("kept");
+    assert_eq!(kept, before, "what was kept first stays");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::{
     plan::{Plan, Planted, Settled},
     proof::{Arm, Claim, NeedTerms, Next, NextForNeed, ProofSample, ShamDraw, Terms, is_fragile},
     replay::{AtFork, Cassette, ForkPoint},
-    trajectory::{Executed, Executions, Label, Necessity, Need, RunId, Side, Standing, Step, Verdict, Void},
+    trajectory::{Executed, Label, Necessity, Need, RunId, Side, Standing, Step, Verdict, Void},
 };
 
 /// A run whose label is to be shown.
@@ -65,15 +65,6 @@ pub struct Proved {
     pub runs: u32,
     /// What counted as equal in them beyond what the run says, in words.
     pub counts_as_equal: Vec<String>,
-}
-
-impl Proved {
-    /// Whether nothing is shown because most executions of an arm had no answer of the upstream, or no end in time.
-    pub fn is_unserved(&self) -> bool {
-        let arms = [&self.executed.treated, &self.executed.control];
-        let unserved = |arm: &&Executions| matches!(arm.most_void(), Some(Void::Unanswered | Void::TimedOut));
-        self.standing == Standing::Void && arms.iter().any(unserved)
-    }
 }
 
 /// How a run is left, and with what.

@@ -28,7 +28,6 @@ impl LoggedRun {
         if sample.task.question.is_empty() {
             sample.task.question = first_user_text(&sample);
         }
-        let mut run = Self::from_sample(&sample, gold);
         let places: Vec<StepIndex> = sample
             .steps
             .iter()
@@ -40,6 +39,8 @@ impl LoggedRun {
                 same.map_or(step.step, |recorded| recorded.step)
             })
             .collect();
+        let sample = sample.with_numbered_agents();
+        let mut run = Self::from_sample(&sample, gold);
         let place = |step: StepIndex| places.get(step as usize).copied().unwrap_or(step);
         for turn in &mut run.turns {
             turn.step = place(turn.step);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
     io::{self, BufRead, BufReader},
     path::Path,
 };
@@ -14,8 +13,8 @@ use crate::{
     recording::{RunFile, link_plain},
 };
 
-/// Where the earlier data set and its benign rows are kept.
-const KEPT: [(&str, &str); 2] = [(FILE, "dataset.earlier.jsonl"), (BENIGN_FILE, "benign.earlier.jsonl")];
+/// Where the earlier data set and its benign rows are kept: `dataset.earlier.jsonl`, then `dataset.earlier-2.jsonl`, and so on.
+const KEPT: [(&str, &str); 2] = [(FILE, "dataset.earlier"), (BENIGN_FILE, "benign.earlier")];
 
 /// The ids of rows that were written before and have not been written again.
 #[derive(Debug, Default)]
@@ -61,16 +60,20 @@ impl RowsBefore {
         if self.left.is_empty() {
             return Ok(None);
         }
+        let number =
+            (1..u32::MAX).find(|number| KEPT.iter().all(|(_, kept)| !root.join(numbered(kept, *number)).exists()));
+        let number = number.unwrap_or(1);
         for (name, kept) in KEPT.into_iter().filter(|(name, _)| root.join(name).exists()) {
-            let kept = root.join(kept);
-            match fs::remove_file(&kept) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => link_plain(&root.join(name), &kept)?,
-            }
+            link_plain(&root.join(name), &root.join(numbered(kept, number)))?;
         }
-        let (gone, all, [(_, kept), _]) = (self.left.len(), self.all, KEPT);
+        let (gone, all, kept) = (self.left.len(), self.all, numbered(KEPT[0].1, number));
         Ok(Some(format!(
             "          {gone} of the {all} rows that lay there are not among these: the earlier set is kept as {kept}"
         )))
     }
+}
+
+/// The name of the kept file of that number, from 1.
+fn numbered(kept: &str, number: u32) -> String {
+    if number == 1 { format!("{kept}.jsonl") } else { format!("{kept}-{number}.jsonl") }
 }

@@ -139,6 +139,14 @@ pub struct Executed {
     pub shams: Vec<Executions>,
 }
 
+impl Executed {
+    /// Whether most executions of an arm had no answer of the upstream, or no end in time.
+    pub fn is_unserved(&self) -> bool {
+        let unserved = |arm: &Executions| matches!(arm.most_void(), Some(Void::Unanswered | Void::TimedOut));
+        unserved(&self.treated) || unserved(&self.control)
+    }
+}
+
 /// Where a claim stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -102,7 +102,9 @@ impl Corpus {
                         Entry::Occupied(earlier) => leave_out(format!("holds the same as `{}`", earlier.get())),
                         Entry::Vacant(new) => {
                             writer.push(&sample)?;
-                            unproven += usize::from(is_unproven(&sample));
+                            // By its own command alone a run can be executed again without more words.
+                            let is_launched = recording.manifest.launched.is_some();
+                            unproven += usize::from(is_launched && is_unproven(&sample));
                             new.insert(name.clone());
                             recordings.insert(sample.id, dir.clone());
                         }

@@ -15,7 +15,7 @@ pub struct Harvest {
     pub manifest: DatasetManifest,
     /// Where the recording of each row lies, by the row's id.
     pub recordings: BTreeMap<String, PathBuf>,
-    /// Failures whose label is not shown.
+    /// Failures whose label is not shown, and whose programs can be executed again as they were.
     pub unproven: usize,
     /// Runs that are no rows, by the reason.
     pub left_out: BTreeMap<String, Vec<String>>,

@@ -160,13 +160,13 @@ fn nothing(defects: &[ForeignDefect], empty: u64, files: usize) -> String {
     }
 }
 
-/// A file, or the likely files below a directory, in order.
+/// A file, or the files below a directory that may be of the format, in order.
 fn below(format: &dyn ForeignTrace, path: &Path) -> Result<Vec<PathBuf>, ForeignError> {
     let unread = |path: &Path, source| ForeignError::Read { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(|error| unread(path, error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let (mut found, mut dirs) = (Vec::new(), vec![path.to_owned()]);
+    let (mut found, mut others, mut dirs) = (Vec::new(), Vec::new(), vec![path.to_owned()]);
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).map_err(|error| unread(&dir, error))? {
             let entry = entry.map_err(|error| unread(&dir, error))?;
@@ -174,20 +174,22 @@ fn below(format: &dyn ForeignTrace, path: &Path) -> Result<Vec<PathBuf>, Foreign
             let kind = entry.file_type().map_err(|error| unread(&dir, error))?;
             if kind.is_dir() {
                 dirs.push(entry.path());
-            } else if kind.is_file() && is_likely(format, &entry.path()) {
-                found.push(entry.path());
+            } else if kind.is_file() && has_extension(format, &entry.path()) {
+                let is_named = entry.file_name().to_string_lossy().contains(format.in_names());
+                if is_named { &mut found } else { &mut others }.push(entry.path());
             }
         }
     }
+    // Files of other names are looked at where none has the name that the format's own tools give.
+    let mut found = if found.is_empty() { others } else { found };
     found.sort();
     Ok(found)
 }
 
-/// Whether a file may be one of the format, by its name.
-fn is_likely(format: &dyn ForeignTrace, path: &Path) -> bool {
+/// Whether a file may be one of the format, by its extension.
+fn has_extension(format: &dyn ForeignTrace, path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format.extensions().iter().any(|known| extension == *known) && name.contains(format.in_names())
+    format.extensions().iter().any(|known| extension == *known)
 }
 
 /// What stands beside a file and says more of its run, where it can be read.

@@ -4,6 +4,7 @@ use super::delivery::InjectionDelivery;
 use crate::{
     plan::{self, Matched, Miss},
     recording::Recording,
+    trajectory::PrincipalKind,
 };
 
 /// Why an injection never came to work.
@@ -20,6 +21,9 @@ pub(super) fn unfired(injection: &InjectionDelivery, recording: &Recording) -> U
     if let Some(why) = could_not(injection, recording) {
         return Unfired { why: Some(why), does_not_apply: true };
     }
+    if let Some(why) = no_server(injection, recording) {
+        return Unfired { why: Some(why), does_not_apply: true };
+    }
     let plan = || plan::parse(recording.manifest.plan.as_deref()?, "run.json").ok();
     let matched = || plan::against(&plan()?, &recording.trajectory).ok();
     let matched = matched().and_then(|all| all.into_iter().find(|one| one.injection == injection.injection));
@@ -31,6 +35,18 @@ pub(super) fn unfired(injection: &InjectionDelivery, recording: &Recording) -> U
     let why =
         nearest_miss.or_else(|| found_nothing.then(|| format!("nothing for it to do at {} of its calls", steps.len())));
     Unfired { why, does_not_apply: found_nothing || miss.is_some_and(Miss::is_of_the_program) }
+}
+
+/// Of an injection at tools or peers, where the run has no call of any.
+fn no_server(injection: &InjectionDelivery, recording: &Recording) -> Option<String> {
+    let kind = match injection.agents.split_once(' ')? {
+        ("tool", _) => PrincipalKind::Tool,
+        ("peer", _) => PrincipalKind::Peer,
+        _ => return None,
+    };
+    let mut steps = recording.trajectory.steps.iter();
+    let none = steps.all(|step| step.attribution.agent.kind() != kind);
+    none.then(|| format!("the run has no call of a {} that Aegis answers", kind.name()))
 }
 
 /// Where it met a call and could not act there: the first reason, and at how many calls.
