@@ -195,10 +195,12 @@ fn fork_point(
 fn say(number: usize, sample: &ExecutedRun) {
     let Some(report) = &sample.replay else { return };
     let verdict = format!("{:?}", sample.outcome.verdict).to_lowercase();
+    let replaced = report.served.iter().filter(|served| served.replaced).count();
+    let replaced_words = if replaced > 0 { format!("{replaced} replaced, ") } else { String::new() };
     let mut lines = vec![format!(
-        "sample {number:<2} {}  {} recorded, {} live  outcome {verdict}",
+        "sample {number:<2} {}  {} recorded, {replaced_words}{} live  outcome {verdict}",
         sample.dir.display(),
-        report.served.len(),
+        report.served.len() - replaced,
         report.live.len()
     )];
     if let Some(departure) = &report.diverged {

@@ -105,6 +105,8 @@ async fn a_fork_says_what_would_have_happened() {
         let report = parsed(&out)["samples"][0]["report"].clone();
         let count = |what: &str| report[what].as_array().map_or(0, Vec::len);
         assert_eq!((count("served"), count("live")), (served, live), "{options:?}: {report}");
+        let replaced = report["served"].as_array().is_some_and(|all| all.iter().any(|one| one["replaced"] == true));
+        assert_eq!(replaced, options.contains(&"--replace") || options.contains(&"--empty"), "{options:?}: {report}");
         assert!(report["diverged"].is_null() && report["unused"] == serde_json::json!([]), "{options:?}: {report}");
     }
     // The same fork under an injection: the plan finds its own step, the label is the plan's.

@@ -185,6 +185,21 @@ async fn the_page_is_told_what_the_verbs_tell() {
 }
 
 #[tokio::test]
+async fn an_edit_of_a_parameter_is_shown() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plan = "format = 1\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-1.1\"\nwhen.call = 0\n\
+                side = \"request\"\nmanipulator.set_parameter = { temperature = 1.5 }\n";
+    std::fs::write(dir.path().join("plan.toml"), plan).expect("written");
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let run = ["run", "--upstream", "simulator", "--config", config, "--plan", "plan.toml", "--run", "warm", "--"];
+    let program = [crate::program::AEGIS, "example", "pipeline", "--task", QUESTION];
+    let (code, _, talk) = verb(dir.path(), &[&run[..], &program].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+    let (_, shown, _) = verb(dir.path(), &["show", "logs/warm", "--before-after"]).await;
+    assert!(shown.contains("temperature") && shown.contains("1.5"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_run_is_followed_while_it_is_written() {
     let dir = tempfile::tempdir().expect("a directory");
     let served = Served::start(dir.path(), &["--upstream", "simulator", "--run", "live"]).await;

@@ -66,7 +66,13 @@ pub fn changes(step: &Step) -> Vec<ShownChange> {
     let told = StepView::new(step);
     let mut changes: Vec<ShownChange> = Vec::new();
     if let Some(sent) = &step.request_sent {
-        changes.push(ShownChange { side: "request", before: told.request(&step.request), after: told.request(sent) });
+        let (mut before, mut after) = (told.request(&step.request), told.request(sent));
+        if before == after {
+            // Not what is said was changed, but a parameter or a tool.
+            before.extend(other_members(&step.request, sent));
+            after.extend(other_members(sent, &step.request));
+        }
+        changes.push(ShownChange { side: "request", before, after });
     }
     for attempt in &step.attempts {
         if let Some(delivered) = &attempt.reply_delivered {
@@ -75,6 +81,14 @@ pub fn changes(step: &Step) -> Vec<ShownChange> {
         }
     }
     changes
+}
+
+/// The members of a body that are not so in another one, a block each.
+fn other_members(body: &[u8], other: &[u8]) -> Vec<TextBlock> {
+    let read = |body| serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(body).unwrap_or_default();
+    let other = read(other);
+    let members = read(body).into_iter().filter(|(name, value)| other.get(name) != Some(value));
+    members.map(|(name, value)| TextBlock { who: name, text: value.to_string() }).collect()
 }
 
 /// Blocks of two sides in one row; those that are equal on both are only counted.

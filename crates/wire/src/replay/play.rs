@@ -221,7 +221,8 @@ impl Play {
         let Some(step) = self.cassette.bare_steps().get(position) else { return Err(UpstreamError::Hushed) };
         {
             let mut state = self.state();
-            let usage = attempt.usage.unwrap_or_default();
+            let replaced = matches!(given, Given::Instead(_));
+            let usage = attempt.usage.filter(|_| !replaced).unwrap_or_default();
             let saved = &mut state.report.saved;
             *saved = Usage { input: saved.input + usage.input, output: saved.output + usage.output };
             let (asked, recorded) = (question.asker.step, step.step);
@@ -242,6 +243,7 @@ impl Play {
                 attempt: attempt.attempt,
                 fit,
                 exact: attempt.exact,
+                replaced,
             });
         }
         if attempt.status.is_none() || attempt.ending.is_some_and(CallEnding::is_error) {

@@ -50,6 +50,9 @@ pub struct ServedReply {
     pub fit: Fit,
     /// Whether the reply is what once passed, byte for byte; not so where secrets were masked or a body was cut.
     pub exact: bool,
+    /// Whether another reply was given in the place of the recorded one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
 }
 
 /// A request that a record cannot answer, because it holds none of its kind.
