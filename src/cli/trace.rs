@@ -154,7 +154,7 @@ fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
 
 fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
     let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
-        Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
+        Some(Decisive { agent, instance, step, .. }) => format!("{name} {} at step {step}", agent.numbered(*instance)),
         None if finding.is_in_doubt(rule) => format!("{name} not sure"),
         None => format!("{name} not found"),
     };
@@ -168,11 +168,17 @@ fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Opti
     let labelled = label_of(finding, arguments.label);
     match labelled.as_ref().map(|label| label.definition.as_str()) {
         Some("flip") => {
-            let flips = finding.flips.iter().map(|flip| format!("{} at step {}", flip.agent, flip.step));
+            let flips = finding
+                .flips
+                .iter()
+                .map(|flip| format!("{} at step {}", flip.agent.numbered(flip.instance), flip.step));
             parts.push(format!("flips {}", flips.collect::<Vec<_>>().join(", ")));
         }
         Some("coupled") => {
-            let steps = finding.coupled.iter().map(|step| format!("{} at step {}", step.agent, step.step));
+            let steps = finding
+                .coupled
+                .iter()
+                .map(|step| format!("{} at step {}", step.agent.numbered(step.instance), step.step));
             parts.push(format!("coupled {}", steps.collect::<Vec<_>>().join(" and ")));
         }
         _ => {}

@@ -169,7 +169,7 @@ fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
             let line = format!(
                 "step {:>3}  {:<20} {}; passed as recorded {control}, with the reply of {} {treated}",
                 one.step,
-                one.agent.as_str(),
+                one.agent.numbered(one.instance),
                 one.state.words(),
                 one.source
             );
@@ -179,7 +179,7 @@ fn finish(searched: &Searched, global: &Global) -> Result<Finished, Failure> {
     let missed: Vec<String> = found
         .iter()
         .filter(|one| one.state == CatchState::Missed)
-        .map(|one| format!("{} at step {}", one.agent, one.step))
+        .map(|one| format!("{} at step {}", one.agent.numbered(one.instance), one.step))
         .collect();
     let summary = match missed.len() {
         0 if found.is_empty() => "missed catch: no agent spoke later in other words than its correction".to_owned(),

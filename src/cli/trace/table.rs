@@ -52,7 +52,7 @@ fn write_step(finding: &TraceFinding, step: &StepFinding, width: usize, out: &mu
         (Some(note), Stands::Untouched | Stands::Same | Stands::Unsettled) => format!("{}: {note}", words(step.stands)),
         (_, stands) => words(stands).to_owned(),
     };
-    let (agent, call) = (escape(step.agent.as_str()), step.call);
+    let (agent, call) = (escape(&step.agent.numbered(step.instance)), step.call);
     let line = format!("{agent:<20} {call:>4}  {control:<7}  {treated:<6}  {e:<9}  {}{mark}", escape(&stands));
     writeln!(out, "{:>4}  {}", step.step, line.trim_end())?;
     let Some(source) = step.source else { return Ok(()) };

@@ -40,6 +40,8 @@ struct TracedStep {
 struct TracedName {
     step: StepIndex,
     agent: AgentName,
+    #[serde(default)]
+    instance: u32,
 }
 
 impl Traced {
@@ -50,7 +52,7 @@ impl Traced {
 
     /// One line: what was found.
     pub fn line(&self) -> String {
-        let place = |named: &TracedName| format!("{} at step {}", named.agent, named.step);
+        let place = |named: &TracedName| format!("{} at step {}", named.agent.numbered(named.instance), named.step);
         let one =
             |name: &str, named: &Option<TracedName>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
         let named = [one("earliest flip", &self.earliest_flip), one("commitment", &self.commitment)];
