@@ -123,10 +123,10 @@ fn tell(merged: &Merged, out: &Path, global: &Global) {
     let named = [(&merged.missing, "missing"), (&merged.unfinished, "unfinished"), (&merged.refuted, "refuted")];
     for (chains, what) in named {
         for chain in chains.iter().take(if global.quiet { 0 } else { NAMED }) {
-            talkln!("{what:<11}{}", super::escape(chain));
+            talkln!("{what:<9} {}", super::escape(chain));
         }
         if chains.len() > NAMED && !global.quiet {
-            talkln!("           and {} more: merged.json names all", chains.len() - NAMED);
+            talkln!("          and {} more: merged.json names all", chains.len() - NAMED);
         }
     }
     if merged.is_whole() || global.quiet {

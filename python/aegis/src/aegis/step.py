@@ -31,6 +31,8 @@ class Attempt:
         self.origin = "live"
         """Where the reply came from: `live`, `recorded`, `altered_again`, `replaced`, `remade`."""
         self.status: Optional[int] = None
+        self.proxy_error: Optional[dict[str, str]] = None
+        """What Aegis itself answered, where no reply came: `code` and `message`."""
         self.usage: Optional[dict[str, int]] = None
         """Tokens as the upstream counted them: `input` and `output`."""
         self.finish_reason: Optional[str] = None
@@ -46,7 +48,7 @@ class Attempt:
         """Take in the record of its end."""
         self.cause, self.origin = record["cause"], record.get("origin", "live")
         self.status, self.usage = record.get("status"), record.get("usage")
-        self.finish_reason = record.get("finish_reason")
+        self.finish_reason, self.proxy_error = record.get("finish_reason"), record.get("proxy_error")
         self.first_byte_us, self.last_byte_us = record.get("first_byte_us"), record.get("last_byte_us")
         self.streamed, self.reply_headers = record.get("streamed", False), _pairs(record)
         self.exact &= not record.get("truncated") and all(body.exact for body in bodies.values() if body)
