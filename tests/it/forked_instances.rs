@@ -15,20 +15,16 @@ use crate::{
     replay::Tripwire,
 };
 
-const EQUALS: &str = r#"
-    [[agent]]
-    name = "debater"
-    system_contains = "You debate."
-    instances = 3
-    order = "arrival"
-"#;
-const TURNS: &str = r#"
-    [[agent]]
-    name = "debater"
-    system_contains = "You debate."
-    instances = 3
-    order = "turn"
-"#;
+/// Three equal agents that speak in this order.
+macro_rules! equals {
+    ($order:literal) => {
+        concat!(
+            "[[agent]]\nname = \"debater\"\nsystem_contains = \"You debate.\"\ninstances = 3\norder = \"",
+            $order,
+            "\"\n"
+        )
+    };
+}
 
 fn setup(config: &'static str) -> Setup {
     Setup { config, ..Setup::default() }
@@ -53,7 +49,7 @@ async fn ask(lab: &mut Lab, asked: &str) -> String {
 
 #[tokio::test]
 async fn equal_agents_keep_their_numbers_behind_a_fork() {
-    for config in [EQUALS, TURNS] {
+    for config in [equals!("arrival"), equals!("turn")] {
         for (recorded, numbers, at, asked, expected) in [
             ("1 1 1", "0 1 2", 0, "1 1 1", "0 1 2"),
             ("1 1 1", "0 1 2", 1, "1 1 1", "0 1 2"),

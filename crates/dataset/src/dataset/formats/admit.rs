@@ -94,6 +94,11 @@ pub(super) fn taken(
         return Err(Unfit("another kind of claim"));
     }
     let of_server = |error: &LabelledError| error.culprit != PrincipalKind::Agent;
+    let only_received = |error: &LabelledError| of_server(error) && error.agent.is_agent();
+    if sample.label.as_ref().is_some_and(|truth| truth.errors.iter().any(only_received)) {
+        // The label names who got the result, and every format would blame that agent.
+        return Err(Unfit("an altered result of a tool that is no step of the run: no agent erred"));
+    }
     if !options.servers && sample.label.as_ref().is_some_and(|truth| truth.errors.iter().any(of_server)) {
         return Err(Unfit("an error of a tool or a peer, and of no agent (`--tools` takes it)"));
     }
@@ -145,9 +150,5 @@ pub(super) fn culprit(sample: &Sample) -> Result<&LabelledError, Unfit> {
         }
     }
     let earliest = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX));
-    let earliest = earliest.ok_or(Unfit("no labelled step"))?;
-    if earliest.culprit != PrincipalKind::Agent && earliest.agent.is_agent() {
-        return Err(Unfit("an altered result of a tool that is no step of the run: the format names an agent"));
-    }
-    Ok(earliest)
+    earliest.ok_or(Unfit("no labelled step"))
 }
