@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::{
     attribution::{Decisive, StepFinding, TraceFinding},
-    cli::escape,
+    cli::{counted, escape},
     proof::{Stands, figure, in_words},
     trajectory::{Executions, difference},
 };
@@ -123,10 +123,10 @@ fn write_words(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "a step is named at e {}, shared by the {} claims that can be made of this run: any without effect is named with a \
+        "a step is named at e {} (this run has {}): any without effect is named with a \
          probability of at most {} %; others are cleared of an effect of {} with {} % to miss one; order {}{}",
         figure(finding.target),
-        finding.claims,
+        counted(finding.claims, "possible claim"),
         percent(finding.alpha),
         finding.effect,
         percent(finding.miss),

@@ -73,7 +73,7 @@ fn row<'a>(
 ) -> SampleRow<'a> {
     let sample = placed.sample;
     let errors = sample.label.iter().flat_map(|label| &label.errors).map(|error| SampleError {
-        agent: error.agent.to_string(),
+        agent: error.agent.numbered(error.instance),
         step: error.step,
         mode: error.failure_mode.as_ref().map(|mode| mode.code.clone()),
     });

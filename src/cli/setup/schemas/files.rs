@@ -106,12 +106,7 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "a line of what an annotator says of a run",
         made::<Annotation>,
     ),
-    WrittenSchema::new(
-        "files/tokens",
-        "the file of `serve --tokens` (TOML)",
-        "who may ask a server",
-        made::<TokensFile>,
-    ),
+    WrittenSchema::new("files/tokens", "tokens.toml", "who may ask a server (`serve --tokens`)", made::<TokensFile>),
     WrittenSchema::new("files/report", "NAME-run/report.json", "the report of a campaign", made::<CampaignReport>),
     WrittenSchema::new("files/cell", "NAME-run/cells/RUN.json", "a finished run of a campaign", made::<EndedCell>),
     WrittenSchema::new(

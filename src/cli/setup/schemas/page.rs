@@ -18,21 +18,21 @@ pub(in crate::cli::setup) fn page() -> String {
          [data set](../dataset.md). Plans and campaigns have their schemas beside them: `plans/plan.schema.json`, \
          `examples/campaigns/campaign.schema.json`.\n",
     );
-    table(&mut text, "Files", "file", FILES);
+    list(&mut text, "Files", FILES);
     text.push_str(
         "\nThe internal files `lock`, `machine.key`, `head.jsonl.zst` (lines of the log) and `partial/` have none of their own.\n",
     );
-    table(&mut text, "What verbs print with `--format json`", "verb", VERBS);
+    list(&mut text, "What verbs print with `--format json`", VERBS);
     text.push_str(
         "\n`error` and `stopped` may come in place of any other. Progress and talk go to standard error, and are no contract.\n",
     );
     text
 }
 
-fn table(text: &mut String, heading: &str, first: &str, schemas: &[WrittenSchema]) {
-    let _ = write!(text, "\n## {heading}\n\n| {first} | what | schema |\n|---|---|---|\n");
+fn list(text: &mut String, heading: &str, schemas: &[WrittenSchema]) {
+    let _ = write!(text, "\n## {heading}\n\n");
     for schema in schemas {
         let WrittenSchema { name, describes, about, .. } = schema;
-        let _ = writeln!(text, "| `{describes}` | {about} | [{name}](../../schemas/{name}.schema.json) |");
+        let _ = writeln!(text, "- [`{describes}`](../../schemas/{name}.schema.json): {about}");
     }
 }

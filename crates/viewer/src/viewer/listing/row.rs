@@ -126,7 +126,8 @@ impl LabelRow {
                 .as_ref()
                 .map(|found| format!("{found} of "))
                 .or_else(|| Some(format!("{} ", error.mode.as_ref()?)));
-            format!("{}{} at {}", mode.unwrap_or_default(), error.agent, error.step)
+            let number = if error.instance > 0 { format!("#{}", error.instance) } else { String::new() };
+            format!("{}{}{number} at {}", mode.unwrap_or_default(), error.agent, error.step)
         });
         let errors: Vec<String> = errors.chain(self.nobody.clone()).collect();
         let named = format!("{} {}", self.status, errors.join(", "));
@@ -139,6 +140,9 @@ impl LabelRow {
 pub struct LabelledStep {
     /// The agent.
     pub agent: String,
+    /// Its number among equal agents, from 0.
+    #[serde(default)]
+    pub instance: u32,
     /// The step.
     pub step: u32,
     /// The failure mode's code; `None` where it is unknown.
@@ -190,6 +194,7 @@ pub(super) fn row_of(dir: &Path) -> RunRow {
 fn label_of(dir: &Path, label: &Label) -> LabelRow {
     let errors = label.errors.iter().map(|entry| LabelledStep {
         agent: entry.error.agent.to_string(),
+        instance: entry.error.instance,
         step: entry.error.step,
         mode: entry.error.failure_mode.map(|mode| mode.code().into()),
         found: entry.found().map(Arc::from),
@@ -233,8 +238,29 @@ fn planted_by(label: &Label) -> Option<Arc<str>> {
             Side::Request => "request to",
             Side::Response => "reply of",
         };
-        format!("{} in the {side} {} at step {}", error.operator, error.agent, error.step)
+        let agent = error.agent.numbered(error.instance);
+        format!("{} in the {side} {agent} at step {}", error.operator, error.step)
     });
     let words = planted.collect::<Vec<_>>().join(", ");
     (!words.is_empty()).then(|| words.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_several_equal_agents_has_its_number_in_the_line_of_its_run() {
+        for (instance, words) in [(0, "verified FM-1.1 debater at 4"), (2, "verified FM-1.1 debater#2 at 4")] {
+            let error = LabelledStep {
+                agent: "debater".to_owned(),
+                instance,
+                step: 4,
+                mode: Some("FM-1.1".into()),
+                found: None,
+            };
+            let label = LabelRow { status: "verified".to_owned(), errors: vec![error], nobody: None, refused: None };
+            assert_eq!(label.words(), words);
+        }
+    }
 }

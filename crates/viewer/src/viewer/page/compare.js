@@ -10,7 +10,7 @@ import { Awaited, Head, Tag } from './part.js';
 import { Outcome } from './marks.js';
 import { Line, Pieces } from './text.js';
 import { List } from './list.js';
-import { many } from './format.js';
+import { many, numbered } from './format.js';
 import { RunRow, chosenRows } from './runs.js';
 
 const WORDS = { request: 'request differs', reply: 'reply differs', both: 'both differ', only_a: 'only in the first', only_b: 'only in the second', same: 'equal' };
@@ -65,7 +65,7 @@ function Two({ diff, a, b }) {
 }
 
 function pairName(pair) {
-  return `${pair.agent}${pair.instance ? `#${pair.instance}` : ''}, call ${(pair.a ?? pair.b).call}`;
+  return `${numbered(pair)}, call ${(pair.a ?? pair.b).call}`;
 }
 
 function PairRow({ row, first }) {

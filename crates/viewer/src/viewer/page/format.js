@@ -47,6 +47,11 @@ export function plain(word) {
   return String(word ?? '').replaceAll('_', ' ');
 }
 
+/** The name of an agent, with its number where several are equal: `debater`, `debater#1`. */
+export function numbered({ agent, instance }) {
+  return instance ? `${agent}#${instance}` : agent;
+}
+
 /** What was executed in one arm: `5 of 5 passed`, and what says nothing. */
 export function arm(executions) {
   if (!executions) return '–';

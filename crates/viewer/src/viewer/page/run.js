@@ -14,7 +14,7 @@ import { List } from './list.js';
 import { Step } from './step.js';
 import { Annotate, Annotations } from './annotate.js';
 import { ModeQuestions } from './modes.js';
-import { accountWords, count, duration, many, plain, when } from './format.js';
+import { accountWords, count, duration, many, numbered, plain, when } from './format.js';
 
 /** A row as the server cuts it, with names. */
 export function named(columns, cells) {
@@ -35,9 +35,9 @@ function modeWords({ failure_mode: mode, mode: code, mode_claim: claim }) {
 }
 
 /** Who erred: an agent by its name, a tool or a peer with what it is. */
-function culprit({ agent }) {
-  const kind = { 'mcp/': 'the tool', 'a2a/': 'the peer' }[agent.slice(0, 4)];
-  return kind ? `${kind} ${agent}` : agent;
+function culprit(error) {
+  const kind = { 'mcp/': 'the tool', 'a2a/': 'the peer' }[error.agent.slice(0, 4)];
+  return kind ? `${kind} ${error.agent}` : numbered(error);
 }
 
 /** What a label says, in a line. */

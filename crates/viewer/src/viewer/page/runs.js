@@ -10,7 +10,7 @@ import { Awaited, Head, LeftOut, Tag } from './part.js';
 import { Outcome } from './marks.js';
 import { Line } from './text.js';
 import { List } from './list.js';
-import { accountWords, count, duration, many, plain, when } from './format.js';
+import { accountWords, count, duration, many, numbered, plain, when } from './format.js';
 
 const SORTS = {
   began: (a, b) => (a.started < b.started ? 1 : -1),
@@ -24,7 +24,7 @@ const KINDS = ['clean', 'control', 'treated', 'decoy'];
 
 function labelText(row) {
   if (!row.label) return '';
-  const errors = row.label.errors.map((error) => `${error.mode ?? ''} ${error.agent} at step ${error.step}`.trim());
+  const errors = row.label.errors.map((error) => `${error.mode ?? ''} ${numbered(error)} at step ${error.step}`.trim());
   const named = `${plain(row.label.status)} ${errors.join('; ')}`;
   return row.label.refused ? `refused (${named}): ${row.label.refused}` : named;
 }

@@ -5,7 +5,7 @@
 import { html, useState } from './vendor/preact.js';
 import { useAnswer, isFile } from './source.js';
 import { Line, Long } from './text.js';
-import { bytes, count, duration, many, plain } from './format.js';
+import { bytes, count, duration, many, numbered, plain } from './format.js';
 import { Awaited, Facts, Tabs, Tag } from './part.js';
 import { Changes, Planted, Spread } from './change.js';
 
@@ -26,7 +26,7 @@ function Told({ told, base, tab, signs, questions, href, twin, introduced }) {
   const chosen = tabs.some(([name]) => name === wanted) ? wanted : 'messages';
   const link = ([name, words]) => [name, words, href(told.step, name)];
   return html`
-    <h2>Step ${told.step} <span class="soft">·</span> <${Line} text=${told.agent} />${told.instance > 0 && `#${told.instance}`}
+    <h2>Step ${told.step} <span class="soft">·</span> <${Line} text=${numbered(told)} />
       <small>call ${told.call}${told.ambiguous && html` <${Tag} kind="odd">ambiguous<//>`}${told.overlapping && html` <${Tag}>overlapping<//>`}</small></h2>
     ${introduced && html`<p class="introduced"><${Line} text=${introduced} /></p>`}
     ${told.injected.length > 0 && chosen !== 'changed' && html`<p class="planted">${told.injected.map((error) => html`<${Planted} error=${error} />`)}</p>`}

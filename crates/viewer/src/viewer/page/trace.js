@@ -8,7 +8,7 @@ import { address } from './route.js';
 import { Awaited, Command, Facts, Interval, Tag } from './part.js';
 import { RunHead, named } from './run.js';
 import { Line, Long } from './text.js';
-import { arm, count, percent, plain } from './format.js';
+import { arm, count, numbered, percent, plain } from './format.js';
 
 /** What a step is said to be, by where it stands. */
 const STANDS = {
@@ -35,7 +35,7 @@ export function Trace({ parts }) {
 }
 
 function Found({ trace, run, again }) {
-  const place = (decisive) => decisive && html`<a href=${address(['run', run, decisive.step])}>step ${decisive.step}</a> by <${Line} text=${decisive.agent} />`;
+  const place = (decisive) => decisive && html`<a href=${address(['run', run, decisive.step])}>step ${decisive.step}</a> by <${Line} text=${numbered(decisive)} />`;
   return html`
     <section class="verdict"><h2>What was found</h2>
       <${Lead} trace=${trace} place=${place} />
@@ -76,7 +76,7 @@ function Finding({ finding, run, by }) {
   const { executed } = finding;
   return html`<li class="finding ${kind}">
     <div class="line"><a href=${address(['run', run, finding.step])} aria-label="Step ${finding.step}"><span class="number">${finding.step}</span></a>
-      <span class="who"><${Line} text=${finding.agent} /></span>
+      <span class="who"><${Line} text=${numbered(finding)} /></span>
       ${finding.interval ? html`<${Interval} value=${finding.effect} low=${finding.interval.low} high=${finding.interval.high} from=${-1} to=${1} kind=${kind} />` : html`<span class="interval"></span>`}
       <${Tag} kind=${kind}>${words}<//></div>
     ${executed && html`<p class="arms">as recorded ${arm(executed.null)}; with the other reply ${arm(executed.treated)}${executed.e ? `; e ${count(Math.round(executed.e / by))} of ${count(Math.round(executed.target / by))} in ${executed.pairs} pairs` : ''}</p>`}
