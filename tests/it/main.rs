@@ -115,6 +115,7 @@ mod socket_edits;
 mod socket_peer;
 mod socket_started;
 mod sockets;
+mod stored_forks;
 mod stored_state;
 mod strangers;
 mod suggested;

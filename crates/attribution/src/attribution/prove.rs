@@ -344,7 +344,7 @@ impl Proving {
         let attempt = step.last_attempt().filter(|attempt| attempt.exact).ok_or(Unprovable::Masked)?;
         let side = self.side(step);
         let at = match side {
-            Side::Response => AtFork::Instead(attempt.delivered().clone()),
+            Side::Response => AtFork::AlteredAgain(attempt.delivered().clone()),
             Side::Request => AtFork::LiveRequest(step.request_sent.clone().ok_or(Unprovable::Masked)?),
         };
         let made = self.entries().filter(|error| error.step == step.step && error.side == side);

@@ -44,7 +44,7 @@ impl Treatment {
         let attempt = step.last_attempt()?;
         let (side, at) = if planned.at == AtFork::Recorded {
             let edited = attempt.reply_delivered.clone();
-            (Side::Response, edited.map_or(AtFork::Recorded, AtFork::Instead))
+            (Side::Response, edited.map_or(AtFork::Recorded, AtFork::AlteredAgain))
         } else {
             (Side::Request, step.request_sent.clone().map_or(AtFork::Live, AtFork::LiveRequest))
         };

@@ -51,6 +51,8 @@ pub struct InjectedError {
 
 /// The manipulator that alters what an agent got of a tool.
 pub const ALTERS_TOOL_RESULTS: &str = "corrupt_tool_result";
+/// The operator of a request that tells the upstream what its program got, where the upstream keeps another reply.
+pub const RETELL: &str = "retell";
 
 impl InjectedError {
     /// What erred. An altered result is an error of the tool, also where it was altered on its way to an agent's model.

@@ -104,7 +104,7 @@ impl ForkedReplies {
             AtFork::LiveRequest(body) => changed_request(&any, surface, body).and_then(|_| request(body)),
             AtFork::Recorded => reply(&attempt.reply),
             AtFork::Delivered => reply(attempt.delivered()),
-            AtFork::Instead(body) => reply(body),
+            AtFork::Instead(body) | AtFork::AlteredAgain(body) => reply(body),
         }
     }
 
@@ -124,12 +124,15 @@ impl ForkedReplies {
         let Some(step) = steps.find(|step| step.step == self.at.step) else { return };
         let Some(attempt) = step.last_attempt() else { return };
         let Some(surface) = for_path(&step.method, step.path.split('?').next().unwrap_or_default()) else { return };
-        let reply = |body: &Bytes| changed_reply(perturbation, surface, body, attempt.streamed).map(AtFork::Instead);
+        let reply = |body: &Bytes| changed_reply(perturbation, surface, body, attempt.streamed);
+        let is_edited = attempt.reply_delivered.is_some();
         let changed = match &self.at.at {
             AtFork::Live => None,
-            AtFork::Recorded => reply(&attempt.reply),
-            AtFork::Delivered => reply(attempt.delivered()),
-            AtFork::Instead(body) => reply(body),
+            AtFork::Recorded => reply(&attempt.reply).map(AtFork::Instead),
+            AtFork::Delivered if is_edited => reply(attempt.delivered()).map(AtFork::AlteredAgain),
+            AtFork::Delivered => reply(attempt.delivered()).map(AtFork::Instead),
+            AtFork::Instead(body) => reply(body).map(AtFork::Instead),
+            AtFork::AlteredAgain(body) => reply(body).map(AtFork::AlteredAgain),
             AtFork::LiveRequest(body) => changed_request(perturbation, surface, body).map(AtFork::LiveRequest),
         };
         if let Some(at) = changed {

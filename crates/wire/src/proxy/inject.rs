@@ -46,7 +46,10 @@ pub(super) fn conversation(
     names_speakers: bool,
     body: &UnpackedBody,
 ) -> Result<Option<Conversation>, ProxyError> {
-    let (Some(plan), Some(surface)) = (&run.plan, surface) else { return Ok(None) };
+    let Some(surface) = surface else { return Ok(None) };
+    let Some(plan) = &run.plan else {
+        return Ok(run.has_stored_edits().then(|| door::request(surface, &body.plain).ok()).flatten());
+    };
     if plan.asks_model() {
         run.learn_task(|| Some(door::outline(surface, &body.plain).ok()?.first_user()?.into_owned()));
     }

@@ -164,8 +164,7 @@ impl OpenStep {
     pub(super) fn asks(&mut self, own: &Bytes, got: &Bytes, alters: bool) {
         if let Some(surface) = self.surface {
             self.watch.asks(self.run.watched.is_some(), surface, got);
-            let retells = self.run.plan.as_ref().is_some_and(|plan| plan.retells());
-            self.storage.asks(surface, own, got, retells, alters);
+            self.storage.asks(&self.run.retold, surface, own, got, alters);
         }
     }
 

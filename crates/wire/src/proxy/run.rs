@@ -159,6 +159,8 @@ impl Run {
         let resumed = recorder.has_records().then(|| ResumedRun::read(recorder.dir(), stored_ids.as_deref()));
         let ResumedRun { state, told, mut speakers, task, stopped } = resumed.transpose()?.unwrap_or_default();
         let reference = reference.or_else(|| upstream.as_ref()?.reference_calls());
+        // A run that leaves a record may give another reply than the upstream keeps.
+        let remembers = reference.is_some() || plan.as_ref().is_some_and(|plan| plan.retells());
         speakers.count_by(recorder.rules()?, reference);
         Ok(Self {
             id,
@@ -173,7 +175,7 @@ impl Run {
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
             own_rules,
-            retold: Mutex::new(told),
+            retold: Mutex::new(told.remembering(remembers)),
             broken_streams: Mutex::default(),
             opening: Mutex::default(),
             resuming: tokio::sync::Mutex::default(),
@@ -328,9 +330,9 @@ impl Run {
         locked(&self.state).has_planted
     }
 
-    /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
+    /// Whether the upstream may keep anything otherwise than the program got it, or would but for what is told again.
     pub fn has_stored_edits(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.retells()) || locked(&self.retold).has_any_diverged()
+        self.plan.as_ref().is_some_and(|plan| plan.retells()) || locked(&self.retold).may_have_diverged()
     }
 
     /// Takes a request out of an injection's window; says how many are left.

@@ -28,8 +28,12 @@ pub enum AtFork {
     Delivered,
     /// A live reply: the request itself is what changed, or the step is to be drawn anew.
     Live,
-    /// This body, with the recorded reply's head.
+    /// This body, with the recorded reply's head: another reply. An upstream that keeps replies is told it, too, by what goes on
+    /// from it.
     Instead(Bytes),
+    /// This body, with the recorded reply's head: what an injection made of the reply. What goes on from it tells the upstream so
+    /// only where the injection wants that.
+    AlteredAgain(Bytes),
     /// A live reply to this request instead of the client's: an edited one, sent again as it was.
     LiveRequest(Bytes),
 }

@@ -1,6 +1,9 @@
 //! Recorded up to a fork point, live from there: the same prefix in every arm, by construction.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full};
@@ -14,9 +17,9 @@ use super::{
 };
 use crate::{
     identity::{AttributedCall, ReferenceCalls},
-    proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{Asker, BackendAnswering, KeptReply, ReplyChange, SentBody, Upstream, UpstreamError},
     surface,
-    trajectory::{AgentName, Attribution, Call, Step, StepIndex},
+    trajectory::{AgentName, Attempt, Attribution, Call, RETELL, Side, Step, StepIndex},
 };
 
 /// Answers one run from a recording up to a fork point, and from a live upstream after it. A request before the fork
@@ -27,6 +30,8 @@ pub struct Prefixed {
     fork: ForkPoint,
     /// An agent that says what it is given, call by call, whatever it is asked.
     puppet: Option<Puppet>,
+    /// The injections of which the recorded run told the upstream, where it keeps replies.
+    told_again: HashSet<u32>,
     live: Arc<dyn Upstream>,
 }
 
@@ -54,7 +59,9 @@ impl Prefixed {
     /// [`NoSuchStep`] when the record has no such step.
     pub fn new(cassette: Arc<Cassette>, fork: ForkPoint, live: Arc<dyn Upstream>) -> Result<Self, NoSuchStep> {
         let prefix = cassette.recorded_until(fork.step)?.map(|(position, _)| position).collect();
-        Ok(Self { play: Play::new(cassette).of_steps(prefix), fork, puppet: None, live })
+        let injected = cassette.recording().trajectory.steps.iter().flat_map(|step| &step.injected);
+        let told_again = injected.filter(|entry| entry.operator == RETELL).map(|entry| entry.injection).collect();
+        Ok(Self { play: Play::new(cassette).of_steps(prefix), fork, puppet: None, told_again, live })
     }
 
     /// The record that it answers from.
@@ -145,6 +152,28 @@ impl Prefixed {
         self.live_at(at_fork)
     }
 
+    /// What the upstream keeps of a reply that is given otherwise.
+    fn kept(&self, taken: &Taken, given: &Given) -> Option<KeptReply> {
+        let Attempt { reply: kept, reply_delivered, streamed, .. } = &taken.attempt;
+        let (body, by) = match given {
+            Given::Upstream => return None,
+            Given::Delivered => (reply_delivered.as_ref()?, self.edit(taken.position)),
+            Given::Instead(body) if matches!(self.fork.at, AtFork::AlteredAgain(_)) => {
+                (body, self.edit(taken.position))
+            }
+            Given::Instead(body) => (body, ReplyChange::Replacement),
+        };
+        let reply = KeptReply { kept: kept.clone(), given: body.clone(), streamed: *streamed, by };
+        (reply.kept != reply.given).then_some(reply)
+    }
+
+    /// What an edit of a recorded reply was.
+    fn edit(&self, position: usize) -> ReplyChange {
+        let injected = self.play.cassette.bare_steps().get(position).map_or(&[][..], |step| &step.injected);
+        let mut replies = injected.iter().filter(|entry| entry.side == Side::Response).map(|entry| entry.injection);
+        replies.find(|number| self.told_again.contains(number)).map_or(ReplyChange::Injection, ReplyChange::ToldAgain)
+    }
+
     /// A live call; at the fork point with the request that is set there.
     fn live_at(&self, forked: bool) -> Course {
         match &self.fork.at {
@@ -168,7 +197,7 @@ fn given(taken: Taken, at: &AtFork) -> Option<Course> {
     let given = match at {
         AtFork::Recorded => Given::Upstream,
         AtFork::Delivered => Given::Delivered,
-        AtFork::Instead(body) => Given::Instead(body.clone()),
+        AtFork::Instead(body) | AtFork::AlteredAgain(body) => Given::Instead(body.clone()),
         AtFork::Live | AtFork::LiveRequest(_) => return None,
     };
     Some(Course::Recorded(Box::new(taken), given))
@@ -201,7 +230,14 @@ impl Upstream for Prefixed {
                     let session = effects::execute(self.live.as_ref(), request).await?;
                     self.play.give(&question, *taken, given).await.map(|recorded| session.named_in(recorded))
                 }
-                Course::Recorded(taken, given) => self.play.give(&question, *taken, given).await,
+                Course::Recorded(taken, given) => {
+                    let kept = self.kept(&taken, &given);
+                    let mut reply = self.play.give(&question, *taken, given).await?;
+                    if let Some(kept) = kept {
+                        reply.extensions_mut().insert(kept);
+                    }
+                    Ok(reply)
+                }
                 Course::Live => self.live.send(request).await,
                 Course::LiveRequest(body) => self.live.send(asking(request, body)).await,
                 Course::Refused(error) => Err(error),

@@ -38,8 +38,8 @@ const CHAIN_MAX: usize = 1024;
 pub(super) struct StepStorage {
     /// The request as the upstream got it, where its reply may have to be told again.
     request_body: Option<Bytes>,
-    /// The injection whose edit of the reply is to be told again.
-    retells: Option<u32>,
+    /// What changed the reply that is to be told again.
+    retells: Option<RetoldChange>,
     /// Whether its request has told again what earlier edits had changed.
     retold: bool,
     /// Whether the upstream keeps a reply that may be edited.
@@ -53,11 +53,18 @@ pub(super) struct StepStorage {
 }
 
 impl StepStorage {
-    /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `retells`: the plan wants
-    /// edited replies told again; `alters`: it may make this reply another.
-    pub(super) fn asks(&mut self, surface: &dyn Surface, own: &Bytes, got: &Bytes, retells: bool, alters: bool) {
+    /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `alters`: the plan may
+    /// make this reply another.
+    pub(super) fn asks(
+        &mut self,
+        run: &Mutex<RetoldRun>,
+        surface: &dyn Surface,
+        own: &Bytes,
+        got: &Bytes,
+        alters: bool,
+    ) {
         self.in_background = surface.in_background(got);
-        self.request_body = retells.then(|| got.clone());
+        self.request_body = locked(run).remembers.then(|| got.clone());
         let is_edited = own.as_ptr() != got.as_ptr();
         let stores = (alters || is_edited) && surface.stores(got);
         (self.reply, self.request) = (alters && stores, is_edited && stores);
@@ -110,8 +117,8 @@ impl StepStorage {
             if self.retold {
                 told.threads.remove(&thread);
             }
-            if let Some(injection) = self.retells {
-                let pending = told.threads.entry(thread).or_insert((injection, Vec::new()));
+            if let Some(change) = self.retells {
+                let pending = told.threads.entry(thread).or_insert((change, Vec::new()));
                 pending.1.extend(kept.reply.iter().cloned());
             }
         }
@@ -125,13 +132,15 @@ pub(super) struct RetoldRun {
     /// By the id of a reply.
     replies: HashMap<String, NamedReply>,
     /// By the id of a conversation: what it is still to be told.
-    threads: HashMap<String, (u32, Vec<String>)>,
+    threads: HashMap<String, (RetoldChange, Vec<String>)>,
     /// Edits that no fetch has undone so far.
     edits: Vec<StoredEdit>,
     /// Items of replies that the program was told otherwise, by their ids.
     items: HashSet<String>,
     /// Replies to requests that the upstream got otherwise than the program sent them.
     requests: HashSet<String>,
+    /// Whether replies and requests are remembered, so that they can be told again.
+    remembers: bool,
     /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
     diverged: HashSet<String>,
     bytes: usize,
@@ -143,8 +152,17 @@ struct NamedReply {
     from: Option<String>,
     /// What it adds; nothing where there was no room for it.
     stored: Option<surface::StoredItems>,
-    /// The injection that edited it.
-    edited: Option<u32>,
+    /// What changed it.
+    changed: Option<RetoldChange>,
+}
+
+/// What changed a reply that the upstream is to be told as its program got it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RetoldChange {
+    /// An injection, by its number.
+    Injection(u32),
+    /// Another reply stands in its place. What goes on from it must be told so, or goes on from what this one replaces.
+    Replacement,
 }
 
 /// An edit of a reply that the upstream keeps unedited.
@@ -158,8 +176,8 @@ struct StoredEdit {
     ids: Vec<String>,
 }
 
-/// What a request is to say before its own words, and the injection that makes it so.
-type Retold = (u32, Vec<String>);
+/// What a request is to say before its own words, and what makes it so.
+type Retold = (RetoldChange, Vec<String>);
 
 /// What is known of all that was said up to a reply.
 enum PriorEdits {
@@ -167,11 +185,16 @@ enum PriorEdits {
     Unedited,
     /// This, an edit among it.
     Edited(Retold),
-    /// Something was edited, but not all that was said is known.
-    InPart,
+    /// This was changed, but not all that was said is known.
+    InPart(RetoldChange),
 }
 
 impl RetoldRun {
+    /// The same for a run in which a reply may have to be told again.
+    pub(super) fn remembering(self, remembers: bool) -> Self {
+        Self { remembers, ..self }
+    }
+
     /// Remembers what the upstream keeps otherwise than the program got it: the ids of replies and conversations.
     pub(super) fn diverge(&mut self, ids: impl IntoIterator<Item = String>) {
         self.diverged.extend(ids.into_iter().filter(|id| !id.is_empty()));
@@ -203,9 +226,9 @@ impl RetoldRun {
         self.diverged.contains(id)
     }
 
-    /// Whether the upstream keeps anything otherwise than the program got it.
-    pub(super) fn has_any_diverged(&self) -> bool {
-        !self.diverged.is_empty()
+    /// Whether the upstream may keep anything otherwise than the program got it, or than it is to be told.
+    pub(super) fn may_have_diverged(&self) -> bool {
+        !self.diverged.is_empty() || !self.replies.is_empty() || !self.threads.is_empty()
     }
 
     /// Whether anything that the upstream keeps was told or sent otherwise.
@@ -249,11 +272,11 @@ impl RetoldRun {
         fits
     }
 
-    fn keep(&mut self, id: String, from: Option<String>, kept: surface::StoredItems, edited: Option<u32>) {
+    fn keep(&mut self, id: String, from: Option<String>, kept: surface::StoredItems, changed: Option<RetoldChange>) {
         let length: usize = kept.request.iter().chain(&kept.reply).map(String::len).sum();
         if !id.is_empty() {
             let kept = self.take(length).then_some(kept);
-            self.replies.insert(id, NamedReply { from, stored: kept, edited });
+            self.replies.insert(id, NamedReply { from, stored: kept, changed });
         }
     }
 
@@ -267,22 +290,22 @@ impl RetoldRun {
 
     /// All that was said up to and with a reply.
     fn up_to(&self, id: &str) -> PriorEdits {
-        let (mut chain, mut next, mut edited, mut whole) = (Vec::new(), Some(id), None, true);
+        let (mut chain, mut next, mut changed, mut whole) = (Vec::new(), Some(id), None, true);
         while let Some(id) = next {
             let Some(reply) = self.replies.get(id).filter(|_| chain.len() < CHAIN_MAX) else {
                 whole = false;
                 break;
             };
-            edited = reply.edited.or(edited);
+            changed = reply.changed.or(changed);
             whole &= reply.stored.is_some();
             chain.push(&reply.stored);
             next = reply.from.as_deref();
         }
         let said = chain.iter().rev().copied().flatten().flat_map(|kept| kept.request.iter().chain(&kept.reply));
-        match edited {
+        match changed {
             None => PriorEdits::Unedited,
-            Some(injection) if whole => PriorEdits::Edited((injection, said.cloned().collect())),
-            Some(_) => PriorEdits::InPart,
+            Some(change) if whole => PriorEdits::Edited((change, said.cloned().collect())),
+            Some(change) => PriorEdits::InPart(change),
         }
     }
 }

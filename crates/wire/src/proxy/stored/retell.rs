@@ -4,12 +4,17 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::{PriorEdits, StoredEdit};
+use super::{PriorEdits, RetoldChange, StoredEdit};
 use crate::{
-    proxy::{error::Interrupted, lock::locked, open_step::OpenStep},
+    proxy::{
+        error::Interrupted,
+        lock::locked,
+        open_step::OpenStep,
+        upstream::{KeptReply, ReplyChange, UpstreamError},
+    },
     recording::Inject,
     surface::{Conversation, Surface, door, splice::Node},
-    trajectory::Side,
+    trajectory::{RETELL, Side},
 };
 
 /// Says so in the record when a request goes on from what the upstream keeps and an injection had changed on its way:
@@ -27,37 +32,45 @@ pub(in crate::proxy) fn note_divergence(step: &mut OpenStep, conversation: Optio
 /// The request as it says what its program was told, and how it reads then; `None` where the upstream keeps the same.
 ///
 /// # Errors
-/// It cannot be recorded.
+/// It cannot be recorded; or it goes on from a reply that another one took the place of, and cannot say so: the upstream would go on from
+/// the reply that was replaced.
 pub(in crate::proxy) fn request(
     step: &mut OpenStep,
     asked: Option<&Conversation>,
     body: &Bytes,
 ) -> Result<Option<(Bytes, Conversation)>, Interrupted> {
-    let (Some(plan), Some(asked), Some(surface)) = (&step.run.plan, asked, step.surface) else { return Ok(None) };
-    if !plan.retells() {
-        return Ok(None);
-    }
+    let (Some(asked), Some(surface)) = (asked, step.surface) else { return Ok(None) };
     let number = step.numbers.step;
-    let before = locked(&step.run.retold).before(asked);
-    let written = match before {
+    let before = {
+        let retold = locked(&step.run.retold);
+        if !retold.remembers {
+            return Ok(None);
+        }
+        retold.before(asked)
+    };
+    let (change, written) = match before {
         PriorEdits::Unedited => return Ok(None),
-        PriorEdits::InPart => Err("not all that was said before is known here".to_owned()),
-        PriorEdits::Edited((injection, told)) => {
+        PriorEdits::InPart(change) => (change, Err("not all that was said before is known here".to_owned())),
+        PriorEdits::Edited((change, told)) => {
             let written = surface.retell(body, &told).and_then(|written| {
                 let mut read = door::request(surface, &written)?;
                 step.run.name_results(&mut read);
-                Ok((injection, written, read))
+                Ok((written, read))
             });
-            written.map_err(|error| error.to_string())
+            (change, written.map_err(|error| error.to_string()))
         }
     };
-    let (injection, written, read) = match written {
+    let (written, read) = match written {
         Ok(written) => written,
         Err(why) => {
             let from = asked.continues.as_ref().or(asked.thread.as_ref()).map_or("", String::as_str);
-            step.run.recorder.note(&format!(
+            let words = format!(
                 "step {number} goes on from `{from}`, which the upstream keeps unedited; it could not be told what its program was told: {why}"
-            ));
+            );
+            step.run.recorder.note(&words);
+            if change == RetoldChange::Replacement {
+                return Err(UpstreamError::Diverged(words).into());
+            }
             step.storage.diverged = true;
             return Ok(None);
         }
@@ -65,12 +78,13 @@ pub(in crate::proxy) fn request(
     step.run.recorder.inject(Inject {
         step: number,
         attempt: step.numbers.attempt,
-        injection,
+        // A replacement is none of a plan's.
+        injection: if let RetoldChange::Injection(number) = change { number } else { 0 },
         side: Side::Request,
-        operator: "retell",
+        operator: RETELL,
         failure_mode: None,
         speaker: None,
-        seed: plan.seed,
+        seed: step.run.plan.as_ref().map_or(0, |plan| plan.seed),
         draw: None,
         planned: true,
         matched: true,
@@ -103,7 +117,8 @@ pub(in crate::proxy) fn edited(
     // What cannot be read is kept under no id that anybody could learn.
     let Ok(read) = read else { return };
     let retelling = |number: &&u32| step.injection(**number).is_some_and(|injection| injection.retell);
-    step.storage.retells = injections.iter().find(retelling).copied().or(step.storage.retells);
+    let retells = injections.iter().find(retelling).copied().map(RetoldChange::Injection);
+    step.storage.retells = retells.or(step.storage.retells);
     let ids: Vec<String> = asked.and_then(|asked| asked.thread.clone()).into_iter().chain([read.id]).collect();
     let operator = |injection: u32| step.injection(injection).map(|injection| injection.name.clone());
     let edits: Vec<StoredEdit> = injections
@@ -119,6 +134,40 @@ pub(in crate::proxy) fn edited(
     if step.storage.retells.is_none() {
         state.diverge(ids);
     }
+}
+
+/// Remembers that the program gets a reply of a record otherwise than the upstream keeps it. As where an injection edits a reply,
+/// the next request mends that, where it is to be mended.
+pub(in crate::proxy) fn given_otherwise(step: &mut OpenStep, reply: &KeptReply) {
+    let (Some(surface), Some(asked)) = (step.surface, &step.storage.request_body) else { return };
+    if !surface.stores(asked) {
+        return;
+    }
+    let read = |body: &[u8]| door::reply(surface, body, reply.streamed);
+    let (Ok(kept), Ok(given)) = (read(&reply.kept), read(&reply.given)) else { return };
+    let thread = door::request(surface, asked).ok().and_then(|asked| asked.thread);
+    if kept.id != given.id && thread.is_none() {
+        // Another run's reply, which the upstream keeps by its own id.
+        return;
+    }
+    let planned = || {
+        let plan = step.run.plan.as_ref()?;
+        let numbers = plan.settled.iter().flat_map(|settled| &settled.injections);
+        numbers.copied().find(|&number| step.injection(number).is_some_and(|injection| injection.retell))
+    };
+    let change = match reply.by {
+        ReplyChange::Replacement => Some(RetoldChange::Replacement),
+        ReplyChange::ToldAgain(number) => Some(RetoldChange::Injection(number)),
+        ReplyChange::Injection => planned().map(RetoldChange::Injection),
+    };
+    let change_of_items = Retelling { kept: &reply.kept, told: &reply.given, streamed: reply.streamed };
+    let mut state = locked(&step.run.retold);
+    state.items.extend(changed_items(surface, &change_of_items));
+    if change.is_none() {
+        state.diverge(thread.into_iter().chain([kept.id]));
+    }
+    drop(state);
+    step.storage.retells = change.or(step.storage.retells);
 }
 
 /// The ids of the items that the upstream keeps otherwise than the program got them.
