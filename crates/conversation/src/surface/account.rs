@@ -120,6 +120,8 @@ pub struct StreamState {
     pub(super) blocks: BTreeMap<u64, String>,
     /// The call that a piece without index and id goes on with, by answer.
     pub(super) calls: BTreeMap<u32, String>,
+    /// The last piece of a called tool's name, by answer and by the call's id.
+    pub(super) names: BTreeMap<(u32, String), String>,
     /// The answers, and whether each has ended.
     pub(super) answers: BTreeMap<u32, bool>,
 }
@@ -140,6 +142,7 @@ pub(super) fn of_reply(surface: &dyn Surface, plain: &[u8], streamed: bool, view
         }
         account.event = None;
         account.number_answers(&state.answers);
+        account.beside_events(surface, plain);
     } else if let Ok(root) = Node::parse(body_form::whole_and_rest(body_form::json(plain)).0) {
         surface.account_for_reply(&root, &mut account);
     }
@@ -196,6 +199,11 @@ impl ReadAccount {
     /// Notes a piece that is read: a string, or, where a tool is called, any value.
     pub(super) fn reads(&mut self, path: &str, of: PieceOf, node: &Node<'_>) {
         match node.string() {
+            // A piece that ends within a character is whole only with the next one: an edit of either would spoil it.
+            Some(said) if said.contains('\u{fffd}') && node.raw().to_ascii_lowercase().contains("\\ud") => {
+                self.unplaced(path, UnplacedKind::Value, node);
+                self.reads_text(path, of, &said);
+            }
             Some(said) => self.reads_text(path, of, &said),
             None if node.is_null() => {}
             None if of.kind == ReadKind::Arguments && node.is_object() => self.reads_text(path, of, node.raw()),
@@ -256,6 +264,25 @@ impl ReadAccount {
         }
     }
 
+    /// Notes what of a stream stands where clients see it each in their own way: behind its end marker, and in lines that are no
+    /// field of an event.
+    fn beside_events(&mut self, surface: &dyn Surface, plain: &[u8]) {
+        let mut is_over = false;
+        for (number, event) in sse::events(plain).into_iter().enumerate() {
+            let bytes = |span: &Range<usize>| plain.get(span.clone()).unwrap_or_default().trim_ascii();
+            let data = event.data.iter().map(bytes);
+            if is_over && data.clone().any(|data| data.starts_with(b"{") && !surface.is_end_marker(data)) {
+                let quote = String::from_utf8_lossy(bytes(&event.span));
+                self.note(&format!("event {number}, behind the end of the stream"), UnplacedKind::Event, &quote, 0..0);
+            }
+            is_over |= data.clone().any(|data| surface.is_end_marker(data));
+            for line in sse::strange_lines(bytes(&event.span)).filter(|line| line.contains(&b'{')) {
+                let quote = String::from_utf8_lossy(line);
+                self.note(&format!("a line of event {number} that is no field"), UnplacedKind::Event, &quote, 0..0);
+            }
+        }
+    }
+
     /// Answers are numbered from 0, and where one ends, all do. Other numbers are none of answers.
     fn number_answers(&mut self, answers: &BTreeMap<u32, bool>) {
         let gaps = answers.keys().zip(0..).any(|(index, number)| *index != number);
@@ -272,6 +299,10 @@ impl ReadAccount {
             let values = serde_json::Deserializer::from_str(&call.arguments).into_iter::<serde::de::IgnoredAny>();
             if values.take(2).flatten().count() > 1 {
                 self.note(&format!("the call of `{}`", call.name), UnplacedKind::Call, &call.arguments, 0..0);
+            }
+            if call.name.is_empty() {
+                // A piece of another call, or of none: whose it is, clients see each in their own way.
+                self.note("a call without a name", UnplacedKind::Call, &call.arguments, 0..0);
             }
         }
         let mut held = HeldTexts::from_reply(view, is_stream);

@@ -53,7 +53,9 @@ impl Coding {
 
     fn unpacked(self, packed: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Self::Gzip => bounded(packed, || Some(flate2::read::MultiGzDecoder::new(packed))),
+            Self::Gzip => {
+                bounded(packed, || Some(flate2::read::MultiGzDecoder::new(packed))).or_else(|| padded(packed))
+            }
             Self::Deflate => bounded(packed, || Some(flate2::read::ZlibDecoder::new(packed)))
                 .or_else(|| bounded(packed, || Some(flate2::read::DeflateDecoder::new(packed)))),
             Self::Brotli => bounded(packed, || Some(brotli::Decompressor::new(packed, 4096))),
@@ -163,6 +165,14 @@ fn bounded<R: Read>(packed: &[u8], decoder: impl Fn() -> Option<R>) -> Option<Ve
     let mut unpacked = Vec::with_capacity(usize::try_from(length).ok()?);
     decoder()?.read_to_end(&mut unpacked).ok()?;
     Some(unpacked)
+}
+
+/// The one member of a gzip body that is filled up with zeros (RFC 1952 has it so for tapes, and `gzip -d` reads past them).
+fn padded(packed: &[u8]) -> Option<Vec<u8>> {
+    let unpacked = bounded(packed, || Some(flate2::bufread::GzDecoder::new(packed)))?;
+    let mut decoder = flate2::bufread::GzDecoder::new(packed);
+    std::io::copy(&mut decoder, &mut std::io::sink()).ok()?;
+    decoder.into_inner().iter().all(|byte| *byte == 0).then_some(unpacked)
 }
 
 /// Whether a body begins as text, as JSON and events do. No control byte stands in either but blanks, and packed bytes are full of

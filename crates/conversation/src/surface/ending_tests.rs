@@ -270,3 +270,46 @@ fn what_the_proxy_did_itself_is_told_from_the_cause() {
         "of no surface"
     );
 }
+
+/// Servers that fail under way say so in their own words, on a line or in an event that is no JSON.
+#[test]
+fn an_error_that_is_no_json_ends_a_stream_as_well() {
+    for surface in [&OpenaiChat as &dyn Surface, &OpenaiCompletions, &OpenaiResponses, &AnthropicMessages] {
+        let (said, end) = frames(surface);
+        for error in [
+            "data: error: engine died\n\n",
+            "data: Error\n\n",
+            "event: error\ndata: engine died\n\n",
+            "event: error\nid: 1\n\n",
+            "error: {\"code\":500,\"message\":\"x\"}\n\n",
+            "{\"error\":{\"message\":\"boom\"}}\n\n",
+        ] {
+            let stream = format!("{said}{error}{end}");
+            assert_eq!(ending_of(surface, &stream, true), CallEnding::Failed, "{surface:?}: {error}");
+        }
+        for nothing in [": error\n\n", "data: errors\n\n", "event: ping\ndata: alive\n\n", "id: error\n\n"] {
+            let stream = format!("{said}{nothing}{end}");
+            assert_eq!(ending_of(surface, &stream, true), CallEnding::Answered, "{surface:?}: {nothing}");
+        }
+    }
+}
+
+#[test]
+fn an_error_object_of_nothing_is_none() {
+    for error in [r#"{"message":"","type":"","param":"","code":null}"#, r#"{"code":0,"message":""}"#, "{}", "\"\""] {
+        let body = format!(
+            r#"{{"id":"c","choices":[{{"index":0,"message":{{"content":"42"}},"finish_reason":"stop"}}],"error":{error}}}"#
+        );
+        assert_eq!(ending_of(&OpenaiChat, &body, false), CallEnding::Answered, "{error}");
+    }
+}
+
+#[test]
+fn a_whole_reply_that_breaks_off_behind_its_finish_reason_is_cut() {
+    let whole = r#"{"id":"c","choices":[{"index":0,"message":{"content":"It is 42."},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":3}}"#;
+    let finish = whole.find("\"stop\"").expect("a finish reason") + 6;
+    for end in finish..whole.len() {
+        assert_eq!(ending_of(&OpenaiChat, &whole[..end], false), CallEnding::Cut, "{}", &whole[..end]);
+    }
+    assert_eq!(ending_of(&OpenaiChat, whole, false), CallEnding::Answered);
+}

@@ -96,6 +96,10 @@ pub(super) fn parts(content: &Node<'_>) -> Vec<Part> {
     if let Some(text) = content.string() {
         return vec![Part::Text(text.into_owned())];
     }
+    if content.is_object() {
+        // No API has one here: what it says is carried, and not known.
+        return vec![Part::Opaque(text(&content.members(), "type"))];
+    }
     content.elements().iter().map(part).collect()
 }
 
@@ -238,8 +242,8 @@ pub(super) fn by_origin(calls: &[ToolCall]) -> HashMap<usize, &ToolCall> {
     placed
 }
 
-/// Edits the content of a message: text by text where the parts stay, otherwise as one text. `empty` stands for no
-/// part at all.
+/// Edits the content of a message: text by text where the parts stay, with what is added behind them; otherwise as one text. `empty`
+/// stands for no part at all.
 pub(super) fn edit_parts(
     node: &Node<'_>,
     members: &[Member<'_>],
@@ -251,11 +255,17 @@ pub(super) fn edit_parts(
 ) {
     let content = member(members, key);
     match content.filter(Node::is_array).map(|content| content.elements()) {
-        Some(elements) if before.len() == after.len() => {
+        Some(elements) if stays(before, after) => {
             for (element, (old, new)) in elements.iter().zip(before.iter().zip(after)) {
                 if let (true, Part::Text(text), Some(place)) = (old != new, new, element.get("text")) {
                     splices.replace(place.span(), encode_string(text));
                 }
+            }
+            let Some(last) = elements.last() else { return };
+            for text in after.iter().skip(before.len()).filter_map(Part::as_text) {
+                let end = last.span().end;
+                let part = serde_json::json!({"type": text_type(&elements), "text": text});
+                splices.replace(end..end, format!(",{part}"));
             }
         }
         _ => {
@@ -263,6 +273,29 @@ pub(super) fn edit_parts(
             let whole = if after.is_empty() { empty.to_owned() } else { encode_string(&texts.join("\n")) };
             set(node, members, key, &whole, splices);
         }
+    }
+}
+
+/// Whether the parts stay where they are, others behind them.
+fn stays(before: &[Part], after: &[Part]) -> bool {
+    let is_same_kind = |(old, new): (&Part, &Part)| old == new || (old.as_text().is_some() && new.as_text().is_some());
+    before.len() == after.len()
+        || (!before.is_empty() && before.len() < after.len() && before.iter().zip(after).all(is_same_kind))
+}
+
+/// What a text is called among these parts.
+fn text_type(parts: &[Node<'_>]) -> &'static str {
+    let is_of = |start: &str| {
+        parts
+            .iter()
+            .any(|part| part.get("type").and_then(|kind| kind.string()).is_some_and(|kind| kind.starts_with(start)))
+    };
+    if is_of("output_") || is_of("refusal") {
+        "output_text"
+    } else if is_of("input_") && !is_of("input_audio") {
+        "input_text"
+    } else {
+        "text"
     }
 }
 

@@ -82,7 +82,7 @@ pub use pointed::{MemberEdit, edit_member};
 pub use reading::Reading;
 pub use rpc::{answering, answering_as, asks_client};
 pub use served::Served;
-pub use shape::{Shape, ending, shape, text_so_far};
+pub use shape::{Shape, ending, is_marked_over, shape, text_so_far};
 pub use stored_items::StoredItems;
 pub use team::{asks_for_team, is_of_team, is_root, may_name_agents, team_reply};
 pub use unread::{
@@ -372,6 +372,8 @@ pub trait Surface: Sync + std::fmt::Debug {
 
 #[cfg(test)]
 mod ending_tests;
+#[cfg(test)]
+mod unsure_tests;
 #[cfg(test)]
 mod provider_error_tests;
 #[cfg(test)]

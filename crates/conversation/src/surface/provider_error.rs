@@ -280,9 +280,10 @@ pub(super) fn find_in_choices<'a>(root: &Node<'a>) -> Option<Node<'a>> {
     choices.iter().find_map(|choice| choice.get("error").filter(is_error_value))
 }
 
-/// Whether a value says something: gateways write `null`, `""` and `{}` where nothing went wrong.
+/// Whether a value says something: gateways write `null`, `""`, `{}` and objects of nothing else where nothing went wrong.
 pub(super) fn is_error_value(value: &Node<'_>) -> bool {
-    !matches!(value.raw(), "null" | "false" | "0" | "\"\"" | "{}" | "[]")
+    let says = |value: &Node<'_>| !matches!(value.raw(), "null" | "false" | "0" | "\"\"" | "\"0\"" | "{}" | "[]");
+    says(value) && !(value.is_object() && value.members().iter().all(|member| !says(&member.value)))
 }
 
 /// How a call ended whose body says this error. `status`: that of the reply, where it is one of an error.

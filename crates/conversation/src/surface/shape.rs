@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
-use super::{Answer, Message, Part, Reply, Surface, door, finish, provider_error, splice::Node, sse};
+use super::{Answer, Message, Part, Reply, Surface, door, finish, provider_error, scan, splice::Node, sse};
 use crate::trajectory::{CallEnding, CloseCause};
 
 /// The shape of a reply that came with a status of success.
@@ -56,7 +56,8 @@ pub fn ending(
     if status >= 400 {
         return error_of(surface, body, Some(status)).unwrap_or(by_transport);
     }
-    let plainly_answered = || surface.is_plainly_finished(body, streamed) && !mentions_error(body);
+    let plainly_answered =
+        || surface.is_plainly_finished(body, streamed) && !mentions_error(body) && !is_torn_json(body);
     if !(200..300).contains(&status) || plainly_answered() {
         return by_transport;
     }
@@ -105,12 +106,14 @@ fn content(surface: &dyn Surface, body: &[u8], streamed: bool) -> ReplyContent {
         _ if sse::is_stream(body) == Some(true) => of_stream(surface, body),
         Some(b'<') => ReplyContent::NoAnswer(CallEnding::Failed),
         Some(byte) if byte.is_ascii_graphic() => of_text(text),
+        // Packed, and not to its end.
+        Some(0x1f) if text.starts_with(&[0x1f, 0x8b]) => ReplyContent::Torn,
         Some(_) => ReplyContent::Unknown,
     }
 }
 
 /// Whether the last that a stream said is the marker of its end.
-fn is_marked_over(surface: &dyn Surface, body: &[u8]) -> bool {
+pub fn is_marked_over(surface: &dyn Surface, body: &[u8]) -> bool {
     sse::events(body).last().is_some_and(|last| surface.is_end_marker(joined(body, last).trim_ascii()))
 }
 
@@ -149,7 +152,7 @@ fn of_stream(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
             marked = true;
             continue;
         }
-        if let Some(error) = error_of(surface, data, None) {
+        if let Some(error) = error_of(surface, data, None).or_else(|| error_in_words(surface, body, &event, data)) {
             return ReplyContent::Ended(error);
         }
     }
@@ -203,6 +206,30 @@ fn error_of(surface: &dyn Surface, json: &[u8], status: Option<u16>) -> Option<C
     surface.error_part(&root).map(|error| surface.error_ending(&error, status))
 }
 
+/// How a call ended one of whose events says an error that is no JSON of its API: an event of that name, a text or a line that begins
+/// with the word, or an object on a line of its own.
+fn error_in_words(surface: &dyn Surface, body: &[u8], event: &sse::Event, data: &[u8]) -> Option<CallEnding> {
+    let bytes = body.get(event.span.clone()).unwrap_or_default();
+    let strange = || sse::strange_lines(bytes).map(<[u8]>::trim_ascii);
+    if let Some(error) = strange().find_map(|line| error_of(surface, line, None)) {
+        return Some(error);
+    }
+    let is_named = || {
+        let mut lines = bytes.split(|byte| matches!(byte, b'\r' | b'\n'));
+        lines.any(|line| line.strip_prefix(b"event:").is_some_and(|name| name.trim_ascii() == b"error"))
+    };
+    let says = !data.starts_with(b"{") && (begins_with_error(data) || is_named());
+    let line = strange().find(|line| begins_with_error(line));
+    let words = line.or(says.then_some(data))?;
+    Some(provider_error::ending_of_text(&String::from_utf8_lossy(words)))
+}
+
+/// Whether a text is an error by its first word.
+fn begins_with_error(text: &[u8]) -> bool {
+    let word = text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"error"));
+    word && !text.get(5).is_some_and(u8::is_ascii_alphanumeric)
+}
+
 /// The data of an event in one piece.
 fn joined<'a>(body: &'a [u8], event: &sse::Event) -> Cow<'a, [u8]> {
     match event.data.as_slice() {
@@ -211,14 +238,26 @@ fn joined<'a>(body: &'a [u8], event: &sse::Event) -> Cow<'a, [u8]> {
     }
 }
 
-/// Whether `"error"` stands in a body, as the name of something that is not `null` or as a word. Quotes in a text are escaped, so
-/// this is no word of the model's.
+/// Whether a body that is one JSON object breaks off within it.
+fn is_torn_json(body: &[u8]) -> bool {
+    let text = door::json(body).trim_ascii_start();
+    text.starts_with(b"{") && scan::skip(text).is_none()
+}
+
+/// Whether `"error"` stands in a body, as the name of something that is not `null` or as a word, or the word at the beginning of a line.
+/// Quotes and line breaks in a text are escaped, so this is no word of the model's.
 fn mentions_error(body: &[u8]) -> bool {
-    const ERROR: &[u8] = b"\"error\"";
-    memchr::memmem::find_iter(body, ERROR).any(|at| {
-        let after = body.get(at + ERROR.len()..).unwrap_or_default().trim_ascii_start();
-        let value = after.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
-        !value.is_some_and(|value| value.starts_with(b"null"))
+    const WORD: &[u8] = b"rror";
+    memchr::memmem::find_iter(body, WORD).any(|at| {
+        let (before, after) = (body.get(..at).unwrap_or_default(), body.get(at + WORD.len()..).unwrap_or_default());
+        let Some(before) = before.strip_suffix(b"e").or_else(|| before.strip_suffix(b"E")) else { return false };
+        if before.ends_with(b"\"") && after.starts_with(b"\"") {
+            let after = after.get(1..).unwrap_or_default().trim_ascii_start();
+            let value = after.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+            return !value.is_some_and(|value| value.starts_with(b"null"));
+        }
+        let line = before.get(memchr::memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1)..).unwrap_or_default();
+        matches!(line.trim_ascii(), b"" | b"data:" | b"event:")
     })
 }
 

@@ -62,6 +62,16 @@ pub fn events(body: &[u8]) -> Vec<Event> {
     events
 }
 
+/// The lines of an event that are neither a comment nor a field of the standard.
+pub(super) fn strange_lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+    let is_field = |line: &[u8]| {
+        let name = line.get(..memchr::memchr(b':', line).unwrap_or(line.len())).unwrap_or_default();
+        name.is_empty() || FIELDS.contains(&name)
+    };
+    event.split(|byte| matches!(byte, b'\r' | b'\n')).filter(move |line| !is_field(line))
+}
+
 /// The stream with the data of each event on one line: where an event has several `data` lines, what parts them is blanks, which
 /// JSON reads as the line breaks that they stand for. No byte moves, so that spans into it are spans into the stream.
 pub fn single_lines(source: &str) -> Cow<'_, str> {

@@ -240,6 +240,8 @@ pub fn request(surface: &dyn Surface, body: &[u8], edited: &[u8], meant: &Conver
         "calls"
     } else if tools(&read) != tools(meant) {
         "tools"
+    } else if !has_all_opaque(&read, meant) {
+        "images, files or other parts that are no text"
     } else {
         return touches_unplaced(surface, body, edited);
     };
@@ -279,6 +281,21 @@ fn has_same_calls(read: &Conversation, meant: &Conversation) -> bool {
 fn calls(conversation: &Conversation) -> impl Iterator<Item = (&str, &str)> {
     let calls = conversation.messages.iter().flat_map(|message| &message.tool_calls);
     calls.map(|call| (call.name.as_str(), call.arguments.as_str()))
+}
+
+/// Whether nothing that is no text is lost.
+fn has_all_opaque(read: &Conversation, meant: &Conversation) -> bool {
+    let counted = |conversation: &Conversation| {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for part in conversation.messages.iter().flat_map(|message| &message.parts) {
+            if let Part::Opaque(kind) = part {
+                *counts.entry(kind.clone()).or_default() += 1;
+            }
+        }
+        counts
+    };
+    let read = counted(read);
+    counted(meant).iter().all(|(kind, count)| read.get(kind).is_some_and(|read| read >= count))
 }
 
 fn tools(conversation: &Conversation) -> Vec<(&str, &str)> {

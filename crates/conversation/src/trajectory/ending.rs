@@ -47,7 +47,7 @@ impl CallEnding {
             (CloseCause::Refused, _) => Self::Refused(RefusalKind::Other),
             (CloseCause::Internal, _) => Self::Failed,
             // Whoever read the status knows the end, whether or not it read on.
-            (_, Some(status)) if status >= 400 => Self::of_status(status),
+            (_, Some(status)) if !Self::of_status(status).is_answered() => Self::of_status(status),
             (CloseCause::UpstreamTruncated, _) | (CloseCause::UpstreamReset | CloseCause::UpstreamTimeout, Some(_)) => {
                 Self::Cut
             }
@@ -68,7 +68,9 @@ impl CallEnding {
     /// What a status of HTTP says (RFC 9110, section 15).
     pub fn of_status(status: u16) -> Self {
         match status {
-            ..=399 => Self::Answered,
+            // Elsewhere there may be an answer; here there is none.
+            300..=303 | 305..=399 => Self::Failed,
+            ..=304 => Self::Answered,
             401 | 403 | 407 => Self::Refused(RefusalKind::Auth),
             402 | 429 => Self::Refused(RefusalKind::Rate),
             408 | 500.. => Self::Failed,
@@ -166,7 +168,10 @@ mod tests {
         let other = CallEnding::Refused(RefusalKind::Other);
         for (cause, status, expected) in [
             (Complete, Some(200), CallEnding::Answered),
-            (Complete, Some(399), CallEnding::Answered),
+            (Complete, Some(304), CallEnding::Answered),
+            (Complete, Some(302), CallEnding::Failed),
+            (Complete, Some(307), CallEnding::Failed),
+            (Complete, Some(399), CallEnding::Failed),
             (Complete, None, CallEnding::Answered),
             (Complete, Some(400), other),
             (Complete, Some(401), CallEnding::Refused(RefusalKind::Auth)),

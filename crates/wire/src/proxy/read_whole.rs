@@ -12,6 +12,7 @@ use super::{
     open_step::OpenStep,
     upstream::{ReceivedBody, UpstreamError},
 };
+use crate::surface::is_marked_over;
 
 /// Reads a whole body, in the chunks that came. What is longer than the limit comes back as it was.
 ///
@@ -54,7 +55,12 @@ pub(super) async fn collect(
         let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
         let frame = frame.map_err(|_| UpstreamError::Timeout(limits.silence_timeout))?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
+        let frame = match frame {
+            Ok(frame) => frame,
+            // Clients leave at the marker: what fails behind it fails nobody.
+            Err(_) if step.surface.is_some_and(|surface| is_marked_over(surface, &step.taped())) => break,
+            Err(error) => return Err(UpstreamError::Closed(Box::new(error)).into()),
+        };
         if let Ok(data) = frame.into_data() {
             length += data.len();
             if length > limits.max_body_bytes {

@@ -91,6 +91,9 @@ fn candidate_part(path: &str, answer: u32, of: String, part: &Node<'_>, account:
             let of = account.place(&path);
             account.reads_text(&path, PieceOf::new(answer, ReadKind::Name, of.as_str()), &call.name);
             let node = present(&members, "functionCall");
+            if let Some(args) = node.and_then(|node| node.get("args")).filter(|args| !args.is_object()) {
+                account.unless_silent(&joined(&path, "args"), UnplacedKind::Value, &args);
+            }
             if node.is_some_and(|node| node.get("args").is_some()) {
                 account.reads_text(&path, PieceOf::new(answer, ReadKind::Arguments, of), &call.arguments);
             }

@@ -133,7 +133,7 @@ fn message(path: &str, answer: u32, said: &Node<'_>, mut state: Option<&mut Stre
         let of = |path: &str| PieceOf::new(answer, ReadKind::Text, if state.is_some() { "content" } else { path });
         parts(&path, of, &content, account);
     }
-    let Some((path, calls)) = inner(path, said, "tool_calls") else { return };
+    let Some((path, calls)) = listed_calls(path, said, account) else { return };
     for (path, call) in elements(&path, &calls) {
         account.strict(&path, &call, CALL);
         let members = call.members();
@@ -147,11 +147,28 @@ fn message(path: &str, answer: u32, said: &Node<'_>, mut state: Option<&mut Stre
             }
             (Some(state), None) => state.calls.get(&answer).cloned().unwrap_or_default(),
         };
+        let function = member(&members, "function").and_then(|function| function.get("name")?.string());
+        if let (Some(state), Some(id), Some(name)) = (&mut state, &id, function.filter(|name| !name.is_empty())) {
+            // Servers that say the whole name with each piece: some clients join them, others do not.
+            let repeated = state.names.insert((answer, id.clone()), name.clone().into_owned());
+            if repeated.is_some_and(|earlier| earlier == name) {
+                account.unplaced(&format!("{path}.function.name"), UnplacedKind::Value, &call);
+            }
+        }
         if let Some(id) = id {
             account.reads_id(&format!("{path}.id"), answer, &id);
         }
         called(&path, &call, account, |kind| PieceOf::new(answer, kind, of.as_str()));
     }
+}
+
+/// The calls of a message, and the path to them. Some servers put one there that is in no list.
+fn listed_calls<'a>(path: &str, said: &Node<'a>, account: &mut ReadAccount) -> Option<(String, Node<'a>)> {
+    let (path, calls) = inner(path, said, "tool_calls")?;
+    if !calls.is_array() {
+        account.unless_silent(&path, UnplacedKind::Value, &calls);
+    }
+    Some((path, calls))
 }
 
 /// What a call says besides its id.
@@ -209,7 +226,7 @@ fn request_message(path: &str, said: &Node<'_>, account: &mut ReadAccount) {
             }
         }
     }
-    let Some((path, calls)) = inner(path, said, "tool_calls") else { return };
+    let Some((path, calls)) = listed_calls(path, said, account) else { return };
     for (path, call) in elements(&path, &calls) {
         account.strict(&path, &call, CALL);
         called(&path, &call, account, |kind| PieceOf::new(0, kind, path.as_str()));

@@ -88,7 +88,9 @@ pub(in crate::surface) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage>
         return read(body);
     }
     let frames = crate::surface::sse::events(body);
-    frames.iter().rev().find_map(|frame| read(body.get(frame.data.first()?.clone())?))
+    let counted = || frames.iter().rev().filter_map(|frame| read(body.get(frame.data.first()?.clone())?));
+    // Some gateways end with a frame of zeros.
+    counted().find(|usage| *usage != Usage::default()).or_else(|| counted().next())
 }
 
 /// Token counts of a `usage` object that is only looked at.

@@ -15,6 +15,7 @@ use crate::surface::{
     splice::{Member, Node, Splices, encode_string, member},
     sse,
 };
+use crate::trajectory::Usage;
 
 const EXPECTED: &str = "a chat completion stream";
 
@@ -121,7 +122,10 @@ fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
         // Some servers count within the choice, or beside it in an object of their own.
         let places = [member(&members, "x_groq").and_then(|own| own.get("usage")), member(&members, "usage")];
         let within = choices.elements().into_iter().map(|choice| choice.get("usage"));
-        if let Some(usage) = within.chain(places).flatten().filter_map(|node| reply::usage(&node)).next_back() {
+        if let Some(usage) = within.chain(places).flatten().filter_map(|node| reply::usage(&node)).next_back()
+            // Some gateways end with a frame of zeros.
+            && (usage != Usage::default() || frames.reply.usage.is_none())
+        {
             frames.reply.usage = Some(usage);
         }
         for (position, choice) in choices.elements().into_iter().enumerate() {
