@@ -284,9 +284,14 @@ impl ConcludedRun {
             // A check that cannot tell is no success.
             (_, outcome) if self.checked && outcome.verdict == Verdict::Unknown => Exit::Finding,
             _ if self.client.as_ref().is_some_and(|client| client.result != Judgement::Passed) => Exit::Finding,
-            _ if self.planned && self.label == Err(NoLabel::NotInjected) && self.client.is_none() => Exit::Finding,
+            _ if self.planned && self.client.is_none() && self.was_not_injected() => Exit::Finding,
             _ => Exit::Ok,
         }
+    }
+
+    /// Whether an injection of the plan was never delivered.
+    fn was_not_injected(&self) -> bool {
+        matches!(self.label, Err(NoLabel::NotInjected | NoLabel::ManipulatorFailed))
     }
 
     /// The sign that stopped it.

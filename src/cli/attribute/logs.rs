@@ -132,7 +132,7 @@ fn recorded(
         let error = format!("`{}` succeeded: there is no failure to attribute", path.display());
         return Err(Failure::new(Exit::Usage, error));
     }
-    let run = logged(&recording, facts, gold)?;
+    let run = logged(&recording, facts, gold)?.recorded_in(path);
     let mut notes = Vec::new();
     if run.turns.is_empty() {
         return Err(Failure::new(Exit::Usage, format!("`{}` holds no model call", path.display())));
@@ -145,14 +145,20 @@ fn recorded(
             notes.push(format!("runs beside it that were given the same task: {}", others.len()));
         }
     }
-    let passed = others.iter().filter(|other| other.passed == Some(true));
-    let mut twins = passed.filter_map(|other| Some(path.parent()?.join(&other.id)));
-    let twin = twins.find(|dir| formats::is_recording(dir));
+    let twins = others.iter().filter(|other| other.passed == Some(true) && other.dir != run.dir);
+    let mut twins = twins.filter_map(|other| other.dir.as_deref());
+    let twin = twins.next().map(|twin| named_beside(path, twin));
     let runs = vec![RunLog { run, failed: !succeeded, others, gold: None }];
     let corrected = twin.as_ref().map(|twin| format!("--twin {} ", shell_word(&twin.to_string_lossy())));
     let corrected = format!("{}--redraw", corrected.unwrap_or_default());
     let trace = Capabilities::new(&recording, path).line_with(RunVerb::Trace, &corrected).ok();
     Ok(Logs { runs, recorded: Some(path.to_owned()), trace, notes })
+}
+
+/// The path of a run as it is typed: beside another one, where it is there.
+fn named_beside(path: &Path, run: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| parent.canonicalize().ok().as_deref() == run.parent());
+    parent.zip(run.file_name()).map_or_else(|| run.to_owned(), |(parent, name)| parent.join(name))
 }
 
 /// A recorded run as methods see it.
@@ -183,7 +189,7 @@ fn beside(path: &Path, problem: &str) -> Result<Vec<LoggedRun>, Failure> {
     for dir in runs(&parent).into_iter().filter(|dir| *dir != own).take(BESIDE_MAX) {
         // One that cannot be read, or is still being written, is nobody's evidence.
         let Ok(recording) = recording::read(&dir) else { continue };
-        let run = logged(&recording, &RunFacts::default(), false)?;
+        let run = logged(&recording, &RunFacts::default(), false)?.recorded_in(&dir);
         if run.problem == problem && run.passed.is_some() && !run.turns.is_empty() {
             found.push(run);
         }
@@ -196,7 +202,7 @@ fn against(facts: &RunFacts) -> Result<Vec<LoggedRun>, Failure> {
     let mut found = Vec::new();
     for path in &facts.against {
         if formats::is_recording(path) {
-            found.push(of_task(logged(&recording::read(path)?, &RunFacts::default(), false)?));
+            found.push(of_task(logged(&recording::read(path)?, &RunFacts::default(), false)?.recorded_in(path)));
         } else if let Ok(dataset) = Dataset::open(path) {
             found.extend(all(&dataset)?.iter().map(|sample| LoggedRun::from_sample(sample, false)));
         } else {
@@ -208,7 +214,7 @@ fn against(facts: &RunFacts) -> Result<Vec<LoggedRun>, Failure> {
                 );
             }
             for run in runs {
-                found.push(of_task(logged(&recording::read(&run)?, &RunFacts::default(), false)?));
+                found.push(of_task(logged(&recording::read(&run)?, &RunFacts::default(), false)?.recorded_in(&run)));
             }
         }
     }

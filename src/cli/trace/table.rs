@@ -123,7 +123,7 @@ fn write_words(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "a step is named at e {} (this run has {}): any without effect is named with a \
+        "a step is named at e {}, as this run has {}: any without effect is named with a \
          probability of at most {} %; others are cleared of an effect of {} with {} % to miss one; order {}{}",
         figure(finding.target),
         counted(finding.claims, "possible claim"),

@@ -93,11 +93,12 @@ impl Corpus {
             };
             begun += usize::from(is_begun(&recording));
             match kind(&recording, facts) {
-                Ok(_) if recordings.contains_key(recording.manifest.run.as_str()) => {
-                    leave_out("has the name of an earlier run".to_owned());
-                }
                 Ok(kind) => {
-                    let sample = sample(&recording, kind, facts)?;
+                    let mut sample = sample(&recording, kind, facts)?;
+                    if recordings.contains_key(&sample.id) {
+                        // Runs of several users, or of several directories, may have one name.
+                        sample.id = name.replace(['/', '\\'], ".");
+                    }
                     match known.entry((kind, hash_of_run(&sample))) {
                         Entry::Occupied(earlier) => leave_out(format!("holds the same as `{}`", earlier.get())),
                         Entry::Vacant(new) => {
@@ -176,6 +177,9 @@ fn kind(recording: &Recording, facts: &CorpusFacts) -> Result<SampleKind, String
         (Some(_), Verdict::Failure) => Ok(SampleKind::Failure),
         (Some(_), Verdict::Success) => Ok(SampleKind::Benign),
         (None, Verdict::Failure) if facts.unlabelled => Ok(SampleKind::Failure),
+        (None, Verdict::Failure) if manifest.imported.is_some() => {
+            Err("failed by itself, and was imported: `attribute` says what its log suggests".to_owned())
+        }
         (None, Verdict::Failure) if manifest.plan.is_none() => {
             Err("failed by itself: `trace` finds the step".to_owned())
         }

@@ -21,9 +21,13 @@ pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A whole number, also one that is written as a text, as OTLP writes them.
+/// A whole number, also one that is written as a text, as OTLP writes them, or with a point and zeros.
 pub(super) fn whole(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+    let number = |text: &str| {
+        let whole = text.split_once('.').filter(|(_, rest)| rest.bytes().all(|digit| digit == b'0'));
+        whole.map_or(text, |(whole, _)| whole).parse().ok()
+    };
+    value.as_u64().or_else(|| number(&value.as_number()?.to_string())).or_else(|| number(value.as_str()?.trim()))
 }
 
 /// A time in RFC 3339, in nanoseconds since 1970.

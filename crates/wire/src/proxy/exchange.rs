@@ -23,7 +23,7 @@ use super::{
     servers,
     shared::Proxy,
     stored::{access::StoredAccess, retell},
-    upstream::{KeptReply, ReceivedBody, Route, SentBody, Upload, UpstreamError},
+    upstream::{AlteredReply, ReceivedBody, Route, SentBody, Upload, UpstreamError},
     waiting::{EarlyPieces, Held},
 };
 use crate::surface::{self, door};
@@ -109,7 +109,7 @@ impl Proxy {
         headers::strip_hop_by_hop(received.headers_mut());
         received = frames::worded(framed.as_ref(), received);
         step.origin = received.extensions().get().copied().unwrap_or_default();
-        if let Some(reply) = received.extensions_mut().remove::<KeptReply>() {
+        if let Some(reply) = received.extensions_mut().remove::<AlteredReply>() {
             heavy::in_turn(reply.given.len(), || retell::given_otherwise(step, &reply)).await;
         }
         step.answered(received.status(), received.headers());

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     identity::{AttributedCall, ReferenceCalls},
-    proxy::upstream::{Asker, BackendAnswering, KeptReply, ReplyChange, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{AlteredReply, Asker, BackendAnswering, ReplyChange, SentBody, Upstream, UpstreamError},
     surface,
     trajectory::{AgentName, Attempt, Attribution, Call, RETELL, Side, Step, StepIndex},
 };
@@ -153,7 +153,7 @@ impl Prefixed {
     }
 
     /// What the upstream keeps of a reply that is given otherwise.
-    fn kept(&self, taken: &Taken, given: &Given) -> Option<KeptReply> {
+    fn altered_reply(&self, taken: &Taken, given: &Given) -> Option<AlteredReply> {
         let Attempt { reply: kept, reply_delivered, streamed, .. } = &taken.attempt;
         let (body, by) = match given {
             Given::Upstream => return None,
@@ -163,7 +163,7 @@ impl Prefixed {
             }
             Given::Instead(body) => (body, ReplyChange::Replacement),
         };
-        let reply = KeptReply { kept: kept.clone(), given: body.clone(), streamed: *streamed, by };
+        let reply = AlteredReply { kept: kept.clone(), given: body.clone(), streamed: *streamed, by };
         (reply.kept != reply.given).then_some(reply)
     }
 
@@ -171,7 +171,9 @@ impl Prefixed {
     fn edit(&self, position: usize) -> ReplyChange {
         let injected = self.play.cassette.bare_steps().get(position).map_or(&[][..], |step| &step.injected);
         let mut replies = injected.iter().filter(|entry| entry.side == Side::Response).map(|entry| entry.injection);
-        replies.find(|number| self.told_again.contains(number)).map_or(ReplyChange::Injection, ReplyChange::ToldAgain)
+        replies
+            .find(|number| self.told_again.contains(number))
+            .map_or(ReplyChange::Injection, ReplyChange::RecordedInjection)
     }
 
     /// A live call; at the fork point with the request that is set there.
@@ -231,10 +233,10 @@ impl Upstream for Prefixed {
                     self.play.give(&question, *taken, given).await.map(|recorded| session.named_in(recorded))
                 }
                 Course::Recorded(taken, given) => {
-                    let kept = self.kept(&taken, &given);
+                    let altered = self.altered_reply(&taken, &given);
                     let mut reply = self.play.give(&question, *taken, given).await?;
-                    if let Some(kept) = kept {
-                        reply.extensions_mut().insert(kept);
+                    if let Some(altered) = altered {
+                        reply.extensions_mut().insert(altered);
                     }
                     Ok(reply)
                 }

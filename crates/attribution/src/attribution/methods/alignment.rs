@@ -31,7 +31,7 @@ impl Method for Alignment {
         view: View<'_>,
         _dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
-        let passed = view.others.iter().filter(|other| other.passed == Some(true) && other.id != run.id);
+        let passed = view.others.iter().filter(|other| other.passed == Some(true) && !other.is_same_run(run));
         let Some(passed) = passed.max_by_key(|other| (alike(run, other), std::cmp::Reverse(other.id.clone()))) else {
             let why = "no other run of the same task passed".to_owned();
             return Err(Pause::Abstain(Abstention::Inapplicable(why)));

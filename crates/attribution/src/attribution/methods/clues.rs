@@ -91,7 +91,7 @@ pub fn clues(run: &LoggedRun, others: &[LoggedRun]) -> Vec<Vec<f64>> {
 
 impl<'a> RunClues<'a> {
     fn from_run(run: &'a LoggedRun, others: &'a [LoggedRun]) -> Self {
-        let passed = others.iter().filter(|other| other.passed == Some(true) && other.id != run.id);
+        let passed = others.iter().filter(|other| other.passed == Some(true) && !other.is_same_run(run));
         let mut rules = BTreeMap::new();
         for (sign, weighs) in weighed_signs(run) {
             let weight: &mut f64 = rules.entry((sign.step, sign.rule)).or_default();

@@ -1,6 +1,10 @@
 //! A run as methods see it: who said what, after what. Nothing in it tells of plans, labels or ids.
 
-use std::{fmt::Write, sync::Arc};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     dataset::{Sample, SampleMessage, SampleStep},
@@ -22,6 +26,8 @@ pub struct LoggedRun {
     pub gold: Option<String>,
     /// Whether the run solved its task; `None` where nobody knows.
     pub passed: Option<bool>,
+    /// Its directory, where it is a recording: runs of two directories may have one name.
+    pub dir: Option<PathBuf>,
     /// Who said what, in order.
     pub turns: Vec<LoggedTurn>,
     /// The run as a row without its label, for tracers that are asked in the words of exported rows.
@@ -103,9 +109,21 @@ impl LoggedRun {
                 crate::trajectory::Verdict::Failure => Some(false),
                 crate::trajectory::Verdict::Unknown => None,
             },
+            dir: None,
             turns,
             row: None,
         }
+    }
+
+    /// The same, recorded in this directory.
+    #[must_use]
+    pub fn recorded_in(self, dir: &Path) -> Self {
+        Self { dir: Some(dir.canonicalize().unwrap_or_else(|_| dir.to_owned())), ..self }
+    }
+
+    /// Whether both are one run.
+    pub(super) fn is_same_run(&self, other: &LoggedRun) -> bool {
+        self.id == other.id && self.dir == other.dir
     }
 
     /// The same with the row itself, for tracers.

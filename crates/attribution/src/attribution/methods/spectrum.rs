@@ -68,7 +68,7 @@ impl Method for Spectrum {
 /// the task passed.
 pub(super) fn scored(run: &LoggedRun, others: &[LoggedRun]) -> Option<Vec<(f64, f64, PredictedStep)>> {
     let own = ActCoverage::from_run(run, false);
-    let beside = others.iter().filter(|other| other.id != run.id);
+    let beside = others.iter().filter(|other| !other.is_same_run(run));
     let all: Vec<ActCoverage> =
         beside.filter_map(|other| other.passed.map(|passed| ActCoverage::from_run(other, passed))).collect();
     if !all.iter().any(|coverage| coverage.passed) {

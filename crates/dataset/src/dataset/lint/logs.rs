@@ -81,7 +81,7 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
         if twin(truth) != twin(own) {
             differs("its label is proven beside another twin".to_owned());
         } else if label_text(truth) != label_text(own) {
-            differs("its label rests on other runs".to_owned());
+            differs("its label rests on other runs: after `prove`, `campaign --resume` takes them in".to_owned());
         }
     }
 }

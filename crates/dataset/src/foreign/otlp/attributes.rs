@@ -1,6 +1,8 @@
 //! Which attributes of a model call's span have a place, or are known to be none of what was said. What is not among them and
 //! holds text is told by its name: an answer may stand there.
 
+use serde_json::Value;
+
 use super::{
     super::{
         TraceAccount,
@@ -217,6 +219,8 @@ pub(super) fn account(span: &TraceSpan, account: &mut CallAccount) {
     for (name, value) in span.all().filter(|(_, value)| holds_text(value)) {
         if !is_listed(&numberless(name)) {
             account.cannot_place(side(name), name, UnplacedKind::Member, value);
+        } else if is_spoilt_list(value) {
+            account.cannot_place(side(name), name, UnplacedKind::Value, value);
         }
     }
     if let Some(value) = span.value(STATED) {
@@ -238,6 +242,14 @@ pub(super) fn account(span: &TraceSpan, account: &mut CallAccount) {
             account.cannot_place(side(&event.name), &place, UnplacedKind::Event, &event.fields());
         }
     }
+}
+
+/// Whether a text begins as a list of objects and is none: tracers cut long attributes, and some write JSON as a text once more.
+fn is_spoilt_list(value: &Value) -> bool {
+    let begins = |text: &str| text.trim_start().starts_with("[{");
+    let Some(text) = value.as_str() else { return false };
+    let is_within = || serde_json::from_str::<String>(text).is_ok_and(|inner| begins(&inner));
+    (begins(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()) || is_within()
 }
 
 /// The side of a call that a name speaks of; `None` where it speaks of neither.
@@ -280,5 +292,23 @@ mod tests {
         let mut trace = TraceAccount::default();
         told.close(&mut trace);
         assert_eq!(trace.unplaced.keys().collect::<Vec<_>>(), ["event said", "gen_ai.prompt.#.annex", "my.answer"]);
+    }
+
+    #[test]
+    fn a_list_that_was_cut_or_written_twice_is_not_read_whole() {
+        let list = json!([{"role": "assistant", "parts": [{"type": "text", "content": "It is 42."}]}]).to_string();
+        for (value, spoilt) in [
+            (list.clone(), false),
+            (list[..40].to_owned(), true),
+            (json!(list).to_string(), true),
+            ("[{one} of two".to_owned(), true),
+            ("It is [{42}].".to_owned(), false),
+        ] {
+            let attribute = json!({"key": "gen_ai.output.messages", "value": {"stringValue": value}});
+            let span = TraceSpan::read(&json!({"spanId": "a", "attributes": [attribute]})).expect("a span");
+            let mut told = CallAccount::default();
+            account(&span, &mut told);
+            assert_eq!(told.reply.pieces.len(), usize::from(spoilt), "{value}");
+        }
     }
 }

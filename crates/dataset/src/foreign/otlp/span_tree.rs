@@ -16,17 +16,25 @@ pub(super) struct SpanTree {
 
 impl SpanTree {
     pub(super) fn build(all: Vec<TraceSpan>) -> Self {
-        let (mut spans, mut places, mut doubled) = (Vec::with_capacity(all.len()), HashMap::new(), 0);
+        let (mut spans, mut places, mut doubled) =
+            (Vec::<TraceSpan>::with_capacity(all.len()), HashMap::<String, usize>::new(), 0);
         for mut span in all {
-            if places.contains_key(&span.id) {
-                doubled += 1;
+            let earlier = places.get(&span.id).and_then(|place| spans.get_mut(*place));
+            doubled += u64::from(earlier.is_some());
+            // Some exporters send a span when it begins, and again when it has ended.
+            if earlier.as_ref().is_some_and(|earlier| earlier.ended.is_some() || span.ended.is_none()) {
                 continue;
             }
             span.span_kind = conventions::span_kind(&span);
             span.agent = conventions::agent(&span);
             span.node = langgraph::loop_node(&span);
-            places.insert(span.id.clone(), spans.len());
-            spans.push(span);
+            match earlier {
+                Some(earlier) => *earlier = span,
+                None => {
+                    places.insert(span.id.clone(), spans.len());
+                    spans.push(span);
+                }
+            }
         }
         Self { spans, places, doubled }
     }

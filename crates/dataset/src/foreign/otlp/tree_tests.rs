@@ -368,3 +368,26 @@ fn what_a_span_or_a_message_says_beside_its_call_is_named() {
         assert!(run.calls.iter().all(|call| call.unplaced.request.is_empty()), "{case}");
     }
 }
+
+/// Some exporters send a span when it begins and again when it has ended, in either order; some count with a point.
+#[test]
+fn of_a_span_that_came_twice_the_ended_one_counts() {
+    let said = json!([{"role": "assistant", "parts": [{"type": "text", "content": "42"}]}]);
+    let begun = json!({"traceId": "t", "spanId": "c", "name": "chat", "startTimeUnixNano": "1",
+        "attributes": attributes(&json!({"gen_ai.operation.name": "chat"}))});
+    let mut ended = span(
+        "c",
+        "",
+        "chat",
+        &json!({"gen_ai.operation.name": "chat", "gen_ai.output.messages": text(&said), "gen_ai.usage.input_tokens": 5}),
+    );
+    ended["attributes"]
+        .as_array_mut()
+        .expect("attributes")
+        .push(json!({"key": "gen_ai.usage.output_tokens", "value": {"doubleValue": 3.0}}));
+    for spans in [[begun.clone(), ended.clone()], [ended, begun]] {
+        let run = read(&spans, &[]);
+        assert_eq!(run.calls.iter().map(answered).collect::<Vec<_>>(), [Some("42".to_owned())]);
+        assert_eq!(run.calls[0].usage.map(|usage| (usage.input, usage.output)), Some((5, 3)));
+    }
+}

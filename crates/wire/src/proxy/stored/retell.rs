@@ -10,7 +10,7 @@ use crate::{
         error::Interrupted,
         lock::locked,
         open_step::OpenStep,
-        upstream::{KeptReply, ReplyChange, UpstreamError},
+        upstream::{AlteredReply, ReplyChange, UpstreamError},
     },
     recording::Inject,
     surface::{Conversation, Surface, door, splice::Node},
@@ -138,7 +138,7 @@ pub(in crate::proxy) fn edited(
 
 /// Remembers that the program gets a reply of a record otherwise than the upstream keeps it. As where an injection edits a reply,
 /// the next request mends that, where it is to be mended.
-pub(in crate::proxy) fn given_otherwise(step: &mut OpenStep, reply: &KeptReply) {
+pub(in crate::proxy) fn given_otherwise(step: &mut OpenStep, reply: &AlteredReply) {
     let (Some(surface), Some(asked)) = (step.surface, &step.storage.request_body) else { return };
     if !surface.stores(asked) {
         return;
@@ -157,7 +157,7 @@ pub(in crate::proxy) fn given_otherwise(step: &mut OpenStep, reply: &KeptReply) 
     };
     let change = match reply.by {
         ReplyChange::Replacement => Some(RetoldChange::Replacement),
-        ReplyChange::ToldAgain(number) => Some(RetoldChange::Injection(number)),
+        ReplyChange::RecordedInjection(number) => Some(RetoldChange::Injection(number)),
         ReplyChange::Injection => planned().map(RetoldChange::Injection),
     };
     let change_of_items = Retelling { kept: &reply.kept, told: &reply.given, streamed: reply.streamed };

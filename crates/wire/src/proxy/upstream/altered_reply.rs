@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// Stands beside a response that a record gives: what the upstream keeps of the same reply.
 #[derive(Debug, Clone)]
-pub struct KeptReply {
+pub struct AlteredReply {
     /// As the upstream sent it, and keeps it where it keeps replies.
     pub kept: Bytes,
     /// As the program gets it.
@@ -21,7 +21,7 @@ pub enum ReplyChange {
     /// It takes the place of the recorded one: what goes on from it goes on from this one.
     Replacement,
     /// An injection of the recorded run, by its number there; in that run what went on from the reply told the upstream so.
-    ToldAgain(u32),
+    RecordedInjection(u32),
     /// An injection of the recorded run, or of the run's own plan.
     Injection,
 }
