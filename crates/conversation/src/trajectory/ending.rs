@@ -68,12 +68,11 @@ impl CallEnding {
     /// What a status of HTTP says (RFC 9110, section 15).
     pub fn of_status(status: u16) -> Self {
         match status {
-            // Elsewhere there may be an answer; here there is none.
-            300..=303 | 305..=399 => Self::Failed,
-            ..=304 => Self::Answered,
+            ..=299 | 304 => Self::Answered,
             401 | 403 | 407 => Self::Refused(RefusalKind::Auth),
             402 | 429 => Self::Refused(RefusalKind::Rate),
-            408 | 500.. => Self::Failed,
+            // Where a redirect leads there may be an answer; here there is none.
+            300..=399 | 408 | 500.. => Self::Failed,
             413 => Self::Refused(RefusalKind::TooLong),
             451 => Self::Refused(RefusalKind::Content),
             _ => Self::Refused(RefusalKind::Other),

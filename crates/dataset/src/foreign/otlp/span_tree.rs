@@ -28,12 +28,11 @@ impl SpanTree {
             span.span_kind = conventions::span_kind(&span);
             span.agent = conventions::agent(&span);
             span.node = langgraph::loop_node(&span);
-            match earlier {
-                Some(earlier) => *earlier = span,
-                None => {
-                    places.insert(span.id.clone(), spans.len());
-                    spans.push(span);
-                }
+            if let Some(earlier) = earlier {
+                *earlier = span;
+            } else {
+                places.insert(span.id.clone(), spans.len());
+                spans.push(span);
             }
         }
         Self { spans, places, doubled }
