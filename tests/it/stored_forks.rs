@@ -10,6 +10,7 @@ use aegis::{
     surface::{OpenaiResponses, Surface},
     trajectory::{RunId, Step},
 };
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,9 +100,16 @@ async fn an_edited_reply_given_again_is_told_where_its_injection_told_it() {
     }
 }
 
-/// Where it cannot be told, the call ends: the upstream would go on from the reply that was replaced.
+/// Where a replaced reply cannot be told, the call ends: the upstream would go on from the reply that was replaced. A change that means
+/// nothing need not be told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_reply_that_cannot_be_told_ends_the_run() {
+    for (at, status) in [(AtFork::Instead as fn(Bytes) -> AtFork, 409), (AtFork::Perturbed, 200)] {
+        goes_on_from_before_the_run(at, status).await;
+    }
+}
+
+async fn goes_on_from_before_the_run(at: impl Fn(Bytes) -> AtFork, status: u16) {
     let simulator: Arc<dyn Upstream> = Arc::new(Simulator::new(0));
     let before = Lab::over(Arc::clone(&simulator), Setup::default()).await;
     let old = respond(&before, "solver", json!({"input": "Hello."}), false).await;
@@ -110,14 +118,15 @@ async fn a_replaced_reply_that_cannot_be_told_ends_the_run() {
     respond(&lab, "solver", first.clone(), false).await;
     let step = lab.sealed("r0").await.trajectory.steps.remove(0);
     let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a cassette"));
-    let at = AtFork::Instead(reworded(&step, "It is 43.").expect("a reply"));
+    let at = at(reworded(&step, "It is 43.").expect("a reply"));
     let prefixed = Prefixed::new(cassette, ForkPoint { step: 0, at }, Arc::clone(&simulator)).expect("a fork");
-    let lab = Lab::over(simulator, Setup::default()).await;
+    let mut lab = Lab::over(simulator, Setup::default()).await;
     let own = RunSetup { upstream: Some(Arc::new(prefixed)), ..RunSetup::default() };
     lab.proxy.runs.open(&RunId::parse("r0").expect("an id"), own).await.expect("opens");
     let given = respond(&lab, "solver", first, false).await;
     let next = json!({"input": "Sure?", "previous_response_id": given["id"]});
     let refused = lab.post("/a/critic/v1/responses", next.to_string().as_bytes()).await;
-    assert_eq!(refused.status, 409, "{}", refused.text());
-    assert!(refused.text().contains("could not be told what its program was told"), "{}", refused.text());
+    assert_eq!(refused.status, status, "{}", refused.text());
+    let notes = lab.sealed("r0").await.notes;
+    assert!(notes.iter().any(|note| note.contains("could not be told what its program was told")), "{notes:?}");
 }

@@ -104,7 +104,7 @@ impl ForkedReplies {
             AtFork::LiveRequest(body) => changed_request(&any, surface, body).and_then(|_| request(body)),
             AtFork::Recorded => reply(&attempt.reply),
             AtFork::Delivered => reply(attempt.delivered()),
-            AtFork::Instead(body) | AtFork::AlteredAgain(body) => reply(body),
+            AtFork::Instead(body) | AtFork::AlteredAgain(body) | AtFork::Perturbed(body) => reply(body),
         }
     }
 
@@ -128,11 +128,12 @@ impl ForkedReplies {
         let is_edited = attempt.reply_delivered.is_some();
         let changed = match &self.at.at {
             AtFork::Live => None,
-            AtFork::Recorded => reply(&attempt.reply).map(AtFork::Instead),
+            AtFork::Recorded => reply(&attempt.reply).map(AtFork::Perturbed),
             AtFork::Delivered if is_edited => reply(attempt.delivered()).map(AtFork::AlteredAgain),
-            AtFork::Delivered => reply(attempt.delivered()).map(AtFork::Instead),
+            AtFork::Delivered => reply(attempt.delivered()).map(AtFork::Perturbed),
             AtFork::Instead(body) => reply(body).map(AtFork::Instead),
             AtFork::AlteredAgain(body) => reply(body).map(AtFork::AlteredAgain),
+            AtFork::Perturbed(body) => reply(body).map(AtFork::Perturbed),
             AtFork::LiveRequest(body) => changed_request(perturbation, surface, body).map(AtFork::LiveRequest),
         };
         if let Some(at) = changed {

@@ -34,6 +34,9 @@ pub enum AtFork {
     /// This body, with the recorded reply's head: what an injection made of the reply. What goes on from it tells the upstream so
     /// only where the injection wants that.
     AlteredAgain(Bytes),
+    /// This body, with the recorded reply's head: the reply with a change that means nothing. What goes on from it tells the upstream so
+    /// where it can.
+    Perturbed(Bytes),
     /// A live reply to this request instead of the client's: an edited one, sent again as it was.
     LiveRequest(Bytes),
 }

@@ -158,10 +158,11 @@ impl Prefixed {
         let (body, by) = match given {
             Given::Upstream => return None,
             Given::Delivered => (reply_delivered.as_ref()?, self.edit(taken.position)),
-            Given::Instead(body) if matches!(self.fork.at, AtFork::AlteredAgain(_)) => {
-                (body, self.edit(taken.position))
-            }
-            Given::Instead(body) => (body, ReplyChange::Replacement),
+            Given::Instead(body) => match self.fork.at {
+                AtFork::AlteredAgain(_) => (body, self.edit(taken.position)),
+                AtFork::Perturbed(_) => (body, ReplyChange::NeutralChange),
+                _ => (body, ReplyChange::Replacement),
+            },
         };
         let reply = AlteredReply { kept: kept.clone(), given: body.clone(), streamed: *streamed, by };
         (reply.kept != reply.given).then_some(reply)
@@ -199,7 +200,7 @@ fn given(taken: Taken, at: &AtFork) -> Option<Course> {
     let given = match at {
         AtFork::Recorded => Given::Upstream,
         AtFork::Delivered => Given::Delivered,
-        AtFork::Instead(body) | AtFork::AlteredAgain(body) => Given::Instead(body.clone()),
+        AtFork::Instead(body) | AtFork::AlteredAgain(body) | AtFork::Perturbed(body) => Given::Instead(body.clone()),
         AtFork::Live | AtFork::LiveRequest(_) => return None,
     };
     Some(Course::Recorded(Box::new(taken), given))

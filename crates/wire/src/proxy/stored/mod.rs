@@ -161,6 +161,8 @@ struct NamedReply {
 enum RetoldChange {
     /// An injection, by its number.
     Injection(u32),
+    /// It says the same in other letters: where that cannot be told, nothing is lost.
+    NeutralChange,
     /// Another reply stands in its place. What goes on from it must be told so, or goes on from what this one replaces.
     Replacement,
 }

@@ -157,6 +157,7 @@ pub(in crate::proxy) fn given_otherwise(step: &mut OpenStep, reply: &AlteredRepl
     };
     let change = match reply.by {
         ReplyChange::Replacement => Some(RetoldChange::Replacement),
+        ReplyChange::NeutralChange => Some(RetoldChange::NeutralChange),
         ReplyChange::RecordedInjection(number) => Some(RetoldChange::Injection(number)),
         ReplyChange::Injection => planned().map(RetoldChange::Injection),
     };

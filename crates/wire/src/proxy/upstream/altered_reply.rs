@@ -24,4 +24,6 @@ pub enum ReplyChange {
     RecordedInjection(u32),
     /// An injection of the recorded run, or of the run's own plan.
     Injection,
+    /// A change that means nothing.
+    NeutralChange,
 }
