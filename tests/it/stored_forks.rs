@@ -23,18 +23,18 @@ const QUESTION: &str = "What is 12 + 30?";
 
 /// How calls name what they go on from.
 #[derive(Clone, Copy)]
-enum KeptBy {
-    Reply,
+enum Continuation {
+    PreviousResponse,
     Conversation,
 }
 
 /// A solver, and twice a critic that goes on from what was said.
-async fn ask(lab: &Lab, kept_by: KeptBy, thread: Option<&Value>) {
+async fn ask(lab: &Lab, by: Continuation, thread: Option<&Value>) {
     let mut last = Value::Null;
     for (agent, text) in [("solver", QUESTION), ("critic", "Is it right?"), ("critic", "Sure?")] {
         let mut body = json!({"input": text});
-        match (kept_by, thread) {
-            (KeptBy::Conversation, Some(thread)) => body["conversation"] = thread.clone(),
+        match (by, thread) {
+            (Continuation::Conversation, Some(thread)) => body["conversation"] = thread.clone(),
             _ if last.is_null() => {}
             _ => body["previous_response_id"] = last["id"].clone(),
         }
@@ -51,12 +51,12 @@ fn earlier(step: &Step) -> Vec<String> {
 }
 
 /// The run of a fork from a recording of `ask` under a plan. `at`: what is given at step 0.
-async fn forked(kept_by: KeptBy, plan: &str, at: impl Fn(&Step) -> AtFork) -> Recording {
+async fn forked(by: Continuation, plan: &str, at: impl Fn(&Step) -> AtFork) -> Recording {
     let simulator: Arc<dyn Upstream> = Arc::new(Simulator::new(0));
     let mut lab = Lab::over(Arc::clone(&simulator), Setup::planned(plan)).await;
     let made = lab.post("/v1/conversations", b"{}").await.json()["id"].clone();
-    let thread = matches!(kept_by, KeptBy::Conversation).then_some(&made);
-    ask(&lab, kept_by, thread).await;
+    let thread = matches!(by, Continuation::Conversation).then_some(&made);
+    ask(&lab, by, thread).await;
     let recording = lab.sealed("r0").await;
     let first = recording.trajectory.steps.iter().find(|step| step.surface == "openai_responses").expect("a step");
     let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a cassette"));
@@ -66,15 +66,15 @@ async fn forked(kept_by: KeptBy, plan: &str, at: impl Fn(&Step) -> AtFork) -> Re
     let own = RunSetup { upstream: Some(Arc::new(prefixed)), ..RunSetup::default() };
     lab.proxy.runs.open(&RunId::parse("r0").expect("an id"), own).await.expect("opens");
     assert_eq!(lab.post("/v1/conversations", b"{}").await.json()["id"], made, "served from the record");
-    ask(&lab, kept_by, thread).await;
+    ask(&lab, by, thread).await;
     lab.sealed("r0").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_from_a_replaced_reply_tells_the_upstream_so() {
-    for kept_by in [KeptBy::Reply, KeptBy::Conversation] {
+    for by in [Continuation::PreviousResponse, Continuation::Conversation] {
         let nothing = "format = 1\nseed = 7\n";
-        let run = forked(kept_by, nothing, |step| AtFork::Instead(reworded(step, "It is 43.").expect("a reply"))).await;
+        let run = forked(by, nothing, |step| AtFork::Instead(reworded(step, "It is 43.").expect("a reply"))).await;
         let steps: Vec<&Step> = run.trajectory.steps.iter().filter(|step| step.surface == "openai_responses").collect();
         assert!(earlier(steps[1]).contains(&"It is 43.".to_owned()), "{:?}", earlier(steps[1]));
         assert_eq!(steps[1].injected[0].operator, "retell");
@@ -86,12 +86,12 @@ async fn what_goes_on_from_a_replaced_reply_tells_the_upstream_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edited_reply_given_again_is_told_where_its_injection_told_it() {
     for (retell, told) in [("retell = true", true), ("", false)] {
-        for kept_by in [KeptBy::Reply, KeptBy::Conversation] {
+        for by in [Continuation::PreviousResponse, Continuation::Conversation] {
             let delivered = |step: &Step| step.last_attempt().expect("an attempt").delivered().clone();
             let again: [&dyn Fn(&Step) -> AtFork; 2] =
                 [&|_| AtFork::Delivered, &|step| AtFork::AlteredAgain(delivered(step))];
             for at in again {
-                let run = forked(kept_by, &PLAN.replace("RETELL", retell), at).await;
+                let run = forked(by, &PLAN.replace("RETELL", retell), at).await;
                 let step = run.trajectory.steps.iter().rfind(|step| step.call == 0).expect("the critic's first");
                 let says_52 = earlier(step).iter().any(|text| text.contains("52"));
                 assert_eq!(says_52, told, "{:?} {:?}", earlier(step), run.notes);

@@ -28,14 +28,14 @@ pub enum AtFork {
     Delivered,
     /// A live reply: the request itself is what changed, or the step is to be drawn anew.
     Live,
-    /// This body, with the recorded reply's head: another reply. An upstream that keeps replies is told it, too, by what goes on
-    /// from it.
+    /// This body in place of the reply, with the recorded reply's head. A request that continues from it sends it to an upstream that
+    /// stores replies, or is refused.
     Instead(Bytes),
-    /// This body, with the recorded reply's head: what an injection made of the reply. What goes on from it tells the upstream so
-    /// only where the injection wants that.
+    /// This body, which an injection made of the reply, with the recorded reply's head. A request that continues from it sends it to
+    /// an upstream that stores replies only if the injection has `retell`.
     AlteredAgain(Bytes),
-    /// This body, with the recorded reply's head: the reply with a change that means nothing. What goes on from it tells the upstream so
-    /// where it can.
+    /// This body, the reply with a neutral change, with the recorded reply's head. A request that continues from it sends it to an
+    /// upstream that stores replies if that is possible.
     Perturbed(Bytes),
     /// A live reply to this request instead of the client's: an edited one, sent again as it was.
     LiveRequest(Bytes),

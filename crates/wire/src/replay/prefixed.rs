@@ -30,8 +30,8 @@ pub struct Prefixed {
     fork: ForkPoint,
     /// An agent that says what it is given, call by call, whatever it is asked.
     puppet: Option<Puppet>,
-    /// The injections of which the recorded run told the upstream, where it keeps replies.
-    told_again: HashSet<u32>,
+    /// The injections whose edited replies the recorded run sent to an upstream that stores replies.
+    retold_injections: HashSet<u32>,
     live: Arc<dyn Upstream>,
 }
 
@@ -60,8 +60,9 @@ impl Prefixed {
     pub fn new(cassette: Arc<Cassette>, fork: ForkPoint, live: Arc<dyn Upstream>) -> Result<Self, NoSuchStep> {
         let prefix = cassette.recorded_until(fork.step)?.map(|(position, _)| position).collect();
         let injected = cassette.recording().trajectory.steps.iter().flat_map(|step| &step.injected);
-        let told_again = injected.filter(|entry| entry.operator == RETELL).map(|entry| entry.injection).collect();
-        Ok(Self { play: Play::new(cassette).of_steps(prefix), fork, puppet: None, told_again, live })
+        let retold_injections =
+            injected.filter(|entry| entry.operator == RETELL).map(|entry| entry.injection).collect();
+        Ok(Self { play: Play::new(cassette).of_steps(prefix), fork, puppet: None, retold_injections, live })
     }
 
     /// The record that it answers from.
@@ -152,7 +153,7 @@ impl Prefixed {
         self.live_at(at_fork)
     }
 
-    /// What the upstream keeps of a reply that is given otherwise.
+    /// The reply as the upstream stores it and as it is given, where these differ.
     fn altered_reply(&self, taken: &Taken, given: &Given) -> Option<AlteredReply> {
         let Attempt { reply: kept, reply_delivered, streamed, .. } = &taken.attempt;
         let (body, by) = match given {
@@ -168,12 +169,12 @@ impl Prefixed {
         (reply.kept != reply.given).then_some(reply)
     }
 
-    /// What an edit of a recorded reply was.
+    /// Who edited a recorded reply.
     fn edit(&self, position: usize) -> ReplyChange {
         let injected = self.play.cassette.bare_steps().get(position).map_or(&[][..], |step| &step.injected);
         let mut replies = injected.iter().filter(|entry| entry.side == Side::Response).map(|entry| entry.injection);
         replies
-            .find(|number| self.told_again.contains(number))
+            .find(|number| self.retold_injections.contains(number))
             .map_or(ReplyChange::Injection, ReplyChange::RecordedInjection)
     }
 

@@ -32,8 +32,7 @@ pub(in crate::proxy) fn note_divergence(step: &mut OpenStep, conversation: Optio
 /// The request as it says what its program was told, and how it reads then; `None` where the upstream keeps the same.
 ///
 /// # Errors
-/// It cannot be recorded; or it goes on from a reply that another one took the place of, and cannot say so: the upstream would go on from
-/// the reply that was replaced.
+/// The request cannot be recorded; or it continues from a replacement that it cannot send: the upstream would continue from the original.
 pub(in crate::proxy) fn request(
     step: &mut OpenStep,
     asked: Option<&Conversation>,
@@ -136,8 +135,7 @@ pub(in crate::proxy) fn edited(
     }
 }
 
-/// Remembers that the program gets a reply of a record otherwise than the upstream keeps it. As where an injection edits a reply,
-/// the next request mends that, where it is to be mended.
+/// Remembers that the program gets another form of a recorded reply than the upstream stores, for the requests that continue from it.
 pub(in crate::proxy) fn given_otherwise(step: &mut OpenStep, reply: &AlteredReply) {
     let (Some(surface), Some(asked)) = (step.surface, &step.storage.request_body) else { return };
     if !surface.stores(asked) {

@@ -1,11 +1,11 @@
-//! A reply that goes out otherwise than the upstream keeps it.
+//! A reply that the program gets in another form than the upstream stores.
 
 use bytes::Bytes;
 
-/// Stands beside a response that a record gives: what the upstream keeps of the same reply.
+/// Both forms of a reply that a record serves. The exchange finds it among the extensions of the response.
 #[derive(Debug, Clone)]
 pub struct AlteredReply {
-    /// As the upstream sent it, and keeps it where it keeps replies.
+    /// As the upstream sent it. An upstream that stores replies has this form.
     pub kept: Bytes,
     /// As the program gets it.
     pub given: Bytes,
@@ -18,9 +18,9 @@ pub struct AlteredReply {
 /// What makes a given reply another than the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyChange {
-    /// It takes the place of the recorded one: what goes on from it goes on from this one.
+    /// Another reply takes its place.
     Replacement,
-    /// An injection of the recorded run, by its number there; in that run what went on from the reply told the upstream so.
+    /// An injection of the recorded run, by its number there. That run sent the edited reply to the upstream.
     RecordedInjection(u32),
     /// An injection of the recorded run, or of the run's own plan.
     Injection,
