@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use super::{Config, Exit, Failure, Finished, checkers::Checkers, counted, escape};
 use crate::{
     dataset::{Corpus, formats},
-    recording::{self, Amendment, FactContent, FactSource, GivenRoster, Giver, RunFact, Settings},
+    recording::{self, Amendment, AmendmentSource, FactContent, FactSource, GivenRoster, RunFact, Settings},
     ruling::{self, NoLabel},
     trajectory::{Label, Outcome, Reason, Verdict},
     viewer::{first_words, word},
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &AmendArgs, json: bool, out: &mut dyn Write) -> Res
     let settings = Config::load(arguments.config.as_deref())?.recording()?;
     let dirs = arguments.runs()?;
     let checkers = arguments.verify.as_deref().map(Checkers::read).transpose()?;
-    let giver = Giver { source: FactSource::Amend, by: arguments.by.clone() };
+    let giver = AmendmentSource { source: FactSource::Amend, by: arguments.by.clone() };
     let mut amended: Vec<AmendedRun<'_>> = Vec::new();
     let mut unjudged = 0;
     for dir in &dirs {
@@ -133,7 +133,7 @@ fn checked(dir: &Path, checkers: &Checkers) -> Result<Option<Outcome>, Failure> 
 fn amend<'a>(
     dir: &'a Path,
     amendment: &Amendment,
-    giver: &Giver,
+    giver: &AmendmentSource,
     settings: &Settings,
 ) -> Result<AmendedRun<'a>, Failure> {
     let added = recording::amend(dir, amendment, giver, settings)?;

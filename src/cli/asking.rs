@@ -9,7 +9,7 @@ use super::{Exit, Failure, upstream_origin::origin};
 use crate::{
     budget::{Budget, Price},
     manipulator::Templates,
-    proxy::{AnswerFormat, Asking, AskingSettings, HttpUpstream, upstream::Upstream},
+    proxy::{AnswerFormat, AskingSettings, HttpUpstream, ManipulatorModel, upstream::Upstream},
     simulator::Simulator,
     surface::ParameterSetting,
 };
@@ -93,7 +93,11 @@ impl AskingArgs {
     ///
     /// # Errors
     /// Whatever cannot be used, with what was expected.
-    pub(super) fn asking(&self, config: &ManipulatorConfig, seed: u64) -> Result<Option<Arc<Asking>>, Failure> {
+    pub(super) fn asking(
+        &self,
+        config: &ManipulatorConfig,
+        seed: u64,
+    ) -> Result<Option<Arc<ManipulatorModel>>, Failure> {
         let Some(url) = self.manipulator_upstream.as_ref().or(config.url.as_ref()) else { return Ok(None) };
         let settings = self.settings(config, url)?;
         let upstream: Arc<dyn Upstream> = if url == "simulator" {
@@ -103,7 +107,7 @@ impl AskingArgs {
             let origin = origin(url, config.key_env.as_deref()).map_err(usage)?;
             HttpUpstream::new(origin, Vec::new(), None, settings.deadline).map(HttpUpstream::shared).map_err(usage)?
         };
-        Ok(Some(Arc::new(Asking::new(upstream, settings))))
+        Ok(Some(Arc::new(ManipulatorModel::new(upstream, settings))))
     }
 
     fn settings(&self, config: &ManipulatorConfig, url: &str) -> Result<AskingSettings, Failure> {

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     attribution::{
-        Attributed, Driving, LogJudge, attribute, combine,
+        Attributed, DriverSettings, LogJudge, attribute, combine,
         methods::{self, LearnedRanker, LoggedRun, Method, Tracer, TracerAsking, View},
     },
     budget::Price,
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let (out, html) = (written.map(named).transpose()?, arguments.html.as_deref().map(named).transpose()?);
     let price = arguments.judge.spending.price.unwrap_or_default();
     let judge = judge(arguments, &methods)?;
-    let driving = Driving { votes: arguments.votes, priced: price != Price::default() };
+    let driving = DriverSettings { votes: arguments.votes, priced: price != Price::default() };
     let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
     let calibrations = calibration::read(arguments, &names)?;
     let ranker = arguments.ranker(&methods)?;
@@ -122,7 +122,7 @@ pub(super) fn rows_of(arguments: &AttributeArgs, global: &Global) -> Result<Stri
     let path = arguments.path.as_deref().unwrap_or(Path::new(""));
     let methods = arguments.methods()?;
     let logs = logs::read(path, arguments, &methods, true)?;
-    let (judge, driving) = (judge(arguments, &methods)?, Driving { votes: 1, priced: false });
+    let (judge, driving) = (judge(arguments, &methods)?, DriverSettings { votes: 1, priced: false });
     let ranker = arguments.ranker(&methods)?;
     let done = settings::block_on(conduct(&logs, &methods, ranker.as_ref(), judge, driving, arguments, global))??;
     let mut text = String::new();
@@ -146,7 +146,7 @@ fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, Attribut
     let logs = logs::read(path, arguments, &methods, true)?;
     let judge = judge(arguments, &methods)?;
     let ranker = arguments.ranker(&methods)?;
-    let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
+    let (driving, still) = (DriverSettings { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
     let done = settings::block_on(conduct(&logs, &methods, ranker.as_ref(), judge, driving, arguments, &still))??;
     Ok((logs, done))
 }
@@ -174,7 +174,7 @@ async fn conduct(
     methods: &[ChosenMethod],
     ranker: Option<&LearnedRanker>,
     judge: Option<LogJudge>,
-    driving: Driving,
+    driving: DriverSettings,
     arguments: &AttributeArgs,
     global: &Global,
 ) -> Result<AttributedLogs, Failure> {
@@ -228,7 +228,7 @@ async fn rows(
     methods: &[ChosenMethod],
     ranker: Option<&LearnedRanker>,
     judge: Option<&LogJudge>,
-    driving: Driving,
+    driving: DriverSettings,
     arguments: &AttributeArgs,
 ) -> Result<Vec<Attributed>, ExecutionError> {
     let (compat, longest_log) = (arguments.compat.is_some(), arguments.longest_log());

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     campaign::{
-        self, Beside, Campaign, CampaignBudget, CampaignEquality, CampaignError, CampaignOptions, CampaignReport,
-        CampaignSnapshot, Concluded, Earlier, NotedFiles,
+        self, Campaign, CampaignBudget, CampaignEquality, CampaignError, CampaignOptions, CampaignReport,
+        CampaignSnapshot, Concluded, ExistingContent, NotedFiles, PlanFolder,
     },
     proxy::{Proxy, ProxyError, upstream::Upstream},
     recording::Masked,
@@ -134,8 +134,9 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let commands = campaign.task_commands();
     let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
-    let earlier = if arguments.resume { Earlier::Resume { changed: arguments.changed } } else { Earlier::Refuse };
-    let directory = beside(file);
+    let earlier =
+        if arguments.resume { ExistingContent::Resume { changed: arguments.changed } } else { ExistingContent::Refuse };
+    let directory = base_directory(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let equality = (arguments.matching.equality()?, arguments.matching.tool_results().is_some());
     let equality = CampaignEquality { rules: equality.0, tool_results_given: equality.1 };
@@ -195,7 +196,7 @@ fn bounded(limits: BudgetLimits, budget: &mut CampaignBudget) -> Result<(), Fail
 /// What a campaign is run with, from the command line.
 pub(super) struct CampaignStart {
     pub(super) out: PathBuf,
-    pub(super) earlier: Earlier,
+    pub(super) earlier: ExistingContent,
     pub(super) directory: PathBuf,
     pub(super) only: Vec<regex::Regex>,
     pub(super) jobs: Option<std::num::NonZeroUsize>,
@@ -266,7 +267,7 @@ pub(super) struct CampaignDone {
 }
 
 /// The directory that paths of a campaign file are relative to.
-fn beside(file: &Path) -> PathBuf {
+fn base_directory(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
 }
@@ -278,7 +279,7 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, CampaignSnap
             failure
                 .hint("`aegis init DIR` writes a first campaign, `aegis init DIR --from RUN_DIR` one of a recorded run")
         })?;
-    let (name, files) = (file.display().to_string(), NotedFiles::new(Beside(beside(file))));
+    let (name, files) = (file.display().to_string(), NotedFiles::new(PlanFolder(base_directory(file))));
     let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
     let kept = files.into_snapshot(name, text, arguments.upstream.clone());

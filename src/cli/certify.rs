@@ -202,7 +202,7 @@ fn ask(arguments: &CertifyArgs, global: &Global) -> Result<String, Failure> {
     let methods = arguments.method.iter().cloned().collect();
     let asking = AttributeArgs::after(&arguments.dataset, methods, arguments.judge.clone())
         .traced_by(arguments.tracers.clone())
-        .beside(Vec::new(), arguments.prior.clone())
+        .with_references(Vec::new(), arguments.prior.clone())
         .of_every_kind(arguments.jobs);
     let answers = attribute::rows_of(&asking, global)?;
     refuse_unasked(&answers)?;

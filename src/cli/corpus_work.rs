@@ -63,8 +63,8 @@ impl CorpusWork {
     }
 
     /// What the next run may spend.
-    pub(super) fn left(&self) -> BudgetArgs {
-        BudgetArgs::of_limits(BudgetLimits { runs: self.runs_left, budget: self.meter.left() }, self.price)
+    pub(super) fn next_budget(&self) -> BudgetArgs {
+        BudgetArgs::of_limits(BudgetLimits { runs: self.runs_left, budget: self.meter.remaining() }, self.price)
     }
 
     /// A run is done.

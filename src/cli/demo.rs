@@ -10,7 +10,7 @@ use super::{
     campaign::{CampaignStart, conduct},
 };
 use crate::{
-    campaign::{CampaignEquality, Earlier},
+    campaign::{CampaignEquality, ExistingContent},
     demo,
     recording::RunFile,
     viewer::Listing,
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
     let begun = CampaignStart {
         out: arguments.dir.clone(),
         // Cells are named by what they are, so runs of an earlier demo would be taken for this one's.
-        earlier: Earlier::Replace,
+        earlier: ExistingContent::Replace,
         directory,
         only: Vec::new(),
         jobs: None,

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     attribution::{JudgedMode, LogJudge, ModeVoting, PlantedChange, judge_mode},
     dataset,
-    recording::{self, Amendment, FactSource, Giver, Recording},
+    recording::{self, Amendment, AmendmentSource, FactSource, Recording},
     score::{Agreement, RESAMPLED_MIN, Share, agreement},
     trajectory::{FailureMode, ModeClaim, ModeState, ModeVerdict},
     viewer::{Listing, planted},
@@ -214,7 +214,7 @@ async fn ask(
 /// Writes what the judge says beside the runs.
 fn keep(verdicts: &Verdicts, arguments: &ModesArgs) -> Result<(), Failure> {
     let (settings, by) = (arguments.judge.recording()?, arguments.judge.address()?.map(|(_, model)| model));
-    let giver = Giver { source: FactSource::Judge, by };
+    let giver = AmendmentSource { source: FactSource::Judge, by };
     for (dir, verdict) in verdicts {
         let amendment = Amendment { modes: vec![verdict.clone()], ..Amendment::default() };
         recording::amend(dir, &amendment, &giver, &settings)?;

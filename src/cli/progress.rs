@@ -18,14 +18,14 @@ const ERASED: &str = "\r\x1b[K";
 /// Shows progress on standard error.
 pub(super) struct ShownProgress {
     /// Nothing between two stages.
-    far: Mutex<Option<Far>>,
+    far: Mutex<Option<StageProgress>>,
     terminal: bool,
     quiet: bool,
     colour: clap::ColorChoice,
 }
 
 /// How far a stage is.
-struct Far {
+struct StageProgress {
     name: String,
     parts: usize,
     done: usize,
@@ -34,7 +34,7 @@ struct Far {
     printed_at: Instant,
 }
 
-impl Far {
+impl StageProgress {
     /// A part is done: a line, if the last one is long ago.
     fn advance(&mut self, shown: usize) -> Option<String> {
         self.done += 1;
@@ -87,17 +87,17 @@ impl ShownProgress {
     }
 
     /// A panic while the lock was held leaves at worst a bar that is not right.
-    fn far(&self) -> MutexGuard<'_, Option<Far>> {
+    fn far(&self) -> MutexGuard<'_, Option<StageProgress>> {
         self.far.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn erase(&self, far: Option<&Far>) {
+    fn erase(&self, far: Option<&StageProgress>) {
         if self.terminal && far.is_some() {
             screen::draw(ERASED);
         }
     }
 
-    fn draw(&self, far: Option<&Far>) {
+    fn draw(&self, far: Option<&StageProgress>) {
         if let (true, Some(far)) = (self.terminal, far) {
             screen::draw(&format!("{ERASED}{}", far.bar(far.began.elapsed())));
         }
@@ -109,7 +109,7 @@ impl Progress for ShownProgress {
         let mut far = self.far();
         self.erase(far.as_ref());
         let now = Instant::now();
-        *far = Some(Far { name: name.to_owned(), parts, done: 0, shown: 0, began: now, printed_at: now });
+        *far = Some(StageProgress { name: name.to_owned(), parts, done: 0, shown: 0, began: now, printed_at: now });
         self.draw(far.as_ref());
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn a_bar_says_how_far_a_stage_is_and_how_long_it_may_take() {
         let now = Instant::now();
         let bar = |done, parts, seconds| {
-            let far = Far { name: "clean".to_owned(), parts, done, shown: 0, began: now, printed_at: now };
+            let far = StageProgress { name: "clean".to_owned(), parts, done, shown: 0, began: now, printed_at: now };
             far.bar(Duration::from_secs(seconds))
         };
         let (full, none) = ("█".repeat(BAR), "░".repeat(BAR));

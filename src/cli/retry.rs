@@ -148,7 +148,7 @@ fn judge(arguments: &RetryArgs, proxy: &ProxyArgs, meter: &Meter, cassette: &Cas
     let config = arguments.execute.proxy.config.clone();
     JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
         .with_parameters(named.judge_parameter.clone())
-        .spending(BudgetArgs::from_budget(meter.left(), arguments.execute.budget.price))
+        .spending(BudgetArgs::from_budget(meter.remaining(), arguments.execute.budget.price))
 }
 
 /// Whether a label is the verified claim of a trace: the correction of its step turned the outcome.

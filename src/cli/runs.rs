@@ -142,7 +142,7 @@ fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Resul
         }
     }
     shrink(&mut widths, screen.width.saturating_sub(LAST.min(screen.width / 4)));
-    let rest = screen.width.saturating_sub(taken(&widths));
+    let rest = screen.width.saturating_sub(columns_width(&widths));
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut text = String::new();
         for (cell, width) in cells.take(widths.len()).zip(&widths).filter(|(_, width)| **width > 0) {
@@ -155,7 +155,7 @@ fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{}", screen.paint(Colour::Faint, line(&mut TITLES.into_iter()).trim_end()))?;
     let painted = |row: &Arc<RunRow>| {
         // Of a hundred thousand runs it is felt how often secrets are looked for: once a row.
-        let cells = escape(&in_lines(&columns(row), &beside(row)));
+        let cells = escape(&in_lines(&columns(row), &remarks(row)));
         let text = line(&mut cells.split('\n'));
         let text = text.trim_end();
         match row.outcome {
@@ -171,7 +171,7 @@ fn write(runs: &[Arc<RunRow>], screen: Screen, out: &mut dyn Write) -> io::Resul
 }
 
 /// The room that columns take, with what parts them.
-fn taken(widths: &[usize]) -> usize {
+fn columns_width(widths: &[usize]) -> usize {
     widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum()
 }
 
@@ -187,18 +187,18 @@ fn shrink(widths: &mut [usize], room: usize) {
         if let (Some(3), Some(column)) = (gone, widths.get_mut(PROGRAM)) {
             *column = program;
         }
-        while taken(widths) > room {
+        while columns_width(widths) > room {
             let wider = [PROGRAM, 3].into_iter().filter_map(|column| Some((*widths.get(column)?, column))).max();
             let Some((width, column)) = wider.filter(|(width, _)| *width > SHRUNK) else { break };
             if let Some(shrunk) = widths.get_mut(column) {
                 *shrunk = width - 1;
             }
         }
-        if taken(widths) <= room {
+        if columns_width(widths) <= room {
             return;
         }
     }
-    let over = taken(widths).saturating_sub(room);
+    let over = columns_width(widths).saturating_sub(room);
     if let Some(name) = widths.first_mut() {
         *name = name.saturating_sub(over).max(SHRUNK);
     }
@@ -224,7 +224,7 @@ fn columns(row: &RunRow) -> [Cow<'_, str>; 6] {
 }
 
 /// The last column: what else is known of it.
-fn beside(row: &RunRow) -> String {
+fn remarks(row: &RunRow) -> String {
     let label = row.label.as_ref().map(|label| label.words()).unwrap_or_default();
     let imported = row.imported.as_ref().map(|format| format!("imported from {format}"));
     let suspected = row.suspected.as_ref().map(|line| format!("suspected: {line}"));

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
 use super::{Exit, Failure, Finished, Global, campaign::failure, progress::ShownProgress, settings, terminal};
 use crate::{
-    campaign::{self, Beside, Engine, EngineScript, MergeOptions, Merged},
+    campaign::{self, Engine, EngineScript, MergeOptions, Merged, PlanFolder},
     launch::shell_word,
 };
 
@@ -157,7 +157,7 @@ fn emit(arguments: &EmitArgs, global: &Global) -> Result<Finished, Failure> {
     let text = std::fs::read_to_string(&arguments.file).map_err(|error| unread(&error))?;
     let file = std::path::absolute(&arguments.file).map_err(|error| unread(&error))?;
     let beside = file.parent().unwrap_or(Path::new(".")).to_owned();
-    let campaign = campaign::parse(&text, &arguments.file.display().to_string(), &Beside(beside));
+    let campaign = campaign::parse(&text, &arguments.file.display().to_string(), &PlanFolder(beside));
     let campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     // In a container paths are the image's: they stay as they were written.

@@ -11,11 +11,11 @@ use crate::dataset::task_sets::{self, ImportedTasks, Options, TaskFields, TaskSe
 #[derive(Debug, Args)]
 pub(super) struct TasksArgs {
     #[command(subcommand)]
-    what: What,
+    what: TasksAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum TasksAction {
     /// Read a public task set in its published format: JSON lines, JSON, CSV or Parquet.
     Import(TasksImportArgs),
 }
@@ -44,7 +44,7 @@ struct TasksImportArgs {
 }
 
 pub(super) fn run(arguments: &TasksArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
-    let What::Import(arguments) = &arguments.what;
+    let TasksAction::Import(arguments) = &arguments.what;
     let known = |set: &&&dyn TaskSet| set.name() == arguments.from;
     let set = task_sets::ALL.iter().find(known);
     let set = *set.ok_or_else(|| Failure::new(Exit::Usage, format!("unknown task set `{}`", arguments.from)))?;

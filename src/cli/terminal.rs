@@ -34,7 +34,7 @@ pub(super) fn line(mut to: impl Write, words: std::fmt::Arguments<'_>) {
 }
 
 impl<W: Write> MaskedStream<W> {
-    fn put(&mut self, bytes: Vec<u8>) -> io::Result<()> {
+    fn write_bytes(&mut self, bytes: Vec<u8>) -> io::Result<()> {
         if bytes.is_empty() { Ok(()) } else { self.to.write_all(Masked::new(bytes).as_bytes()) }
     }
 }
@@ -46,14 +46,14 @@ impl<W: Write> Write for MaskedStream<W> {
         if let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') {
             let rest = self.line.split_off(before + end + 1);
             let lines = std::mem::replace(&mut self.line, rest);
-            self.put(lines)?;
+            self.write_bytes(lines)?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let rest = std::mem::take(&mut self.line);
-        self.put(rest)?;
+        self.write_bytes(rest)?;
         self.to.flush()
     }
 }

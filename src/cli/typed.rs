@@ -25,7 +25,7 @@ impl TypedLine {
     }
 
     /// Whether it says an option, by its long name.
-    pub(super) fn says(&self, option: &str) -> bool {
+    pub(super) fn has_option(&self, option: &str) -> bool {
         self.options.iter().any(|word| is(word, option))
     }
 
@@ -79,7 +79,9 @@ mod tests {
         let line = |words: &[&str]| TypedLine::new(words.iter().map(|&word| word.to_owned()).collect());
         let typed =
             line(&["trace", "r 1", "--pairs", "4", "--pairs=5", "--pairs-x", "--check", "it's", "--", "p", "--pairs"]);
-        assert!(typed.says("--check") && !typed.says("--pair") && !line(&["a", "--", "--b"]).says("--b"));
+        assert!(
+            typed.has_option("--check") && !typed.has_option("--pair") && !line(&["a", "--", "--b"]).has_option("--b")
+        );
         for (said, expected) in [
             (typed.clone(), r"aegis trace 'r 1' --pairs 4 --pairs=5 --pairs-x --check 'it'\''s' -- p --pairs"),
             (typed.clone().without("--pairs", true), r"aegis trace 'r 1' --pairs-x --check 'it'\''s' -- p --pairs"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aegis::{
-    proxy::{AttachClient, AttachError, AttachedMessages, Gate, HandedReply, RunSetup, upstream::Upstream},
+    proxy::{AttachClient, AttachError, AttachedMessages, Gate, ReturnedReply, RunSetup, upstream::Upstream},
     replay::{Cassette, Replayed},
     trajectory::{CloseCause, RunId},
 };
@@ -53,12 +53,12 @@ impl AttachedCalc {
         (message.number, message.message)
     }
 
-    async fn reply(&self, number: u64, reply: HandedReply) -> Result<(), AttachError> {
+    async fn reply(&self, number: u64, reply: ReturnedReply) -> Result<(), AttachError> {
         within(self.shim.reply("calc", &self.messages.id, number, reply)).await
     }
 
     /// Posts a message and answers it so; what the server got, and what the client got.
-    async fn exchange(&mut self, lab: &Lab, message: &str, reply: HandedReply) -> (String, Reply) {
+    async fn exchange(&mut self, lab: &Lab, message: &str, reply: ReturnedReply) -> (String, Reply) {
         let header = self.header();
         let posted = lab.post_with("/r/r0/mcp/calc", message.as_bytes(), &header);
         let handed = async {
@@ -71,8 +71,8 @@ impl AttachedCalc {
     }
 }
 
-fn whole(message: &str) -> HandedReply {
-    HandedReply::Message(Bytes::from(message.to_owned()))
+fn whole(message: &str) -> ReturnedReply {
+    ReturnedReply::Message(Bytes::from(message.to_owned()))
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn messages_to_an_attached_server_are_steps_and_pass_byte_for_byte() {
     let (message, reply) = calc.exchange(&lab, CALL, whole(RESULT)).await;
     assert_eq!((message.as_str(), reply.status, reply.text().as_str()), (CALL, 200, RESULT));
     assert_eq!(reply.header("content-type").as_deref(), Some("application/json"));
-    let (message, reply) = calc.exchange(&lab, NOTICE, HandedReply::Nothing).await;
+    let (message, reply) = calc.exchange(&lab, NOTICE, ReturnedReply::Nothing).await;
     assert_eq!((message.as_str(), reply.status, reply.text().as_str()), (NOTICE, 202, ""));
     let (sender, events) = mpsc::channel(2);
     let stream = [PROGRESS, RESULT].map(|message| format!("event: message\ndata: {message}\n\n"));
@@ -90,7 +90,7 @@ async fn messages_to_an_attached_server_are_steps_and_pass_byte_for_byte() {
         sender.try_send(Bytes::from(event.clone())).expect("room");
     }
     drop(sender);
-    let (_, reply) = calc.exchange(&lab, &CALL.replace(":7}", ":8}"), HandedReply::Events(events)).await;
+    let (_, reply) = calc.exchange(&lab, &CALL.replace(":7}", ":8}"), ReturnedReply::Events(events)).await;
     assert_eq!((reply.status, reply.text(), reply.whole), (200, stream.concat(), true));
     assert_eq!(model.count(), 0);
     // It ends with the server, though it is attached still.
@@ -135,7 +135,7 @@ async fn plans_edit_and_disturb_what_passes_to_and_from_an_attached_server() {
     assert_eq!((message, reply.text()), (CALL.replace(":7}", ":8}"), RESULT.replace("\"5\"", "\"6\"")));
     let refused = lab.post_with("/r/r0/mcp/calc", CALL.replace(":7}", ":9}").as_bytes(), &calc.header()).await;
     assert_eq!((refused.status, refused.json()["id"].as_u64()), (503, Some(9)));
-    let (message, _) = calc.exchange(&lab, NOTICE, HandedReply::Nothing).await;
+    let (message, _) = calc.exchange(&lab, NOTICE, ReturnedReply::Nothing).await;
     assert_eq!(message, NOTICE, "the call before did not come");
     let recording = lab.sealed("r0").await;
     let injected = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
@@ -155,7 +155,7 @@ async fn what_a_server_asks_its_client_passes_before_an_edit_of_its_reply() {
     let (number, _) = calc.message().await;
     let (sender, events) = mpsc::channel(3);
     let event = |message: &str| Bytes::from(format!("event: message\ndata: {message}\n\n"));
-    let handed = calc.reply(number, HandedReply::Events(events));
+    let handed = calc.reply(number, ReturnedReply::Events(events));
     let asked = async {
         for message in [PROGRESS, QUESTION] {
             sender.try_send(event(message)).expect("room");
@@ -196,7 +196,7 @@ async fn what_a_server_asks_its_client_passes_before_a_fault_in_its_reply() {
         let (number, _) = calc.message().await;
         let (sender, events) = mpsc::channel(4);
         let event = |message: &str| Bytes::from(format!("event: message\ndata: {message}\n\n"));
-        let handed = calc.reply(number, HandedReply::Events(events));
+        let handed = calc.reply(number, ReturnedReply::Events(events));
         let asked = async {
             for message in [PROGRESS, QUESTION] {
                 sender.try_send(event(message)).expect("room");
@@ -228,7 +228,7 @@ async fn a_client_that_leaves_leaves_nobody_to_answer() {
     let mut client = lab.client().await;
     client.send(&request("POST", "/r/r0/mcp/calc", CALL.as_bytes(), &calc.header())).await;
     let (number, _) = calc.message().await;
-    let (message, _) = calc.exchange(&lab, NOTICE, HandedReply::Nothing).await;
+    let (message, _) = calc.exchange(&lab, NOTICE, ReturnedReply::Nothing).await;
     assert_eq!(message, NOTICE);
     drop(client);
     until("the client is gone", || lab.causes("r0")[0] == Some(CloseCause::ClientGone)).await;

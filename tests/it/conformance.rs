@@ -14,7 +14,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use aegis::{
     plan,
-    proxy::{Asking, AskingSettings, RunSetup, upstream::Upstream},
+    proxy::{AskingSettings, ManipulatorModel, RunSetup, upstream::Upstream},
     recording,
     replay::{Cassette, Replayed},
     simulator::Simulator,
@@ -147,7 +147,7 @@ async fn replay(first: &Lab, shapes: &[Shape]) -> Vec<Result<(), String>> {
 async fn rows(shapes: &Arc<Vec<Shape>>) -> Vec<Row> {
     let (text, agents) = edits::plan("edits.toml");
     let setup = Setup {
-        asking: Some(Arc::new(Asking::new(Arc::new(Simulator::new(7)), AskingSettings::default()))),
+        asking: Some(Arc::new(ManipulatorModel::new(Arc::new(Simulator::new(7)), AskingSettings::default()))),
         ..Setup::planned(&text)
     };
     let plan = setup.plan.clone().expect("a plan");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use aegis::{
-    dataset::{About, Dataset, Sample, SampleKind, Splits, Task, Writer, lint, statistics},
+    dataset::{Dataset, Sample, SampleKind, Splits, Task, UnrecordedFacts, Writer, lint, statistics},
     recording,
     surface::{OpenaiChat, Surface as _},
     trajectory::{Evidence, Label, LabelContent, LabelStatus, Side, Tally, Verdict},
@@ -29,11 +29,11 @@ fn cells(dir: &Path) -> BTreeMap<String, Value> {
     cells.map(|cell| (cell["run"].as_str().expect("a run").to_owned(), cell.clone())).collect()
 }
 
-fn about(cell: &Value, kind: SampleKind, twin: Option<String>, question: &str) -> About {
+fn about(cell: &Value, kind: SampleKind, twin: Option<String>, question: &str) -> UnrecordedFacts {
     let text = |key: &str| cell[key].as_str().unwrap_or_default().to_owned();
     let task = Task { id: text("task"), question: question.to_owned(), answer: text("expected"), ..Task::default() };
     let split = Some(Splits::default().assign(&task));
-    About { kind, system: text("system"), task, final_answer: text("answer"), split, clean_twin: twin }
+    UnrecordedFacts { kind, system: text("system"), task, final_answer: text("answer"), split, clean_twin: twin }
 }
 
 /// Builds samples from the demo's recordings, as a campaign does.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use aegis::{
-    dataset::{About, Sample, SampleKind, SampleMessage, Task},
+    dataset::{Sample, SampleKind, SampleMessage, Task, UnrecordedFacts},
     foreign::{self, ForeignOptions},
     recording::{self, Recording},
     trajectory::{Reason, Source, Verdict},
@@ -46,7 +46,7 @@ fn imported(from: &str, files: &[String], logs: &Path) -> Vec<Recording> {
 
 /// The run as a sample: what its agents were asked, and said.
 fn sample(recording: &Recording) -> Sample {
-    let about = About {
+    let about = UnrecordedFacts {
         kind: SampleKind::Clean,
         system: String::new(),
         task: Task::default(),

@@ -29,7 +29,7 @@ enum Style {
     /// Last, and nothing where nobody asks, as llama.cpp's server.
     Absent,
     /// It refuses the question.
-    Refuses,
+    GateCheck,
 }
 
 impl Backend {
@@ -101,7 +101,7 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
     let asks = body["logprobs"] == true
         || body["logprobs"].is_u64()
         || body["include"].as_array().is_some_and(|names| names.contains(&json!("message.output_text.logprobs")));
-    if asks && style == Style::Refuses {
+    if asks && style == Style::GateCheck {
         return (
             400,
             "application/json",
@@ -232,7 +232,7 @@ async fn the_client_sees_what_it_would_have_seen_and_the_record_keeps_what_came(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_refuses_is_asked_again_without_once() {
     let (plain, asking) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-    let backend = Backend::start(Style::Refuses).await;
+    let backend = Backend::start(Style::GateCheck).await;
     let without = replies(&backend, plain.path(), &[]).await;
     let before = backend.asked().len();
     let with = replies(&backend, asking.path(), &["--ask-logprobs"]).await;

@@ -13,8 +13,8 @@ use aegis::{
     identity::Identity,
     plan::{self, Plan},
     proxy::{
-        Asking, Gate, HttpUpstream, Limits, NamedServers, Proxy, RunTemplate, Runs, UpstreamOrigin, WithServers, serve,
-        upstream::Upstream,
+        Gate, HttpUpstream, Limits, ManipulatorModel, NamedServers, Proxy, RunTemplate, Runs, UpstreamOrigin,
+        WithServers, serve, upstream::Upstream,
     },
     recording::{self, Recording, Settings},
     trajectory::{CloseCause, RunId, Step},
@@ -43,7 +43,7 @@ pub struct Setup {
     pub key: Option<&'static str>,
     pub ca_file: Option<PathBuf>,
     /// The manipulators' model.
-    pub asking: Option<Arc<Asking>>,
+    pub asking: Option<Arc<ManipulatorModel>>,
     /// Whether runs that nobody names are told by lineage.
     pub lineage: bool,
     /// Servers of tools, by name.

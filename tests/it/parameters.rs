@@ -4,7 +4,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use aegis::{
-    proxy::{Asking, AskingSettings, HttpUpstream, RecordedAnswers, UpstreamOrigin},
+    proxy::{AskingSettings, HttpUpstream, ManipulatorModel, RecordedAnswers, UpstreamOrigin},
     recording::{self, Recording},
 };
 use serde_json::{Value, json};
@@ -217,14 +217,14 @@ async fn a_model_that_rewrites_is_asked_without_what_its_upstream_refuses() {
     let upstream =
         Scripted::always(vec![http("200 OK", "application/json", &chat_reply("12 * 8 = 96\nANSWER: 84"))]).await;
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "x is 12 * 8"}]}).to_string();
-    let asked = async |asking: &Arc<Asking>| {
+    let asked = async |asking: &Arc<ManipulatorModel>| {
         let setup = Setup { asking: Some(Arc::clone(asking)), ..Setup::planned(plan) };
         let mut lab = Lab::before(upstream.address, setup).await;
         let got = lab.post("/a/solver/v1/chat/completions", body.as_bytes()).await.text();
         let again = lab.post("/a/solver/v1/chat/completions", body.as_bytes()).await.text();
         (got, again, lab.sealed("r0").await)
     };
-    let asking = Arc::new(Asking::new(live.shared(), settings.clone()));
+    let asking = Arc::new(ManipulatorModel::new(live.shared(), settings.clone()));
     let (got, again, recording) = asked(&asking).await;
     assert!(got.contains("ANSWER: 48") && again.contains("ANSWER: 48"), "{got} {again}");
     // It sends no seed: three refusals, and two answers.
@@ -238,7 +238,7 @@ async fn a_model_that_rewrites_is_asked_without_what_its_upstream_refuses() {
     }
     // The record makes the same edits again, and nobody is asked.
     let recorded = Arc::new(RecordedAnswers::from_recording(&recording));
-    let (got_again, again_again, second) = asked(&Arc::new(Asking::new(recorded, settings))).await;
+    let (got_again, again_again, second) = asked(&Arc::new(ManipulatorModel::new(recorded, settings))).await;
     assert_eq!((got_again, again_again, rewriter.asked().len()), (got, again, 5));
     assert_eq!(second.manipulator_failures, []);
 }

@@ -7,7 +7,7 @@ use aegis::{
     budget::Price,
     manipulator::Templates,
     plan,
-    proxy::{Asking, AskingSettings, RecordedAnswers, RunSetup},
+    proxy::{AskingSettings, ManipulatorModel, RecordedAnswers, RunSetup},
     recording::Recording,
     simulator::Simulator,
     trajectory::{FailureMode, LabelStatus, RunId, Side},
@@ -24,13 +24,13 @@ const SOLUTION: &str = "12 * 8 = 96\n96 - 12 = 84\nI checked it: 84 + 12 = 96.\n
 const TASK: &str = "Problem: Ann has 12 boxes of 8 pencils and gives 12 pencils away. How many are left?";
 
 /// The simulator in the manipulator's role.
-fn simulated() -> Arc<Asking> {
+fn simulated() -> Arc<ManipulatorModel> {
     let settings = AskingSettings {
         model: "rewriter".to_owned(),
         price: Price { input: 2.0, output: 8.0 },
         ..AskingSettings::default()
     };
-    Arc::new(Asking::new(Arc::new(Simulator::new(7)), settings))
+    Arc::new(ManipulatorModel::new(Arc::new(Simulator::new(7)), settings))
 }
 
 fn injection(mode: FailureMode, side: Side) -> String {
@@ -187,19 +187,19 @@ async fn a_recorded_answer_makes_the_same_edit_again() {
     let plan = injection(FailureMode::IncompleteVerification, Side::Response);
     let upstream = Scripted::always(both(&[(SOLUTION, &[])]).0).await;
     let settings = AskingSettings { model: "rewriter".to_owned(), ..AskingSettings::default() };
-    let once = |asking: Asking| Setup { asking: Some(Arc::new(asking)), ..Setup::default() };
+    let once = |asking: ManipulatorModel| Setup { asking: Some(Arc::new(asking)), ..Setup::default() };
     let mut first =
-        Lab::before(upstream.address, once(Asking::new(Arc::new(Simulator::new(7)), settings.clone()))).await;
+        Lab::before(upstream.address, once(ManipulatorModel::new(Arc::new(Simulator::new(7)), settings.clone()))).await;
     let got = call(&first, "same", &plan, &asked(false)).await;
     let recorded = Arc::new(RecordedAnswers::from_recording(&first.sealed("same").await));
     let mut second =
-        Lab::before(upstream.address, once(Asking::new(Arc::clone(&recorded) as _, settings.clone()))).await;
+        Lab::before(upstream.address, once(ManipulatorModel::new(Arc::clone(&recorded) as _, settings.clone()))).await;
     assert_eq!(call(&second, "same", &plan, &asked(false)).await, got);
     let recording = second.sealed("same").await;
     assert_eq!(recording.manipulator_questions[0].upstream, "recording");
     assert!(recording.label.is_some());
     // Another run has another draw, so its question is another, and nobody is asked in its place.
-    let mut other = Lab::before(upstream.address, once(Asking::new(recorded, settings))).await;
+    let mut other = Lab::before(upstream.address, once(ManipulatorModel::new(recorded, settings))).await;
     assert!(call(&other, "other", &plan, &asked(false)).await.contains("I checked it"));
     assert!(other.sealed("other").await.manipulator_failures[0].why.contains("holds no answer to this question"));
 }
@@ -230,7 +230,7 @@ async fn a_template_of_ones_own_is_used_and_named() {
         templates: Some(Templates::parse(own).expect("templates")),
         ..AskingSettings::default()
     };
-    let asking = Arc::new(Asking::new(Arc::new(Simulator::new(7)), settings));
+    let asking = Arc::new(ManipulatorModel::new(Arc::new(Simulator::new(7)), settings));
     let upstream = Scripted::always(both(&[(SOLUTION, &[])]).0).await;
     let mut lab = Lab::before(upstream.address, Setup { asking: Some(asking), ..Setup::default() }).await;
     call(&lab, "own", &injection(FailureMode::ReasoningActionMismatch, Side::Response), &asked(false)).await;
@@ -250,7 +250,7 @@ async fn a_held_stream_is_kept_alive() {
         .expect("an origin");
     let behind =
         aegis::proxy::HttpUpstream::new(origin, Vec::new(), None, Duration::from_secs(10)).expect("an upstream");
-    let asking = Arc::new(Asking::new(behind.shared(), settings));
+    let asking = Arc::new(ManipulatorModel::new(behind.shared(), settings));
     let upstream = Scripted::always(both(&[(SOLUTION, &[])]).1).await;
     let plan = injection(FailureMode::ReasoningActionMismatch, Side::Response);
     let mut lab = Lab::before(upstream.address, Setup { asking: Some(asking), ..Setup::planned(&plan) }).await;

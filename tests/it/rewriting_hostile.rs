@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use aegis::{
     budget::Budget,
-    proxy::{Asking, AskingSettings, HttpUpstream, UpstreamOrigin},
+    proxy::{AskingSettings, HttpUpstream, ManipulatorModel, UpstreamOrigin},
     trajectory::CloseCause,
 };
 use serde_json::json;
@@ -26,10 +26,10 @@ fn plan(side: &str) -> String {
 }
 
 /// A model that the test scripts.
-fn model(scripted: &Scripted, settings: AskingSettings) -> Arc<Asking> {
+fn model(scripted: &Scripted, settings: AskingSettings) -> Arc<ManipulatorModel> {
     let origin = UpstreamOrigin::parse(&format!("http://{}", scripted.address), None).expect("an origin");
     let upstream = HttpUpstream::new(origin, Vec::new(), None, Duration::from_secs(10)).expect("an upstream");
-    Arc::new(Asking::new(upstream.shared(), settings))
+    Arc::new(ManipulatorModel::new(upstream.shared(), settings))
 }
 
 fn says(text: &str) -> Vec<Act> {

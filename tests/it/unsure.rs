@@ -105,7 +105,7 @@ async fn the_late_pass_itself_withdraws_what_interleaved_runs_got_wrong() {
         let label = sealed.label.expect("on arrival it is one run's second call");
         assert_eq!((label.errors[0].error.step, label.status), (2 + call, LabelStatus::Delivered));
 
-        let late = lab.proxy.identity.late(std::slice::from_ref(&run));
+        let late = lab.proxy.identity.late_names(std::slice::from_ref(&run));
         let moved: Vec<u32> = late[&run].iter().filter(|step| step.run.is_some()).map(|step| step.step).collect();
         assert_eq!(moved, [1, 3], "{late:?}");
         let dir = lab.logs.join(run.as_str());
@@ -125,7 +125,7 @@ async fn the_late_pass_leaves_named_runs_alone() {
     }
     assert_eq!(lab.sealed("one").await.trajectory.steps.len(), 2);
     let ids = ["one", "two"].map(|run| RunId::parse(run).expect("an id"));
-    assert!(lab.proxy.identity.late(&ids).is_empty());
+    assert!(lab.proxy.identity.late_names(&ids).is_empty());
 }
 
 const PROBLEM: &str =

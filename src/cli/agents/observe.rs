@@ -26,7 +26,7 @@ impl<'a> LateRun<'a> {
 
     /// Steps with what the late pass says of them, where it differs.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Step, Option<&'a LateStep>)> {
-        self.recording.trajectory.steps.iter().map(|step| (step, late(self.recording, step)))
+        self.recording.trajectory.steps.iter().map(|step| (step, late_step(self.recording, step)))
     }
 
     /// What named the run of a step.
@@ -36,7 +36,7 @@ impl<'a> LateRun<'a> {
     }
 }
 
-fn late<'a>(recording: &'a Recording, step: &Step) -> Option<&'a LateStep> {
+fn late_step<'a>(recording: &'a Recording, step: &Step) -> Option<&'a LateStep> {
     recording.late.iter().find(|late| late.step == step.step)
 }
 
@@ -58,7 +58,7 @@ fn observe<'a>(recording: &'a Recording, step: &'a Step) -> ObservedStep<'a> {
         door::reply(surface, body, attempt.streamed).ok()
     });
     ObservedStep {
-        agent: agent(step, late(recording, step)),
+        agent: agent(step, late_step(recording, step)),
         outline: surface
             .and_then(|surface| door::outline_at(surface, &step.path, &step.request).ok())
             .unwrap_or_default(),

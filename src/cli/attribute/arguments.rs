@@ -149,7 +149,7 @@ impl AttributeArgs {
     }
 
     /// The same, of a run that is held against these runs too, and against what was learned.
-    pub(in crate::cli) fn beside(mut self, against: Vec<PathBuf>, prior: Option<PathBuf>) -> Self {
+    pub(in crate::cli) fn with_references(mut self, against: Vec<PathBuf>, prior: Option<PathBuf>) -> Self {
         (self.run.against, self.prior) = (against, prior);
         self
     }

@@ -21,7 +21,7 @@ use crate::{
 /// the same.
 pub(super) fn keep(logs: &Logs, rows: &[Vec<Attributed>], global: &Global) {
     let (Some(dir), [rows]) = (&logs.recorded, rows) else { return };
-    let said = match put(dir, rows) {
+    let said = match write_rows(dir, rows) {
         Ok(()) => format!("kept beside the run: aegis view {} shows the methods side by side", dir.display()),
         Err(error) => format!("nothing was kept beside the run: `{}`: {error}", dir.join(ATTRIBUTION_FILE).display()),
     };
@@ -47,7 +47,7 @@ pub(in crate::cli) struct AttributionRow<'a> {
 }
 
 /// Rows of other methods and judges stay; what combines several is left out, since the next call can add to them.
-fn put(dir: &Path, rows: &[Attributed]) -> io::Result<()> {
+fn write_rows(dir: &Path, rows: &[Attributed]) -> io::Result<()> {
     let path = dir.join(ATTRIBUTION_FILE);
     let former = match RunFile::text(&path) {
         Ok(text) => text,

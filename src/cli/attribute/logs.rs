@@ -140,7 +140,7 @@ fn recorded(
     // Rows of a dataset are of many tasks; a run that was named is taken as it is said to be.
     others.retain(|other| other.problem.is_empty() || run.problem.contains(other.problem.trim()));
     if facts.against.is_empty() {
-        others = beside(path, &run.problem)?;
+        others = sibling_runs(path, &run.problem)?;
         if !others.is_empty() {
             notes.push(format!("runs beside it that were given the same task: {}", others.len()));
         }
@@ -179,7 +179,7 @@ pub(in crate::cli) fn model_of(recording: &Recording) -> Option<String> {
 }
 
 /// Finished runs in the same directory that were given the same task.
-fn beside(path: &Path, problem: &str) -> Result<Vec<LoggedRun>, Failure> {
+fn sibling_runs(path: &Path, problem: &str) -> Result<Vec<LoggedRun>, Failure> {
     let (Some(parent), Ok(own)) =
         (path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned)), path.canonicalize())
     else {

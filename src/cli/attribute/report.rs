@@ -98,7 +98,7 @@ fn details(log: &RunLog, found: &PredictedStep, out: &mut dyn Write) -> io::Resu
     if found.evidence.is_empty()
         && let Some(turn) = found.step.and_then(|step| log.run.turn(step))
     {
-        line("said", &turn.whole().chars().take(240).collect::<String>())?;
+        line("said", &turn.words_and_calls().chars().take(240).collect::<String>())?;
     }
     line("why", &found.reason)?;
     line("repair", &found.fix)?;

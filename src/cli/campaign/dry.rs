@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::{CampaignArgs, CampaignStart, next};
 use crate::{
-    campaign::{self, Campaign, Earlier, Extent},
+    campaign::{self, Campaign, ExistingContent, Extent},
     cli::{Exit, Failure, Finished, Global, OutputFormat, escape, terminal},
     verify,
 };
@@ -41,7 +41,7 @@ pub(super) fn tell(
         let place = escape(&out.display().to_string());
         let expected = expected(&extent, &place, first.as_deref());
         let again = match earlier {
-            Earlier::Refuse if out.join("cells").is_dir() => {
+            ExistingContent::Refuse if out.join("cells").is_dir() => {
                 format!("resume         `{place}` holds runs of it: the line itself needs --resume\n")
             }
             _ => String::new(),

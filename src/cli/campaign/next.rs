@@ -10,7 +10,7 @@ use crate::{
 
 /// The line that goes on, and what to change in it where it would end at once.
 pub(super) fn line(arguments: &CampaignArgs, out: &Path, concluded: &Concluded) -> String {
-    let again = escape(&again(TypedLine::of_process(), arguments, out));
+    let again = escape(&resume_line(TypedLine::of_process(), arguments, out));
     let spent = match (concluded.exhausted, &arguments.budget) {
         (false, _) => String::new(),
         (true, Some(budget)) => format!("\n          `--budget {budget}` is used up: raise it in that line"),
@@ -32,7 +32,7 @@ fn part(typed: TypedLine, arguments: &CampaignArgs, out: &Path, resumes: bool, t
 }
 
 /// The typed line with `--resume`, and with what the environment or a default said: another shell may not say it.
-fn again(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> String {
+fn resume_line(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> String {
     spoken(typed, arguments, out).without("--resume", false).with(["--resume".to_owned()]).text()
 }
 
@@ -42,7 +42,7 @@ fn spoken(typed: TypedLine, arguments: &CampaignArgs, out: &Path) -> TypedLine {
     let unsaid =
         [("--out", &out), ("--upstream", &arguments.upstream)].into_iter().chain(arguments.asking.given_options());
     let said = |line: TypedLine, (name, value): (&str, &Option<String>)| match value {
-        Some(value) if !line.says(name) => line.with([name.to_owned(), value.clone()]),
+        Some(value) if !line.has_option(name) => line.with([name.to_owned(), value.clone()]),
         _ => line,
     };
     unsaid.fold(typed, said)
@@ -76,7 +76,7 @@ mod tests {
             let line = Line::parse_from(std::iter::once("aegis".to_owned()).chain(words()));
             let arguments = CampaignArgs { upstream: None, ..line.campaign };
             assert_eq!(
-                again(TypedLine::new(words().collect()), &arguments, Path::new("d e")),
+                resume_line(TypedLine::new(words().collect()), &arguments, Path::new("d e")),
                 format!("aegis {expected}")
             );
         }
@@ -92,7 +92,7 @@ mod tests {
         // What the environment said is said, too.
         let mut line = Line::parse_from(["aegis", "c.toml"]);
         line.campaign.upstream = Some("http://h/v1?a&b".to_owned());
-        let said = again(TypedLine::new(vec!["c.toml".to_owned()]), &line.campaign, Path::new("d"));
+        let said = resume_line(TypedLine::new(vec!["c.toml".to_owned()]), &line.campaign, Path::new("d"));
         assert_eq!(said, "aegis c.toml --out d --upstream 'http://h/v1?a&b' --resume");
     }
 }

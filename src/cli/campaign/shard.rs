@@ -2,7 +2,7 @@
 
 use super::{Campaign, CampaignSnapshot, CampaignStart, failure, options, proxies, until_signalled};
 use crate::{
-    campaign::{self, Earlier, PartError, ShardEnd, ShardOptions, ShardPart},
+    campaign::{self, ExistingContent, PartError, ShardEnd, ShardOptions, ShardPart},
     cli::{Exit, Failure, Finished, Global, escape, progress::ShownProgress, settings, typed::TypedLine},
     launch::shell_word,
 };
@@ -19,7 +19,7 @@ pub(super) fn work(
     let part = part_of(part)?;
     let merge = format!("aegis shard merge {} --out MERGED", shell_word(&begun.out.to_string_lossy()));
     begun.out = begun.out.join(part.directory());
-    begun.earlier = Earlier::Either { changed };
+    begun.earlier = ExistingContent::Either { changed };
     if !global.quiet {
         talkln!("shard     {part}   {}", begun.out.display());
     }

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     cli::{Exit, Failure, signals::Signals},
-    proxy::{AttachClient, AttachError, AttachedMessage, AttachedMessages, HandedReply},
+    proxy::{AttachClient, AttachError, AttachedMessage, AttachedMessages, ReturnedReply},
 };
 
 /// How long a message waits until the server has the one before it. A message that a plan delays holds no other back longer.
@@ -219,7 +219,7 @@ impl Shim {
         }
         let MessageKind::Request(id, token) = kind else {
             self.write(message).await;
-            return self.reply(place, HandedReply::Nothing);
+            return self.reply(place, ReturnedReply::Nothing);
         };
         locked(&self.pending).insert(id.clone(), token, place);
         self.write(message).await;
@@ -236,7 +236,7 @@ impl Shim {
     }
 
     /// Hands a reply back to the proxy.
-    fn reply(self: &Arc<Self>, place: ReplyPlace, reply: HandedReply) {
+    fn reply(self: &Arc<Self>, place: ReplyPlace, reply: ReturnedReply) {
         let shim = Arc::clone(self);
         self.replies.spawn(async move {
             let ReplyPlace { attachment, number } = place;
@@ -260,7 +260,7 @@ impl Shim {
     async fn take_reply(self: &Arc<Self>, line: Bytes) {
         let events = match locked(&self.pending).route(&MessageKind::read(&line)) {
             ServerRoute::Ends(PendingRequest { place, events: None, .. }) => {
-                return self.reply(place, HandedReply::Message(line));
+                return self.reply(place, ReturnedReply::Message(line));
             }
             ServerRoute::Ends(PendingRequest { events, .. }) => events,
             ServerRoute::Within(request) => Some(self.events(request)),
@@ -278,7 +278,7 @@ impl Shim {
         let PendingRequest { place, events, .. } = request;
         let begin = || {
             let (sender, events) = mpsc::channel(EVENTS_MAX);
-            self.reply(place.clone(), HandedReply::Events(events));
+            self.reply(place.clone(), ReturnedReply::Events(events));
             sender
         };
         events.get_or_insert_with(begin).clone()

@@ -11,7 +11,7 @@ use super::{ProveArgs, exit, prove, word};
 use crate::{
     attribution::Proved,
     cli::{Exit, Failure, Finished, Global, again::HowStarted, corpus_work::CorpusWork, trial::JudgedProgram},
-    dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
+    dataset::{Claims, Dataset, Sample, SampleKind, Task, UnrecordedFacts, Writer},
     execution::{Judge, Meter, Program},
     proof::Terms,
     recording,
@@ -121,7 +121,7 @@ fn proven(
     };
     let cassette = arguments.matching.open(dir, true)?;
     let (_, proved) = prove(dir, &cassette, JudgedProgram { program, judge }, arguments, meter, terms, global)?;
-    let about = About {
+    let about = UnrecordedFacts {
         kind: sample.kind,
         system: sample.system.clone(),
         split: sample.split,

@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     let mut retry = CorpusRetry { arguments, global, work, retried };
     for source in &sources {
         for dir in &failures {
-            retry.one(source, dir)?;
+            retry.retry_run(source, dir)?;
         }
     }
     retry.finish(&sources, failures.len())
@@ -80,7 +80,7 @@ fn sources(arguments: &RetryArgs) -> Vec<String> {
 }
 
 impl CorpusRetry<'_> {
-    fn one(&mut self, source: &str, dir: &Path) -> Result<(), Failure> {
+    fn retry_run(&mut self, source: &str, dir: &Path) -> Result<(), Failure> {
         let run = name_of(dir);
         if self.retried.iter().any(|known| known.run == run && known.asked == source) {
             return Ok(());
@@ -89,7 +89,7 @@ impl CorpusRetry<'_> {
             return Ok(());
         }
         let mut own = RetryArgs { dir: dir.to_owned(), answer: answer(dir), ..self.arguments.clone() };
-        own.execute.budget = self.work.left();
+        own.execute.budget = self.work.next_budget();
         if !own.tracers.tracer.is_empty() {
             own.tracers = TracerArgs { tracer: vec![source.to_owned()] };
         }

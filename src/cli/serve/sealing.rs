@@ -166,6 +166,6 @@ fn side_by_side<T: Send>(all: Vec<T>, work: impl Fn(T) + Sync) {
 fn conclude(proxy: &Proxy) {
     let ended = proxy.runs.take_ended();
     let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
-    let late = proxy.identity.late(&ids);
+    let late = proxy.identity.late_names(&ids);
     side_by_side(ended, |run| run.conclude(late.get(&run.id)));
 }

@@ -50,7 +50,7 @@ pub(super) fn write(
         let steps = recording.trajectory.steps.len();
         lines.push(("account", format!("of {steps} steps {}: `--step N` says what", account.join(", "))));
     }
-    lines.extend(beside(recording));
+    lines.extend(record_lines(recording));
     lines.push(("can", capabilities.words()));
     for (name, value) in lines {
         let colour = match (name, recording.manifest.outcome.verdict) {
@@ -116,7 +116,7 @@ fn label_lines(recording: &Recording, capabilities: &Capabilities<'_>, traced: O
 }
 
 /// What stands in the record beside the steps, a line each: questions of manipulators, edits that failed, signs, notes.
-fn beside(recording: &Recording) -> Vec<HeadLine> {
+fn record_lines(recording: &Recording) -> Vec<HeadLine> {
     let asked = recording.manipulator_questions.iter().map(|asked| {
         let tokens = asked.usage.map(|usage| format!("  tokens {}>{}", usage.input, usage.output)).unwrap_or_default();
         let cost = asked.cost.map(|cost| format!("  cost {cost:.6}")).unwrap_or_default();
@@ -164,7 +164,7 @@ fn label_text(label: &Label) -> String {
     let errors = label.errors.iter().map(|entry| {
         let (error, side) = (&entry.error, word(&entry.error.side));
         let place = format!("{} at step {}", error.agent.numbered(error.instance), error.step);
-        if let Some(found) = entry.found() {
+        if let Some(found) = entry.finding() {
             return format!("{found} of {place} ({side}), shown by a {}", error.operator);
         }
         match error.failure_mode {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     cli::escape,
-    execution::{ExecutedRun, ExecutionArm, beside},
+    execution::{ExecutedRun, ExecutionArm, output_file},
     identity::ReferenceCalls,
     recording::{Masked, MaskedFile},
     replay::Rules,
@@ -36,7 +36,7 @@ impl BaselineRun {
     pub(super) fn from_execution(executed: ExecutedRun, rules: &Rules) -> Self {
         // Beside the recording, which holds nothing but what was recorded.
         let output = Masked::new(executed.output.clone());
-        let _ = MaskedFile::write_shared(&beside(&executed.dir, "stdout"), &output);
+        let _ = MaskedFile::write_shared(&output_file(&executed.dir, "stdout"), &output);
         let steps = &executed.recording.trajectory.steps;
         let calls = steps.iter().map(|step| (step, step.request.clone()));
         let asked = Arc::new(ReferenceCalls::from_steps(calls, rules.clone()));

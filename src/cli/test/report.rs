@@ -11,7 +11,7 @@ use crate::{
     cli::{Exit, Finished, client_verdict, escape},
     verdict::{
         self, JudgedRun, SurvivalResult,
-        suite::{Came, Suite, TestCase},
+        suite::{CaseResult, Suite, TestCase},
     },
     viewer::word,
 };
@@ -122,7 +122,7 @@ pub(super) fn junit(test: &ConcludedTest, finished: &Finished) -> String {
         verdict::cases(&plan.name, &judged, test.strictness)
     };
     let mut cases: Vec<TestCase> = test.plans.iter().flat_map(of_plan).collect();
-    let is_red = |case: &TestCase| matches!(case.came, Came::Failed(_) | Came::Errored(_));
+    let is_red = |case: &TestCase| matches!(case.came, CaseResult::Failed(_) | CaseResult::Errored(_));
     let named = |name: &str, came| TestCase {
         class: "test".to_owned(),
         name: name.to_owned(),
@@ -132,10 +132,10 @@ pub(super) fn junit(test: &ConcludedTest, finished: &Finished) -> String {
     };
     let left = test.planned - test.runs.len();
     if left > 0 {
-        cases.push(named("runs not made", Came::Skipped(format!("{left} of {} runs", test.planned))));
+        cases.push(named("runs not made", CaseResult::Skipped(format!("{left} of {} runs", test.planned))));
     }
     if finished.exit != Exit::Ok && !cases.iter().any(is_red) {
-        cases.push(named("end", Came::Errored(format!("{}: {}", finished.exit.word(), finished.summary))));
+        cases.push(named("end", CaseResult::Errored(format!("{}: {}", finished.exit.word(), finished.summary))));
     }
     Suite { name: test.name.to_string(), seconds: Some(test.seconds), began: Some(test.began.clone()), cases }
         .to_string()

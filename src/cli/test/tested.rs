@@ -4,7 +4,7 @@ use crate::cli::printed::TestRun;
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{
-    execution::{ExecutedRun, ExecutionArm, beside},
+    execution::{ExecutedRun, ExecutionArm, output_file},
     identity::ReferenceCalls,
     plan::Plan,
     recording::{Masked, MaskedFile},
@@ -61,7 +61,7 @@ impl PlannedRun {
     pub(super) fn came_to(&self, executed: ExecutedRun, allowed: &[String]) -> TestedRun {
         // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
         let output = Masked::new(executed.output.clone());
-        let _ = MaskedFile::write_shared(&beside(&executed.dir, "stdout"), &output);
+        let _ = MaskedFile::write_shared(&output_file(&executed.dir, "stdout"), &output);
         let mut survival = verdict::survival(&executed.recording, allowed);
         let over_budget = executed.is_over_budget();
         // What the budget refused did not reach the upstream.
@@ -70,7 +70,7 @@ impl PlannedRun {
             "the budget holds no call of it".clone_into(&mut finding.says);
         }
         let silent = survival.is_passed() || executed.is_interrupted();
-        let said = if silent { Vec::new() } else { last_lines(&beside(&executed.dir, "stderr")) };
+        let said = if silent { Vec::new() } else { last_lines(&output_file(&executed.dir, "stderr")) };
         TestedRun {
             run: executed.run,
             plan: self.plan_name.clone(),

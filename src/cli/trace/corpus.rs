@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         if work.is_over() {
             break;
         }
-        let execute = ExecuteArgs { budget: work.left(), ..arguments.execute.clone() };
+        let execute = ExecuteArgs { budget: work.next_budget(), ..arguments.execute.clone() };
         let own = TraceArgs { dir: dir.to_path_buf(), execute, ..arguments.clone() };
         let name = escape(&dir.display().to_string());
         match trace_run(&own, Some(&work.meter), global) {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     cli::{Exit, Failure},
-    dataset::{About, Dataset, DatasetError, Sample, SampleKind, Splits, Task, Writer, read_tasks},
+    dataset::{Dataset, DatasetError, Sample, SampleKind, Splits, Task, UnrecordedFacts, Writer, read_tasks},
     recording::{self, Recording},
     replay::answer_text,
     ruling::Ruling,
@@ -106,7 +106,7 @@ impl TracedDataset {
 
     /// The system's answer is what its last call was answered: a check that is a command tells no other.
     fn sample(&self, recording: &Recording, kind: SampleKind, clean_twin: Option<String>) -> Result<Sample, Failure> {
-        let about = About {
+        let about = UnrecordedFacts {
             kind,
             system: self.system.clone(),
             split: Some(Splits::default().assign(&self.task)),

@@ -15,7 +15,7 @@ use crate::{
         trial::{ExecutionSpec, ExecutionTalk, JudgedProgram, failed},
     },
     execution::{Console, Meter},
-    recording::{self, Amendment, FactSource, Giver, RunFile, Settings},
+    recording::{self, Amendment, AmendmentSource, FactSource, RunFile, Settings},
     replay::Cassette,
     trajectory::{CatchState, Executions, Label, MissedCatch},
 };
@@ -131,7 +131,7 @@ async fn conduct(
 
 /// Writes what was found of one agent to the facts of the run.
 fn keep(found: &MissedCatch, arguments: &TraceArgs, recording: &Settings) -> Result<(), Failure> {
-    let giver = Giver { source: FactSource::Trace, by: None };
+    let giver = AmendmentSource { source: FactSource::Trace, by: None };
     let amendment = Amendment { missed_catch: vec![found.clone()], ..Amendment::default() };
     recording::amend(&arguments.dir, &amendment, &giver, recording)?;
     Ok(())

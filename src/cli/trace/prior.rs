@@ -86,7 +86,7 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     } else {
         let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::none() };
         let against: Vec<PathBuf> = arguments.source.twin.iter().cloned().collect();
-        attribute::of_recording(&asked(judge).beside(against, sources.ranker.clone()), global)?
+        attribute::of_recording(&asked(judge).with_references(against, sources.ranker.clone()), global)?
     };
     let mut said: Vec<PriorRanking> = rows.iter().map(of_row).collect();
     for file in &sources.files {

@@ -16,7 +16,7 @@ use hyper::{Request, Response, StatusCode, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 
 /// What becomes of a request, by its number.
-pub type Refuses = dyn Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync;
+pub type GateCheck = dyn Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync;
 
 /// Which requests get a wrong figure.
 type Wrong = dyn Fn(&[u8]) -> bool + Send + Sync;
@@ -68,7 +68,7 @@ impl Backend {
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let calls = Arc::new(AtomicUsize::new(0));
         let answered: Arc<Mutex<Vec<Bytes>>> = Arc::default();
-        let (simulator, refuses): (_, Arc<Refuses>) = (Arc::new(Simulator::new(7)), Arc::new(refuses));
+        let (simulator, refuses): (_, Arc<GateCheck>) = (Arc::new(Simulator::new(7)), Arc::new(refuses));
         let (counted, kept) = (Arc::clone(&calls), Arc::clone(&answered));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {

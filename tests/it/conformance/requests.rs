@@ -10,7 +10,7 @@ use aegis::{
     manipulator::{Adaptive, Context},
     plan::{Injection, Plan},
     proxy::{
-        Asking, AskingSettings,
+        AskingSettings, ManipulatorModel,
         upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
     },
     recording::{self, Recording},
@@ -114,7 +114,7 @@ pub async fn rows() -> (Vec<Asked>, Vec<AskedRow>) {
     let asked: Vec<Asked> = read("requests");
     let (text, agents) = edits::plan("request_edits.toml");
     let setup = Setup {
-        asking: Some(Arc::new(Asking::new(Arc::new(Simulator::new(7)), AskingSettings::default()))),
+        asking: Some(Arc::new(ManipulatorModel::new(Arc::new(Simulator::new(7)), AskingSettings::default()))),
         ..Setup::planned(&text)
     };
     let plan = setup.plan.clone().expect("a plan");

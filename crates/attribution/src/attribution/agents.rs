@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What an agent says instead, by step.
-type Says = Vec<(StepIndex, AtFork)>;
+type RepliesByStep = Vec<(StepIndex, AtFork)>;
 
 /// Tests every agent.
 pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<AgentFinding>, ExecutionError> {
@@ -30,7 +30,7 @@ pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<
     let mut findings = Vec::new();
     for (agent, steps) in agents {
         let Some(from) = steps.first().map(|step| step.step) else { continue };
-        let recorded: Says = steps.iter().map(|step| (step.step, AtFork::Delivered)).collect();
+        let recorded: RepliesByStep = steps.iter().map(|step| (step.step, AtFork::Delivered)).collect();
         let control = arm(executions, agent, from, recorded, "agent as recorded").await?;
         for (replaced_by, words, says) in [
             ("corrections", "agent corrected", corrected(executions, &steps)),
@@ -50,7 +50,7 @@ pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<
 }
 
 /// Its corrections, where it has any; a fresh draw cannot be set.
-fn corrected(executions: &SearchExecutions<'_>, steps: &[&Step]) -> Option<Says> {
+fn corrected(executions: &SearchExecutions<'_>, steps: &[&Step]) -> Option<RepliesByStep> {
     let corrections = &executions.subject.corrections.by_step;
     let corrected = |step: &&Step| match corrections.get(&step.step).map(|correction| &correction.at) {
         Some(AtFork::Live | AtFork::LiveRequest(_)) => None,
@@ -58,11 +58,11 @@ fn corrected(executions: &SearchExecutions<'_>, steps: &[&Step]) -> Option<Says>
         None => Some((step.step, AtFork::Delivered)),
     };
     let any = steps.iter().any(|step| corrections.contains_key(&step.step));
-    steps.iter().map(corrected).collect::<Option<Says>>().filter(|_| any)
+    steps.iter().map(corrected).collect::<Option<RepliesByStep>>().filter(|_| any)
 }
 
 /// Empty replies, where they can be made.
-fn nothing(steps: &[&Step]) -> Option<Says> {
+fn nothing(steps: &[&Step]) -> Option<RepliesByStep> {
     steps.iter().map(|step| Some((step.step, AtFork::Instead(emptied(step).ok()?)))).collect()
 }
 
@@ -70,7 +70,7 @@ async fn arm(
     executions: &mut SearchExecutions<'_>,
     agent: &AgentName,
     from: StepIndex,
-    says: Says,
+    says: RepliesByStep,
     words: &'static str,
 ) -> Result<Counted, ExecutionError> {
     let (mut arm, settings) = (Counted::default(), executions.subject.settings.clone());

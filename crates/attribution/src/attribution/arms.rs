@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Corrections, TraceSettings};
 use crate::{
-    proof::{By, Couple, Offer, SearchQuestion},
+    proof::{Couple, Offer, SearchQuestion, TriedWords},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{AgentName, Step, StepIndex},
 };
@@ -61,7 +61,7 @@ impl Arms {
                     let by = correction.source.by();
                     let control = arms.control(step.step);
                     let treated = match by {
-                        By::Drawn => arms.drawn(cassette, step),
+                        TriedWords::Drawn => arms.drawn(cassette, step),
                         _ => arms.place(step.step, correction.at.clone(), None, "corrected"),
                     };
                     Offer::Other { control, treated, by, suspicion }
@@ -102,7 +102,7 @@ impl Arms {
             .enumerate()
             .filter_map(|(place, step)| {
                 let correction = corrections.by_step.get(&step.step)?;
-                (correction.source.by() == By::Given).then_some((place, step, &correction.at))
+                (correction.source.by() == TriedWords::Given).then_some((place, step, &correction.at))
             })
             .collect();
         for (index, (first, one, at_one)) in given.iter().enumerate() {

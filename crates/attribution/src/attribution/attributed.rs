@@ -68,7 +68,7 @@ fn is_uncut(cuts: &Cuts) -> bool {
 
 /// How methods are driven.
 #[derive(Debug, Clone, Copy)]
-pub struct Driving {
+pub struct DriverSettings {
     /// Dialogues of each method that asks a judge.
     pub votes: u32,
     /// Whether tokens have a price.
@@ -103,7 +103,7 @@ pub async fn attribute(
     run: &LoggedRun,
     view: View<'_>,
     judge: Option<&LogJudge>,
-    driving: Driving,
+    driving: DriverSettings,
 ) -> Result<Attributed, ExecutionError> {
     let mut tally = QuestionTally::default();
     let asks = method.needs() == super::methods::Needs::Model;

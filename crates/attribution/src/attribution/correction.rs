@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     equality::same_request,
-    proof::By,
+    proof::TriedWords,
     replay::{AtFork, Cassette, Comparison, NoReply, as_answered_by, reworded, same_answer},
     trajectory::{FailureMode, Step, StepIndex, Trajectory},
 };
@@ -66,11 +66,11 @@ impl CorrectionOrigin {
     }
 
     /// Whose words they are.
-    pub(super) fn by(self) -> By {
+    pub(super) fn by(self) -> TriedWords {
         match self {
-            CorrectionOrigin::File | CorrectionOrigin::Twin => By::Given,
-            CorrectionOrigin::Analyzer => By::Proposed,
-            CorrectionOrigin::Redraw => By::Drawn,
+            CorrectionOrigin::File | CorrectionOrigin::Twin => TriedWords::Given,
+            CorrectionOrigin::Analyzer => TriedWords::Proposed,
+            CorrectionOrigin::Redraw => TriedWords::Drawn,
         }
     }
 }

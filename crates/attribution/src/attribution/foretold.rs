@@ -9,7 +9,7 @@ use super::{
     arms::{Arms, ForkArm, live_calls},
 };
 use crate::{
-    proof::{self, By, Offer, Order},
+    proof::{self, Offer, Order, TriedWords},
     replay::{AtFork, Cassette},
     trajectory::StepIndex,
 };
@@ -50,7 +50,7 @@ pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &Trace
 /// What it costs to execute each correction once more as it is, where none heals the run: executions and live calls.
 fn as_they_are(arms: &Arms, prices: &[u64]) -> (u64, u64) {
     let treated = arms.question.steps.iter().filter_map(|offer| match offer {
-        Offer::Other { treated, by: By::Given, .. } => prices.get(*treated),
+        Offer::Other { treated, by: TriedWords::Given, .. } => prices.get(*treated),
         _ => None,
     });
     treated.fold((0, 0), |(executions, calls), price| (executions + 1, calls + price))

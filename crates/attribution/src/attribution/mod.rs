@@ -37,7 +37,7 @@ mod trace_journal;
 
 pub use analyzer::Analyzer;
 pub use answer_cache::AnswerCache;
-pub use attributed::{Attributed, Driving, Foreseen, attribute, combine, foresee};
+pub use attributed::{Attributed, DriverSettings, Foreseen, attribute, combine, foresee};
 pub use correction::{Correction, CorrectionError, CorrectionOrigin, Corrections};
 pub use counterfactual::Trace;
 pub use critique::{Critique, LABEL_SOURCE, NoCritique};

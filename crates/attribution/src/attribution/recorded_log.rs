@@ -2,7 +2,7 @@
 
 use super::methods::{LoggedRow, LoggedRun};
 use crate::{
-    dataset::{About, DatasetError, Sample, SampleKind, Task},
+    dataset::{DatasetError, Sample, SampleKind, Task, UnrecordedFacts},
     recording::Recording,
     trajectory::StepIndex,
 };
@@ -14,7 +14,7 @@ impl LoggedRun {
     /// # Errors
     /// [`DatasetError`] when the recording holds steps that contradict each other.
     pub fn recorded(recording: &Recording, task: Task, gold: bool) -> Result<Self, DatasetError> {
-        let about = About {
+        let about = UnrecordedFacts {
             kind: SampleKind::Failure,
             system: String::new(),
             task,

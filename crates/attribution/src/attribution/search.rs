@@ -13,7 +13,7 @@ use crate::{
     execution::{
         ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
     },
-    proof::{self, By, Offer, Search, Stands},
+    proof::{self, Offer, Search, Stands, TriedWords},
     replay::{AtFork, Cassette, Fit, ForkPoint},
     trajectory::{AgentName, RunId, StepIndex, Void},
 };
@@ -138,7 +138,8 @@ impl<'a> SearchExecutions<'a> {
             return Ok(doubted);
         }
         for place in 0..searched.arms.question.steps.len() {
-            let Some(&Offer::Other { treated, by: By::Given, .. }) = searched.arms.question.steps.get(place) else {
+            let Some(&Offer::Other { treated, by: TriedWords::Given, .. }) = searched.arms.question.steps.get(place)
+            else {
                 continue;
             };
             let Some(arm) = searched.arms.arms.get(treated) else { continue };

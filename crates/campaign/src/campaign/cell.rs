@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     definition::Campaign,
-    treatment::{Aimed, Treatment},
+    treatment::{TargetedPlan, Treatment},
 };
 use crate::{
     plan::Planted,
@@ -39,7 +39,7 @@ pub(super) enum CellKind {
     /// The system as it is.
     Clean { repeat: u32 },
     /// The system with a plan, after the prefix of a clean run.
-    Injected { aimed: Arc<Aimed>, repeat: u32, reference: RunId },
+    Injected { aimed: Arc<TargetedPlan>, repeat: u32, reference: RunId },
     /// The treatment of an earlier cell once more: the same bytes where it leaves the reference, its draws from there, and neutral
     /// changes of its own.
     Again { of: RunId, arm: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
@@ -72,7 +72,7 @@ impl Cell {
     }
 
     /// A run of a plan.
-    pub(super) fn injected(campaign: &Campaign, of: &Cell, aimed: &Arc<Aimed>, repeat: u32) -> Self {
+    pub(super) fn injected(campaign: &Campaign, of: &Cell, aimed: &Arc<TargetedPlan>, repeat: u32) -> Self {
         let (plan, times) = (&aimed.plan, repeat.to_string());
         let seed = plan.seed.to_string();
         let words = ["injected", &aimed.name, &plan.digest, &seed, &times];
@@ -84,7 +84,7 @@ impl Cell {
     /// A control execution, plain or perturbed.
     pub(super) fn control(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32, perturbed: bool) -> Self {
         let (step, number) = (fork.step.to_string(), index.to_string());
-        let own = own(fork);
+        let own = place_name(fork);
         let words = [if perturbed { PERTURBED_CONTROL } else { "null" }, fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
         let arm = key(campaign, of.system, of.task, &["null", &step, own]);
@@ -97,7 +97,7 @@ impl Cell {
             return None;
         };
         let [step, control_number, number] = [fork.step, control, index].map(|number| number.to_string());
-        let own = own(fork);
+        let own = place_name(fork);
         let words = [SHAM, fork.reference.as_str(), &step, own, &control_number, &number];
         let run = name(campaign, of.system, of.task, &words);
         let arm = key(campaign, of.system, of.task, &[SHAM, &step, own, &control_number]);
@@ -105,13 +105,18 @@ impl Cell {
     }
 
     /// The treatment of a cell once more; 0 is the first repeat.
-    pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
+    pub(super) fn repeat_of_treatment(
+        campaign: &Campaign,
+        of: &Cell,
+        treatment: &Arc<Treatment>,
+        index: u32,
+    ) -> Option<Self> {
         Self::repeat(campaign, of, treatment, None, index)
     }
 
     /// The treatment of a cell once more, in turn with runs of another cell, which leaves a part of it out: no run of the first
     /// kind, for those are older.
-    pub(super) fn beside(
+    pub(super) fn repeat_in_turn(
         campaign: &Campaign,
         of: &Cell,
         treatment: &Arc<Treatment>,
@@ -149,7 +154,7 @@ impl Cell {
         let run = name(campaign, of.system, of.task, &words);
         let words = ["without", of.key.as_str(), &injection, planted.agent.as_str(), &instance];
         let key = key(campaign, of.system, of.task, &words);
-        let mut less = Aimed::clone(aimed);
+        let mut less = TargetedPlan::clone(aimed);
         // The others keep their numbers and their draws.
         less.plan.draws_of = Some(of.run.as_str().to_owned());
         less.plan.left_out = Some(planted.clone());
@@ -170,7 +175,7 @@ impl Cell {
     }
 
     /// The plan that is applied.
-    pub(super) fn plan(&self) -> Option<&Arc<Aimed>> {
+    pub(super) fn plan(&self) -> Option<&Arc<TargetedPlan>> {
         match &self.kind {
             CellKind::Injected { aimed, .. } => Some(aimed),
             CellKind::Again { treatment, .. } | CellKind::Without { treatment, .. } => Some(&treatment.aimed),
@@ -198,7 +203,7 @@ impl Fork {
 }
 
 /// How a place is named.
-fn own(fork: &Fork) -> &'static str {
+fn place_name(fork: &Fork) -> &'static str {
     if fork.replied { "after the reply" } else { "before the reply" }
 }
 

@@ -12,7 +12,7 @@ use super::{
     ended::EndedCell,
     error::CampaignError,
     sitting::{ArmExecution, PairedArms},
-    treatment::{Aimed, Treatment},
+    treatment::{TargetedPlan, Treatment},
 };
 use crate::{
     plan::Planted,
@@ -167,7 +167,7 @@ impl CellBench {
             return Ok(ConcludedClaim::unexecuted(&first, &claim, Some(MASKED.to_owned())));
         };
         let campaign = &self.context.campaign;
-        let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
+        let again = |index| Cell::repeat_of_treatment(campaign, &claimed.cell, treatment, index);
         let control = |index| Some(Cell::control(campaign, &claimed.cell, &claimed.fork, index, true));
         let terms = terms.drawn_for(claimed.cell.key.as_str());
         let paired = PairedArms::default();
@@ -241,7 +241,7 @@ impl CellBench {
         planned: &ForkPoint,
     ) -> Result<Option<Arc<Treatment>>, CampaignError> {
         let (Some(aimed), Some(reference)) = (cell.plan(), cell.reference()) else { return Ok(None) };
-        let aimed: &Aimed = aimed;
+        let aimed: &TargetedPlan = aimed;
         let cassette = self.references.open(&self.state, reference)?;
         let met = recording::read(&self.state.run_dir(&cell.run))?.trajectory;
         Ok(Treatment::from_run(&cell.run, &met, aimed, &cassette, planned).map(Arc::new))

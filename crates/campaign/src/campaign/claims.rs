@@ -250,7 +250,7 @@ fn control_counts(made: &MadeCells) -> funnel::ControlCounts {
     let mut controls = funnel::ControlCounts::default();
     let is_control = |(_, ended): &(&RunId, &EndedCell)| matches!(ended.kind, Ran::Control { .. });
     for (_, ended) in made.ended.iter().filter(is_control) {
-        match ended.says() {
+        match ended.proof_sample() {
             ProofSample::Passed => controls.passed += 1,
             ProofSample::Failed => controls.failed += 1,
             ProofSample::Void(_) => controls.void += 1,
@@ -266,7 +266,7 @@ fn older_controls(made: &MadeCells) -> OlderControls {
     let older: Vec<_> = controls().filter(|ended| made.older.contains(&ended.run)).collect();
     let later: Vec<_> =
         controls().filter(|ended| !made.older.contains(&ended.run) && Some(&ended.sitting) == last).collect();
-    let passed = |of: &[&EndedCell]| of.iter().filter(|ended| ended.says() == ProofSample::Passed).count();
+    let passed = |of: &[&EndedCell]| of.iter().filter(|ended| ended.proof_sample() == ProofSample::Passed).count();
     let told = OlderControls {
         runs: older.len(),
         passed: passed(&older),

@@ -3,7 +3,7 @@
 
 use rand::{SeedableRng, rngs::ChaCha8Rng, seq::SliceRandom};
 
-use super::{chain::Chain, definition::Campaign, treatment::Aimed};
+use super::{chain::Chain, definition::Campaign, treatment::TargetedPlan};
 use crate::{
     dataset::DecoyCounts,
     plan::{self, Operator, RecordedCall},
@@ -74,7 +74,7 @@ pub(super) fn counted(counts: DecoyCounts, decoy: &super::funnel::InjectedRun) -
     )
 }
 
-impl Aimed {
+impl TargetedPlan {
     /// The same plan with a neutral change in the place of each edit; `None` where it edits nothing.
     pub(super) fn as_decoy(&self, called: &[RecordedCall]) -> Option<Self> {
         let mut table: toml::Table = toml::from_str(&self.plan.text).ok()?;
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_decoy_aims_where_the_plan_does_and_means_nothing() {
         let call = |agent: &str, step| RecordedCall { agent: agent.to_owned(), instance: 0, call: 0, step };
-        let aimed = |text: &str| Aimed {
+        let aimed = |text: &str| TargetedPlan {
             name: "wrong".to_owned(),
             plan: plan::parse(text, "wrong").expect("a plan"),
             position: None,

@@ -36,9 +36,9 @@ pub trait Files {
 
 /// Files beside the campaign file, and ready-made plans by name where there is no such file.
 #[derive(Debug)]
-pub struct Beside(pub PathBuf);
+pub struct PlanFolder(pub PathBuf);
 
-impl Files for Beside {
+impl Files for PlanFolder {
     fn read(&self, path: &str) -> io::Result<String> {
         std::fs::read_to_string(self.0.join(path)).or_else(|error| match plan::shipped_as(path).as_slice() {
             [plan] if error.kind() == io::ErrorKind::NotFound => Ok(plan.text.to_owned()),

@@ -17,7 +17,7 @@ use super::{
     rows_before::RowsBefore,
 };
 use crate::{
-    dataset::{self, About, Sample, SampleKind, SampleLine, Writer},
+    dataset::{self, Sample, SampleKind, SampleLine, UnrecordedFacts, Writer},
     recording::{self, Masked},
     ruling,
     trajectory::{Evidence, Tally},
@@ -121,10 +121,10 @@ impl CellBench {
         ended: &EndedCell,
         kind: SampleKind,
         clean_twin: Option<String>,
-    ) -> Result<About, CampaignError> {
+    ) -> Result<UnrecordedFacts, CampaignError> {
         let campaign = &self.context.campaign;
         let task = campaign.tasks.get(chain.task).cloned().ok_or(CampaignError::Lost)?;
-        Ok(About {
+        Ok(UnrecordedFacts {
             kind,
             system: ended.system.clone(),
             split: Some(campaign.splits.assign(&task)),
@@ -158,7 +158,7 @@ impl CellBench {
             concluded.add(&one);
             left_out += repeating_orders;
             for line in &lines {
-                before.again(&line.text);
+                before.mark_rewritten(&line.text);
                 writer.push_line(line)?;
             }
         }

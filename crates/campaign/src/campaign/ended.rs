@@ -340,7 +340,7 @@ impl EndedCell {
     }
 
     /// What the run says of a claim.
-    pub(super) fn says(&self) -> ProofSample {
+    pub(super) fn proof_sample(&self) -> ProofSample {
         match (self.defect(), self.outcome.verdict) {
             (Some(Class::Diverged), _) => ProofSample::Void(Void::Diverged),
             (Some(Class::Timeout), _) => ProofSample::Void(Void::TimedOut),
@@ -354,7 +354,7 @@ impl EndedCell {
 
     /// The same as an execution of an arm.
     pub(super) fn execution(&self) -> ArmExecution {
-        ArmExecution { run: self.run.clone(), sample: self.says(), sitting: self.sitting.clone() }
+        ArmExecution { run: self.run.clone(), sample: self.proof_sample(), sitting: self.sitting.clone() }
     }
 
     /// Whether it is a run without injection that passed.

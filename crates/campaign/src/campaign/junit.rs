@@ -5,7 +5,7 @@ use std::{borrow::Cow, io};
 use serde::Deserialize;
 
 use super::report::CampaignReport;
-use crate::verdict::suite::{Came, Suite, TestCase};
+use crate::verdict::suite::{CaseResult, Suite, TestCase};
 
 /// What is taken of an injected run.
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
     let mut cases = vec![TestCase {
         class: "campaign".to_owned(),
         name: "injections are delivered".to_owned(),
-        came: failed.map_or(Came::Passed, |why| Came::Failed(why.to_owned())),
+        came: failed.map_or(CaseResult::Passed, |why| CaseResult::Failed(why.to_owned())),
         details: failed.map(|_| format!("{delivered} of {attempts} delivered")).unwrap_or_default(),
         seconds: None,
     }];
@@ -55,7 +55,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         let task: JunitTask<'_> = serde_json::from_str(&text)?;
         let Some(why) = task.left_out else { continue };
         let said = task.why.as_deref().unwrap_or_default().replace('\n', " ");
-        let came = Came::Skipped(format!("{why}: {said}"));
+        let came = CaseResult::Skipped(format!("{why}: {said}"));
         let name = format!("{} without an injection", task.task);
         cases.push(TestCase { class: task.system.into_owned(), name, came, details: String::new(), seconds: None });
     }
@@ -65,7 +65,7 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String
         let why = cell.why.as_ref().unwrap_or(&cell.evidence).replace('\n', " ");
         let said = format!("{}: {why}", cell.class);
         let (came, said) =
-            if is_data(&cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
+            if is_data(&cell.class) { (CaseResult::Passed, said) } else { (CaseResult::Skipped(said), String::new()) };
         let name = format!("{} {}", cell.task, cell.plan);
         cases.push(TestCase { class: cell.system.into_owned(), name, came, details: said, seconds: None });
     }

@@ -68,7 +68,8 @@ pub use command::CommandTemplate;
 pub use concluded::{CampaignSums, Concluded};
 pub use conclusion::conclusion_schema;
 pub use definition::{
-    Beside, Campaign, CampaignBudget, CampaignSystem, FailureSearch, Files, Fixed, ModelPrice, Planting, SampleSpace,
+    Campaign, CampaignBudget, CampaignSystem, FailureSearch, Files, Fixed, ModelPrice, PlanFolder, Planting,
+    SampleSpace,
 };
 pub use dry::Extent;
 pub use ended::{Class, EndedCell, HowEnded, LearnedEquality, Ran};
@@ -92,7 +93,7 @@ pub use shard::{
     ShardPart, merge, run_shard, shard_schema,
 };
 pub use start::{CampaignOptions, refuse_start, run};
-pub use state::Earlier;
+pub use state::ExistingContent;
 
 /// Hears how far a campaign is.
 pub trait Progress: Sync {

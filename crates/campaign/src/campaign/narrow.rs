@@ -129,8 +129,8 @@ impl CellBench {
         let campaign = &self.context.campaign;
         let number = one.paired.ask(arm);
         match arm {
-            Arm::Treated => Cell::beside(campaign, &claimed.cell, treatment, &one.first, number),
-            Arm::Control => Cell::again(campaign, &one.first, one.met.as_ref()?, number),
+            Arm::Treated => Cell::repeat_in_turn(campaign, &claimed.cell, treatment, &one.first, number),
+            Arm::Control => Cell::repeat_of_treatment(campaign, &one.first, one.met.as_ref()?, number),
         }
     }
 }

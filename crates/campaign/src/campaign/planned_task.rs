@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{aim::Aim, cell::Cell, definition::Campaign, impossible::ImpossiblePlan, sample, treatment::Aimed};
+use super::{aim::Aim, cell::Cell, definition::Campaign, impossible::ImpossiblePlan, sample, treatment::TargetedPlan};
 use crate::{
     plan::{self, DryRun},
     trajectory::Step,
@@ -27,7 +27,7 @@ impl Campaign {
             let resolved = plan::resolve(&fixed.plan, &called);
             let refused = resolved.as_ref().err().map(ToString::to_string);
             let plan = resolved.unwrap_or_else(|_| fixed.plan.clone());
-            let aimed = Arc::new(Aimed { name: fixed.name.clone(), plan, position: None });
+            let aimed = Arc::new(TargetedPlan { name: fixed.name.clone(), plan, position: None });
             for repeat in 0..fixed.repeats {
                 planned.add(Cell::injected(self, reference, &aimed, repeat), &aimed, &dry_run, refused.clone());
             }
@@ -46,7 +46,7 @@ impl Campaign {
 
 impl PlannedTask {
     /// Adds a run of a plan, or why it cannot be one.
-    fn add(&mut self, cell: Cell, aimed: &Aimed, dry_run: &DryRun<'_>, refused: Option<String>) {
+    fn add(&mut self, cell: Cell, aimed: &TargetedPlan, dry_run: &DryRun<'_>, refused: Option<String>) {
         let Some(why) = refused.or_else(|| dry_run.plan_obstacle(&aimed.plan, cell.run.as_str())) else {
             return self.cells.push(cell);
         };

@@ -74,7 +74,7 @@ fn ready_made_plans_are_taken_by_name() {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("t.jsonl"), "{\"id\":\"a\",\"question\":\"q\",\"answer\":\"1\"}\n")
         .expect("written");
-    let beside = crate::campaign::Beside(dir.path().to_owned());
+    let beside = crate::campaign::PlanFolder(dir.path().to_owned());
     let planned = GOOD.replace("p/end.toml", "corrupt-number");
     let campaign = parse(&planned, "c.toml", &beside).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(campaign.plans[0].name, "corrupt-number");

@@ -64,16 +64,16 @@ impl CellBench {
         let mut of: Vec<Declared<'_>> = Vec::new();
         for (number, claimed) in claims.iter().enumerate().filter(|(_, claimed)| claimed.flipped) {
             let Some(treatment) = &claimed.treatment else { continue };
-            let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
+            let Some(again) = Cell::repeat_of_treatment(campaign, &claimed.cell, treatment, 0) else { continue };
             let controls =
                 [false, true].map(|perturbed| Cell::control(campaign, &claimed.cell, &claimed.fork, 0, perturbed));
             of.push(Declared { number, claimed, agains: vec![again], controls: controls.to_vec() });
         }
         let mut repeated = Repeated::default();
         let cells: Vec<Cell> = of.iter().flat_map(|one| one.agains.iter().chain(&one.controls)).cloned().collect();
-        self.twice(cells, made).await?;
+        self.execute_each_once(cells, made).await?;
         for one in &mut of {
-            let level = self.level(one, made).await?;
+            let level = self.even_sittings(one, made).await?;
             let controls: Vec<&RunId> = one.controls.iter().map(|cell| &cell.run).collect();
             let treated: Vec<&RunId> = one.treated_runs().collect();
             let [control, treated] = self.arms([&controls, &treated], &one.claimed.fork.reference, made)?;
@@ -92,7 +92,11 @@ impl CellBench {
 
     /// Makes more of the arm whose last execution is older than the other's, until the last ones are of one sitting: what was equal
     /// at an earlier start counts only where it is so now. False where that cannot be made.
-    async fn level(self: &Arc<Self>, one: &mut Declared<'_>, made: &mut MadeCells) -> Result<bool, CampaignError> {
+    async fn even_sittings(
+        self: &Arc<Self>,
+        one: &mut Declared<'_>,
+        made: &mut MadeCells,
+    ) -> Result<bool, CampaignError> {
         let campaign = &self.context.campaign;
         let Some(treatment) = &one.claimed.treatment else { return Ok(true) };
         let index = |cells: &[Cell]| u32::try_from(cells.len()).unwrap_or(u32::MAX);
@@ -118,12 +122,14 @@ impl CellBench {
                 }
                 Ordering::Greater => {
                     let of = &one.claimed.cell;
-                    let Some(more) = Cell::again(campaign, of, treatment, index(&one.agains)) else { return Ok(false) };
+                    let Some(more) = Cell::repeat_of_treatment(campaign, of, treatment, index(&one.agains)) else {
+                        return Ok(false);
+                    };
                     one.agains.push(more.clone());
                     more
                 }
             };
-            self.twice(vec![more], made).await?;
+            self.execute_each_once(vec![more], made).await?;
         }
     }
 
@@ -143,17 +149,17 @@ impl CellBench {
                 less.extend(without.map(|cell| (one.number, planted, cell, one.claimed)));
             }
         }
-        self.twice(less.iter().map(|(_, _, cell, _)| cell.clone()).collect(), made).await?;
+        self.execute_each_once(less.iter().map(|(_, _, cell, _)| cell.clone()).collect(), made).await?;
         let mut agains: BTreeMap<RunId, Cell> = BTreeMap::new();
         for (_, _, cell, claimed) in &less {
             if made.ended.contains_key(&cell.run)
                 && let Some(treatment) = self.treatment_of(cell, &claimed.planned)?
-                && let Some(again) = Cell::again(campaign, cell, &treatment, 0)
+                && let Some(again) = Cell::repeat_of_treatment(campaign, cell, &treatment, 0)
             {
                 agains.insert(cell.run.clone(), again);
             }
         }
-        self.twice(agains.values().cloned().collect(), made).await?;
+        self.execute_each_once(agains.values().cloned().collect(), made).await?;
         for (number, planted, cell, claimed) in less {
             let reference = &claimed.fork.reference;
             let less = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
@@ -176,7 +182,7 @@ impl CellBench {
     }
 
     /// Makes cells side by side, each once.
-    async fn twice(self: &Arc<Self>, cells: Vec<Cell>, made: &mut MadeCells) -> Result<(), CampaignError> {
+    async fn execute_each_once(self: &Arc<Self>, cells: Vec<Cell>, made: &mut MadeCells) -> Result<(), CampaignError> {
         let mut once = BTreeSet::new();
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| once.insert(cell.run.clone())).collect();
         let ended = self.stage(&cells).await?;
@@ -223,12 +229,12 @@ impl CellBench {
                 None => self.finished(run)?,
             };
             let Some(ended) = finished else { continue };
-            arm.push((ended.says(), self.seen(&ended, reference)?));
+            arm.push((ended.proof_sample(), self.seen_execution(&ended, reference)?));
         }
         Ok(arm)
     }
 
-    fn seen(&self, ended: &EndedCell, reference: &RunId) -> Result<SeenExecution, CampaignError> {
+    fn seen_execution(&self, ended: &EndedCell, reference: &RunId) -> Result<SeenExecution, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
         Ok(SeenExecution {
             run: ended.run.clone(),

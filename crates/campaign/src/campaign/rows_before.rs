@@ -47,7 +47,7 @@ impl RowsBefore {
     }
 
     /// A row is written again.
-    pub(super) fn again(&mut self, line: &[u8]) {
+    pub(super) fn mark_rewritten(&mut self, line: &[u8]) {
         if !self.left.is_empty()
             && let Ok(row) = serde_json::from_slice::<EarlierRow>(line)
         {

@@ -15,7 +15,7 @@ use super::{
     definition::{Planting, SampleSpace},
     file::CallPosition,
     impossible::ImpossiblePlan,
-    treatment::Aimed,
+    treatment::TargetedPlan,
 };
 use crate::{
     mode::{self, CallFacts},
@@ -130,7 +130,7 @@ fn possible(
 /// The plans of a task, and what cannot be planted in its reference run.
 #[derive(Debug, Default)]
 pub(super) struct DrawnPlans {
-    pub(super) plans: Vec<Aimed>,
+    pub(super) plans: Vec<TargetedPlan>,
     pub(super) impossible: Vec<ImpossiblePlan>,
 }
 
@@ -227,7 +227,12 @@ fn leads<'a>(sample: &'a SampleSpace, placements: &'a [Placement<'a>], run: &Sam
 
 /// The plan at a place of the sequence. Each round of templates is an order of its own; each template goes through its leads
 /// in orders of their own, so no axis keeps step with another. Who else is hit and with what is drawn freely.
-fn aim(of_templates: &[Vec<DrawnLead<'_>>], seed: u64, place: usize, run: &SampledRun<'_>) -> Result<Aimed, String> {
+fn aim(
+    of_templates: &[Vec<DrawnLead<'_>>],
+    seed: u64,
+    place: usize,
+    run: &SampledRun<'_>,
+) -> Result<TargetedPlan, String> {
     let round = place / of_templates.len().max(1);
     let template = nth_of_order(seed, "templates", round, of_templates.len(), place % of_templates.len().max(1));
     let leads = of_templates.get(template).map(Vec::as_slice).unwrap_or_default();
@@ -253,7 +258,7 @@ fn aim(of_templates: &[Vec<DrawnLead<'_>>], seed: u64, place: usize, run: &Sampl
     // TOML has no integer above `i64::MAX`.
     let plan = written(&name, injections, draws.random::<u64>() >> 1)?;
     let plan = plan::resolve(&plan, &run.called).map_err(|Unresolvable { reason, .. }| reason)?;
-    Ok(Aimed { name, plan, position: Some(lead.position) })
+    Ok(TargetedPlan { name, plan, position: Some(lead.position) })
 }
 
 /// The key that aims at a name, and how a plan writes it.

@@ -67,11 +67,11 @@ fn sample(keys: &str) -> SampleSpace {
     read::parse(&text, "c.toml", &Plans).unwrap_or_else(|error| panic!("{error}")).sample.expect("a sample")
 }
 
-fn drawn(sample: &SampleSpace, seed: u64, tasks: usize) -> Vec<Aimed> {
+fn drawn(sample: &SampleSpace, seed: u64, tasks: usize) -> Vec<TargetedPlan> {
     (0..tasks).flat_map(|nth| draw(sample, seed, nth, &reference()).plans).collect()
 }
 
-fn counts<K: Ord>(plans: &[Aimed], key: impl Fn(&Aimed) -> K) -> Vec<usize> {
+fn counts<K: Ord>(plans: &[TargetedPlan], key: impl Fn(&TargetedPlan) -> K) -> Vec<usize> {
     let mut counts: BTreeMap<K, usize> = BTreeMap::new();
     for plan in plans {
         *counts.entry(key(plan)).or_default() += 1;
@@ -83,8 +83,8 @@ fn counts<K: Ord>(plans: &[Aimed], key: impl Fn(&Aimed) -> K) -> Vec<usize> {
 fn each_stratum_comes_as_often_as_any_other() {
     let sample = sample("positions = [\"first\", \"uniform\"]\nper_task = 2\n");
     let plans = drawn(&sample, 7, 60);
-    let agent = |plan: &Aimed| plan.plan.injections[0].agents.to_string();
-    let mode = |plan: &Aimed| plan.plan.injections[0].failure_mode;
+    let agent = |plan: &TargetedPlan| plan.plan.injections[0].agents.to_string();
+    let mode = |plan: &TargetedPlan| plan.plan.injections[0].failure_mode;
     assert_eq!(counts(&plans, mode), [30; 4]);
     assert_eq!(counts(&plans, agent), [40; 3], "a helper is hit only where it is named");
     assert_eq!(counts(&plans, |plan| plan.position), [60; 2]);
@@ -92,7 +92,7 @@ fn each_stratum_comes_as_often_as_any_other() {
 }
 
 /// What a plan is, as a cell of the cross: the lead's mode and agent, the position, all agents that are hit.
-fn cell(plan: &Aimed) -> (Option<FailureMode>, String, CallPosition, BTreeSet<String>) {
+fn cell(plan: &TargetedPlan) -> (Option<FailureMode>, String, CallPosition, BTreeSet<String>) {
     let agents = plan.plan.injections.iter().map(|one| one.agents.to_string());
     let lead = &plan.plan.injections[0];
     (lead.failure_mode, lead.agents.to_string(), plan.position.expect("drawn"), agents.collect())
@@ -287,10 +287,11 @@ fn what_cannot_be_made_is_not_drawn_and_the_draw_among_the_rest_is_even() {
         ];
         let expected = expected.map(|(plan, agent, why)| (plan.to_owned(), agent.to_owned(), why.to_owned()));
         assert_eq!(impossible, BTreeSet::from(expected), "{per_task} a task");
-        let plans: Vec<Aimed> = (0..900 / per_task as usize).flat_map(|nth| drawn(nth).plans).collect();
-        let place = |plan: &Aimed| (plan.plan.injections[0].failure_mode, plan.plan.injections[0].agents.to_string());
+        let plans: Vec<TargetedPlan> = (0..900 / per_task as usize).flat_map(|nth| drawn(nth).plans).collect();
+        let place =
+            |plan: &TargetedPlan| (plan.plan.injections[0].failure_mode, plan.plan.injections[0].agents.to_string());
         let of_mode = |mode: &str| {
-            let code = |plan: &&Aimed| plan.plan.injections[0].failure_mode.map(FailureMode::code) == Some(mode);
+            let code = |plan: &&TargetedPlan| plan.plan.injections[0].failure_mode.map(FailureMode::code) == Some(mode);
             let plans: Vec<_> = plans.iter().filter(code).cloned().collect();
             counts(&plans, |plan| (place(plan), plan.position))
         };
@@ -314,7 +315,7 @@ fn an_edit_is_tried_at_each_call_with_the_words_that_it_would_take_there() {
     let mut injection = text["injection"][0].as_table().expect("a table").clone();
     injection.retain(|key, _| key == "manipulator" || key == "failure_mode");
     (space.templates[0].injection, space.templates[0].mode) = (injection, None);
-    let plans: Vec<Aimed> = (0..20).flat_map(|nth| draw(&space, 5, nth, &reference).plans).collect();
+    let plans: Vec<TargetedPlan> = (0..20).flat_map(|nth| draw(&space, 5, nth, &reference).plans).collect();
     let calls: BTreeSet<_> = plans.iter().map(|plan| format!("{:?}", plan.plan.injections[0].when.call)).collect();
     assert_eq!(calls.len(), 1, "{calls:?}");
 }

@@ -33,7 +33,7 @@ impl CellBench {
                     let Some(ended) = self.make(&cell, slots, made).await? else {
                         return Ok(ConcludedClaim { standing: Standing::Unproven, ..concluded });
                     };
-                    Some(ended.says())
+                    Some(ended.proof_sample())
                 }
                 _ => None,
             };

@@ -13,7 +13,7 @@ use super::{
     funnel::{ConcludedChain, InjectedRun, LeftOut, TaskState},
     planned_task::PlannedTask,
     sample,
-    treatment::Aimed,
+    treatment::TargetedPlan,
 };
 use crate::{
     equality::{Parting, Rules, parting},
@@ -189,7 +189,7 @@ pub(super) fn count(concluded: &mut ConcludedChain, ended: &EndedCell) {
 
 impl InjectedRun {
     /// A run of a plan on a task of a system, before anything is known of it.
-    fn planned(system: &str, task: &str, aimed: &Aimed, cell: &Cell) -> Self {
+    fn planned(system: &str, task: &str, aimed: &TargetedPlan, cell: &Cell) -> Self {
         Self {
             system: system.to_owned(),
             task: task.to_owned(),

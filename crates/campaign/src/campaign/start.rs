@@ -21,7 +21,7 @@ use super::{
     report_sums::ReportContext,
     shard::{CampaignDigest, ShardPart},
     sitting::Sitting,
-    state::{CampaignState, Earlier},
+    state::{CampaignState, ExistingContent},
 };
 use crate::{
     budget::{Budget, Ledger},
@@ -35,7 +35,7 @@ pub struct CampaignOptions {
     /// Where everything goes.
     pub out: PathBuf,
     /// What becomes of what lies there.
-    pub earlier: Earlier,
+    pub earlier: ExistingContent,
     /// Chains at once, and cells at once in all of them together.
     pub jobs: usize,
     /// Only these tasks: `TASK`, or `SYSTEM/TASK`, with `*` for any text; all if none.
@@ -68,9 +68,14 @@ fn spare_others(out: &Path) -> Result<(), CampaignError> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn refuse_start(campaign: &Campaign, proxies: &[Proxy], out: &Path, earlier: Earlier) -> Result<(), CampaignError> {
+pub fn refuse_start(
+    campaign: &Campaign,
+    proxies: &[Proxy],
+    out: &Path,
+    earlier: ExistingContent,
+) -> Result<(), CampaignError> {
     spare_others(out)?;
-    if matches!(earlier, Earlier::Resume { .. }) {
+    if matches!(earlier, ExistingContent::Resume { .. }) {
         let state = CampaignState::open(out, earlier)?;
         if earlier.must_fit() {
             state.refuse_others(campaign, &campaign.chains(&[]), proxies)?;

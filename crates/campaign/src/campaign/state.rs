@@ -27,7 +27,7 @@ pub(super) struct CampaignState {
 
 /// What is to become of what the directory holds already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Earlier {
+pub enum ExistingContent {
     /// Nothing may be there.
     Refuse,
     /// It is gone on with; something must be there, and of this campaign unless `changed`.
@@ -44,10 +44,10 @@ pub enum Earlier {
     Replace,
 }
 
-impl Earlier {
+impl ExistingContent {
     /// Whether what is there must be of the campaign that goes on.
     pub(super) fn must_fit(self) -> bool {
-        matches!(self, Earlier::Resume { changed: false } | Earlier::Either { changed: false })
+        matches!(self, ExistingContent::Resume { changed: false } | ExistingContent::Either { changed: false })
     }
 }
 
@@ -68,9 +68,9 @@ impl CampaignState {
     ///
     /// # Errors
     /// It cannot be written, another process works in it, or it holds a campaign and `earlier` refuses that.
-    pub(super) fn open(root: &Path, earlier: Earlier) -> Result<Self, CampaignError> {
+    pub(super) fn open(root: &Path, earlier: ExistingContent) -> Result<Self, CampaignError> {
         let cannot = |source| CampaignError::Directory { path: root.to_owned(), source };
-        if matches!(earlier, Earlier::Resume { .. }) && !holds_campaign(root) {
+        if matches!(earlier, ExistingContent::Resume { .. }) && !holds_campaign(root) {
             return Err(CampaignError::Nothing { path: root.to_owned(), near: near(root) });
         }
         recording::make_private_dir(root).map_err(cannot)?;
@@ -85,13 +85,13 @@ impl CampaignState {
         let ours = ["cells", "spent.jsonl", "report.json"].iter().any(|name| root.join(name).exists());
         match earlier {
             // What is not a campaign's is not deleted.
-            Earlier::Replace if !ours && held.iter().any(|dir| dir.exists()) => {
+            ExistingContent::Replace if !ours && held.iter().any(|dir| dir.exists()) => {
                 return Err(CampaignError::NotOurs(root.to_owned()));
             }
-            Earlier::Refuse if held.iter().any(|dir| dir.exists()) => {
+            ExistingContent::Refuse if held.iter().any(|dir| dir.exists()) => {
                 return Err(CampaignError::Exists(root.to_owned()));
             }
-            Earlier::Replace => {
+            ExistingContent::Replace => {
                 for dir in held.iter().filter(|dir| dir.exists()) {
                     fs::remove_dir_all(dir).map_err(cannot)?;
                 }
@@ -99,7 +99,7 @@ impl CampaignState {
                     let _ = fs::remove_file(state.root.join(file));
                 }
             }
-            Earlier::Refuse | Earlier::Resume { .. } | Earlier::Either { .. } => {}
+            ExistingContent::Refuse | ExistingContent::Resume { .. } | ExistingContent::Either { .. } => {}
         }
         for dir in [state.cells(), state.logs(), state.chains()] {
             recording::make_private_dir(&dir).map_err(cannot)?;
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn what_was_paid_for_and_cannot_be_read_is_no_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
-        let state = CampaignState::open(dir.path(), Earlier::Refuse).expect("opens");
+        let state = CampaignState::open(dir.path(), ExistingContent::Refuse).expect("opens");
         let run = RunId::parse("c-1").expect("an id");
         assert!(state.salvage(&run).is_ok(), "nothing was laid aside");
         fs::create_dir_all(state.partial()).expect("made");

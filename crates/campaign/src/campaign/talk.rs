@@ -41,14 +41,15 @@ impl Concluded {
     }
 
     /// Injected runs that were finished, and how many were to be made where some were not.
-    fn made(&self) -> String {
+    fn finished_runs(&self) -> String {
         let (made, wanted) = (self.made, self.attempts);
         if made == wanted { made.to_string() } else { format!("{made} of {wanted}") }
     }
 
     fn injected_line(&self) -> String {
         let (delivered, flipped) = (self.delivered, self.flipped);
-        let mut line = format!("inject    {} runs   delivered {delivered}   outcome flipped {flipped}", self.made());
+        let mut line =
+            format!("inject    {} runs   delivered {delivered}   outcome flipped {flipped}", self.finished_runs());
         let flips = |class| self.flips.get(&class).copied().unwrap_or_default();
         let told = || Class::ALL.into_iter().filter(|class| !matches!(class, Class::Verified | Class::Unproven));
         // What flipped and proves nothing is part of the flips: counted beside them, it would be counted twice.
@@ -150,8 +151,8 @@ impl Concluded {
             "{} verified failure{}{more} from {} injected run{}{natural}, {} model calls made and {} answered from recordings{ended}",
             self.verified(),
             plural(self.verified() == 1),
-            self.made(),
-            plural(self.made() == "1"),
+            self.finished_runs(),
+            plural(self.finished_runs() == "1"),
             self.spent.calls,
             self.prefix.calls
         )

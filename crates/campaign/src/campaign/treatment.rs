@@ -12,7 +12,7 @@ use crate::{
 
 /// A plan that knows which calls of the reference it aims at.
 #[derive(Debug, Clone)]
-pub(super) struct Aimed {
+pub(super) struct TargetedPlan {
     /// What it is called: its file, or the templates that it was drawn from.
     pub(super) name: String,
     /// The plan, resolved.
@@ -25,7 +25,7 @@ pub(super) struct Aimed {
 #[derive(Debug, Clone)]
 pub(super) struct Treatment {
     /// The plan with the draws of the first execution, less what `fork` gives.
-    pub(super) aimed: Arc<Aimed>,
+    pub(super) aimed: Arc<TargetedPlan>,
     /// Where runs leave the reference, and what they get there.
     pub(super) fork: ForkPoint,
 }
@@ -36,7 +36,7 @@ impl Treatment {
     pub(super) fn from_run(
         run: &RunId,
         met: &Trajectory,
-        aimed: &Aimed,
+        aimed: &TargetedPlan,
         reference: &Cassette,
         planned: &ForkPoint,
     ) -> Option<Self> {
@@ -51,7 +51,7 @@ impl Treatment {
         if !attempt.exact {
             return None;
         }
-        let mut again = Aimed::clone(aimed);
+        let mut again = TargetedPlan::clone(aimed);
         again.plan.draws_of.get_or_insert_with(|| run.as_str().to_owned());
         let made = step.injected.iter().filter(|error| error.delivered && !error.is_fault() && error.side == side);
         again.plan.settled = Some(Settled {

@@ -38,7 +38,7 @@ impl Form {
 
     /// The form, and the ids that its numbers stand for.
     pub(super) fn read(name: &str, body: &[u8], rules: &Rules, seen: &mut SeenValues) -> (Self, Vec<String>) {
-        let body = &*door::plain(body);
+        let body = &*door::without_codings(body);
         if let Ok(value) = serde_json::from_slice::<Value>(body) {
             let is_read = rules.pair_ids() || !rules.tool_results().is_exact();
             let asked = surface_of(name).filter(|_| is_read);

@@ -162,7 +162,7 @@ pub(super) fn of_request(surface: &dyn Surface, json: &[u8]) -> Vec<UnplacedPiec
 impl ReadAccount {
     /// Notes a piece that nobody reads.
     pub(super) fn unplaced(&mut self, path: &str, what: UnplacedKind, node: &Node<'_>) {
-        let quote = says(node, DEPTH_MAX).unwrap_or_else(|| node.raw().chars().take(QUOTE_MAX).collect());
+        let quote = first_words(node, DEPTH_MAX).unwrap_or_else(|| node.raw().chars().take(QUOTE_MAX).collect());
         let element = self.element.clone().unwrap_or_else(|| node.span());
         self.note(path, what, &quote, element);
     }
@@ -184,13 +184,13 @@ impl ReadAccount {
 
     /// Notes a value that nobody reads, where it says anything.
     pub(super) fn unless_silent(&mut self, path: &str, what: UnplacedKind, node: &Node<'_>) {
-        if says(node, DEPTH_MAX).is_some() {
+        if first_words(node, DEPTH_MAX).is_some() {
             self.unplaced(path, what, node);
         }
     }
 
     /// Walks over an element of a request; what it holds is edited with it or not at all.
-    pub(super) fn within(&mut self, element: &Node<'_>, walk: impl FnOnce(&mut Self)) {
+    pub(super) fn walk_element(&mut self, element: &Node<'_>, walk: impl FnOnce(&mut Self)) {
         self.element = Some(element.span());
         walk(self);
         self.element = None;
@@ -319,7 +319,7 @@ impl ReadAccount {
 }
 
 /// The first words of a value, where it has any.
-pub(super) fn says(node: &Node<'_>, depth: usize) -> Option<String> {
+pub(super) fn first_words(node: &Node<'_>, depth: usize) -> Option<String> {
     if let Some(text) = node.string() {
         return (!text.trim().is_empty()).then(|| text.chars().take(QUOTE_MAX).collect());
     }
@@ -334,9 +334,9 @@ pub(super) fn says(node: &Node<'_>, depth: usize) -> Option<String> {
             .members()
             .iter()
             .filter(|member| !is_name(&member.key))
-            .find_map(|inner| says(&inner.value, depth));
+            .find_map(|inner| first_words(&inner.value, depth));
     }
-    node.elements().iter().find_map(|inner| says(inner, depth))
+    node.elements().iter().find_map(|inner| first_words(inner, depth))
 }
 
 /// The path of a member.

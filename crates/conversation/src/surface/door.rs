@@ -187,7 +187,7 @@ fn is_text(body: &[u8]) -> bool {
 
 /// A recorded body without its content codings: a record keeps the bytes as they came, and says nothing of their coding. What
 /// cannot be unpacked is given back as it is.
-pub fn plain(body: &[u8]) -> Cow<'_, [u8]> {
+pub fn without_codings(body: &[u8]) -> Cow<'_, [u8]> {
     let packed = !is_text(body);
     packed.then(|| sniffed(body)).flatten().map_or(Cow::Borrowed(body), |(plain, _)| Cow::Owned(plain))
 }
@@ -220,7 +220,7 @@ fn sniffed(body: &[u8]) -> Option<(Vec<u8>, Vec<Coding>)> {
 /// # Errors
 /// [`SurfaceError::Unreadable`] when the body is not a request of this surface.
 pub fn outline<'a>(surface: &dyn Surface, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
-    match plain(body) {
+    match without_codings(body) {
         Cow::Borrowed(plain) => surface.outline(json(plain)),
         Cow::Owned(plain) => surface.read_request(json(&plain)).map(|conversation| Outline::from(&conversation)),
     }
@@ -231,7 +231,7 @@ pub fn outline<'a>(surface: &dyn Surface, body: &'a [u8]) -> Result<Outline<'a>,
 /// # Errors
 /// [`SurfaceError::Unreadable`] when the body is not a request of this surface.
 pub fn request(surface: &dyn Surface, body: &[u8]) -> Result<Conversation, SurfaceError> {
-    surface.read_request(json(&plain(body)))
+    surface.read_request(json(&without_codings(body)))
 }
 
 /// As [`outline`], with what the path of the request asks. `target`: path and query.
@@ -256,7 +256,7 @@ pub fn request_at(surface: &dyn Surface, target: &str, body: &[u8]) -> Result<Co
 /// # Errors
 /// [`SurfaceError::Unreadable`] when the body is not a reply of this surface.
 pub fn reply(surface: &dyn Surface, body: &[u8], streamed: bool) -> Result<Reply, SurfaceError> {
-    let plain = plain(body);
+    let plain = without_codings(body);
     if is_stream(&plain, streamed) {
         surface.read_stream(&plain)
     } else {
@@ -269,7 +269,7 @@ pub fn reply(surface: &dyn Surface, body: &[u8], streamed: bool) -> Result<Reply
 /// # Errors
 /// As [`reply`].
 pub fn reading(surface: &dyn Surface, body: &[u8], streamed: bool) -> Result<Reading<Reply>, SurfaceError> {
-    let plain = plain(body);
+    let plain = without_codings(body);
     let view = reply(surface, &plain, streamed)?;
     let unplaced = account::of_reply(surface, &plain, streamed, &view);
     Ok(Reading { view, unplaced })
@@ -280,7 +280,7 @@ pub fn reading(surface: &dyn Surface, body: &[u8], streamed: bool) -> Result<Rea
 /// # Errors
 /// As [`request`].
 pub fn request_reading(surface: &dyn Surface, body: &[u8]) -> Result<Reading<Conversation>, SurfaceError> {
-    let plain = plain(body);
+    let plain = without_codings(body);
     let view = surface.read_request(json(&plain))?;
     let unplaced = account::of_request(surface, json(&plain)).into_iter().map(|unplaced| unplaced.piece).collect();
     Ok(Reading { view, unplaced })

@@ -21,7 +21,7 @@ impl Element {
     }
 
     /// A new element, as JSON.
-    pub(super) fn made(json: impl Into<String>) -> Self {
+    pub(super) fn from_json(json: impl Into<String>) -> Self {
         Self { origin: None, splices: Splices::default(), made: json.into() }
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn tools<'a>(
 ) -> Vec<Element> {
     let element = |tool: &Tool| {
         let place = tool.origin.and_then(|origin| Some((origin, before.get(origin)?, inner(nodes.get(origin)?)?)));
-        let Some((origin, old, object)) = place else { return Element::made(make(tool).to_string()) };
+        let Some((origin, old, object)) = place else { return Element::from_json(make(tool).to_string()) };
         let (members, mut splices) = (object.members(), Splices::default());
         // The upstream's own tools take no words of ours.
         if fields::string(&members, "type").is_some_and(|kind| !matches!(kind.as_str(), "function" | "custom")) {

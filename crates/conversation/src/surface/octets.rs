@@ -19,7 +19,7 @@ pub fn quote(bytes: &[u8]) -> Option<usize> {
 }
 
 /// How many bytes of a string stand for themselves and are ASCII: up to a quote, a backslash or what is neither.
-pub(super) fn plain(bytes: &[u8]) -> usize {
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
     let (eights, rest) = bytes.as_chunks::<8>();
     for (number, eight) in eights.iter().enumerate() {
         let eight = u64::from_le_bytes(*eight);
@@ -78,7 +78,7 @@ mod tests {
             let position = |of: fn(&u8) -> bool| bytes.iter().position(of);
             prop_assert_eq!(quote(&bytes), position(|byte| *byte == b'"'));
             let not_plain = position(|byte| matches!(byte, b'"' | b'\\' | 0x80..));
-            prop_assert_eq!(plain(&bytes), not_plain.unwrap_or(bytes.len()));
+            prop_assert_eq!(plain_length(&bytes), not_plain.unwrap_or(bytes.len()));
             for eight in bytes.windows(8).filter_map(<[u8]>::first_chunk) {
                 let found = eight.iter().position(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'));
                 prop_assert_eq!(unescaped(*eight), found.unwrap_or(8));

@@ -59,7 +59,7 @@ pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
 /// The key that a text begins with, and what follows it. Nearly all are short plain ASCII, and are taken as they stand.
 fn read_key(text: &[u8]) -> Option<(Key<'_>, &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
-    if let (key, [b'"', after @ ..]) = inner.split_at_checked(octets::plain(inner))? {
+    if let (key, [b'"', after @ ..]) = inner.split_at_checked(octets::plain_length(inner))? {
         return Some((Cow::Borrowed(key), after));
     }
     let (raw, after) = skip(text)?;

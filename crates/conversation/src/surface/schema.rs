@@ -145,8 +145,10 @@ impl<'s> Schema<'s, '_> {
             ("type", wanted) => {
                 is_of(wanted, value).map_or(SchemaFit::Unsure(rule), |is| SchemaFit::from_bool(is, rule))
             }
-            ("enum", Value::Array(allowed)) => SchemaFit::from_bool(allowed.iter().any(|one| same(one, value)), rule),
-            ("const", wanted) => SchemaFit::from_bool(same(wanted, value), rule),
+            ("enum", Value::Array(allowed)) => {
+                SchemaFit::from_bool(allowed.iter().any(|one| is_equal_value(one, value)), rule)
+            }
+            ("const", wanted) => SchemaFit::from_bool(is_equal_value(wanted, value), rule),
             ("allOf", Value::Array(all)) => SchemaFit::all(all.iter().map(|schema| self.fits(schema, before, value))),
             ("anyOf" | "oneOf" | "not" | "if", wanted) => self.branches(rules, rule, wanted, value),
             ("pattern", Value::String(pattern)) => has_pattern(rule, pattern, value),
@@ -224,7 +226,8 @@ impl<'s> Schema<'s, '_> {
             }
             ("items", schema) => each(schema, rules.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len)),
             ("uniqueItems", Value::Bool(wanted)) => {
-                let twice = |(at, item): (usize, &Value)| items.iter().take(at).any(|earlier| same(earlier, item));
+                let twice =
+                    |(at, item): (usize, &Value)| items.iter().take(at).any(|earlier| is_equal_value(earlier, item));
                 SchemaFit::from_bool(!wanted || !items.iter().enumerate().any(twice), rule)
             }
             ("contains", schema) => {
@@ -323,15 +326,15 @@ fn is_of(wanted: &Value, value: &Value) -> Option<bool> {
 }
 
 /// Whether two values are equal; numbers by what they are worth, `1` and `1.0` alike.
-fn same(left: &Value, right: &Value) -> bool {
+fn is_equal_value(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_equal_value(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| same(left, right)))
+                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| is_equal_value(left, right)))
         }
         _ => left == right,
     }

@@ -52,7 +52,7 @@ pub fn ending(
     let by_transport = CallEnding::of_transport(cause, status);
     // What the proxy did itself, a planned fault included, is told from the cause.
     let (Some(surface), Some(status), false) = (surface, status, cause.is_own()) else { return by_transport };
-    let body = &*door::plain(body);
+    let body = &*door::without_codings(body);
     if status >= 400 {
         return error_of(surface, body, Some(status)).unwrap_or(by_transport);
     }
@@ -74,7 +74,7 @@ pub fn ending(
 
 /// The shape of a reply.
 pub fn shape(surface: &dyn Surface, body: &[u8], streamed: bool) -> Shape {
-    let body = &*door::plain(body);
+    let body = &*door::without_codings(body);
     match content(surface, body, streamed) {
         ReplyContent::Ended(_) => Shape::Failed,
         ReplyContent::Torn | ReplyContent::Unfinished if streamed => Shape::CutShort,
@@ -86,7 +86,7 @@ pub fn shape(surface: &dyn Surface, body: &[u8], streamed: bool) -> Shape {
 
 /// The text that a reply gives a client that takes it as it is, however it ends; empty where there is none.
 pub fn text_so_far(surface: &dyn Surface, body: &[u8], streamed: bool) -> String {
-    let plain = door::plain(body);
+    let plain = door::without_codings(body);
     let read = if door::is_stream(&plain, streamed) {
         surface.read_stream(whole_frames(&plain))
     } else {

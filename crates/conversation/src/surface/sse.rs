@@ -138,7 +138,7 @@ pub fn is_stream(body: &[u8]) -> Option<bool> {
 
 /// What [`Splitter::push`] saw in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct ChunkFindings {
     /// Bytes of the chunk (from its start) that may be passed on at once; the rest belongs to the end marker's
     /// event, or to a line that may still become it.
     pub free: usize,
@@ -178,8 +178,8 @@ impl Splitter {
     }
 
     /// Looks at the next chunk.
-    pub fn push(&mut self, chunk: &[u8]) -> Seen {
-        let mut seen = Seen::default();
+    pub fn push(&mut self, chunk: &[u8]) -> ChunkFindings {
+        let mut seen = ChunkFindings::default();
         // Start of the bytes of this chunk that must be held; `None` while the current line cannot be the marker.
         let mut hold_from = if self.holding { Some(0) } else { None };
         let mut at = 0;
@@ -236,7 +236,7 @@ impl Splitter {
         self.open
     }
 
-    fn end_line(&mut self, seen: &mut Seen) {
+    fn end_line(&mut self, seen: &mut ChunkFindings) {
         if self.line_empty {
             seen.events += 1;
             if self.marked {

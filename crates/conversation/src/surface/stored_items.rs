@@ -36,7 +36,7 @@ pub(super) fn with_pieces(
     let own = input.as_ref().map_or(Some(Vec::new()), pieces_of);
     if let (Some(list), None) = (&input, &own) {
         let retained = (0..list.elements().len()).map(|origin| Element::retained(origin, Splices::default()));
-        let all: Vec<Element> = pieces.iter().map(Element::made).chain(retained).collect();
+        let all: Vec<Element> = pieces.iter().map(Element::from_json).chain(retained).collect();
         elements::write(source, list, &all, &mut splices);
     } else {
         let all: Vec<&str> = pieces.iter().chain(own.iter().flatten()).map(String::as_str).collect();

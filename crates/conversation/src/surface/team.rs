@@ -64,7 +64,7 @@ pub fn team_reply(surface: &dyn Surface, body: &[u8], streamed: bool) -> Option<
     if !may_name_agents(surface) {
         return None;
     }
-    let plain = door::plain(body);
+    let plain = door::without_codings(body);
     let names = |key: &str| memchr::memmem::find(&plain, key.as_bytes()).is_some();
     if !names("\"agent_name\"") && !names("\"agent_message\"") {
         return None;

@@ -86,7 +86,7 @@ impl LabelEntry {
     }
 
     /// What an error is that executions found, in words; `None` for one that was planted in the run itself.
-    pub fn found(&self) -> Option<&'static str> {
+    pub fn finding(&self) -> Option<&'static str> {
         match self.origin {
             ErrorOrigin::Inherited => Some("inherited error"),
             ErrorOrigin::Natural | ErrorOrigin::Planted => self.is_found().then_some("natural error"),

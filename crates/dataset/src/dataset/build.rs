@@ -19,7 +19,7 @@ use crate::{
 
 /// What a recording does not say of its run.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct UnrecordedFacts {
     /// What the run is in the dataset.
     pub kind: SampleKind,
     /// The multi-agent system.
@@ -47,7 +47,7 @@ impl Sample {
             (None, Verdict::Success) => SampleKind::Clean,
             _ => SampleKind::Failure,
         };
-        let about = About {
+        let about = UnrecordedFacts {
             kind,
             system: String::new(),
             task: Task { id: recording.manifest.run.to_string(), ..Task::default() },
@@ -70,7 +70,7 @@ impl Sample {
     ///
     /// # Errors
     /// [`DatasetError::Stray`] when the label names a step that the recording does not hold.
-    pub fn from_recording(recording: &Recording, about: About) -> Result<Self, DatasetError> {
+    pub fn from_recording(recording: &Recording, about: UnrecordedFacts) -> Result<Self, DatasetError> {
         let steps = order::canonical(recording);
         let mut builder = Builder::default();
         let overlaps = order::overlaps(recording);

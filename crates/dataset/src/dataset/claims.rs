@@ -129,7 +129,7 @@ impl Claims {
     /// What e-values of rows amount to, of so many claims begun.
     pub fn from_e_values(alpha: f64, begun: usize, e_values: &[f64], repeatable: usize) -> Self {
         let kept = proof::selected_count(e_values, begun, alpha);
-        Self { begun, rows: e_values.len(), kept, alpha, level: proof::level(e_values, begun), repeatable }
+        Self { begun, rows: e_values.len(), kept, alpha, level: proof::lowest_level(e_values, begun), repeatable }
     }
 
     /// In one line.

@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-    ALPHA, About, Dataset, DatasetError, FILE, Harvest, Sample, SampleKind, Splits, Task, Writer, lint::hash_of_run,
+    ALPHA, Dataset, DatasetError, FILE, Harvest, Sample, SampleKind, Splits, Task, UnrecordedFacts, Writer,
+    lint::hash_of_run,
 };
 use crate::{
     recording::{self, Recording, RunOrigin},
@@ -219,7 +220,7 @@ fn sample(recording: &Recording, kind: SampleKind, facts: &CorpusFacts) -> Resul
     });
     let twin = recording.label.as_ref().and_then(|label| label.evidence.as_ref()?.twin.as_ref());
     let twin = twin.filter(|_| kind != SampleKind::Clean).map(ToString::to_string);
-    let about = About {
+    let about = UnrecordedFacts {
         kind,
         system: facts.system.clone(),
         split: Some(Splits::default().assign(&task)),

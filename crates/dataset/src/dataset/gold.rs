@@ -78,7 +78,7 @@ fn annotated(sample: &Sample) -> Vec<Culprit> {
 
 /// Agent and step as the source file wrote them.
 fn raw(sample: &Sample) -> Option<RawLabel> {
-    let Some(file) = sample.extra.get("file") else { return own(sample) };
+    let Some(file) = sample.extra.get("file") else { return own_label(sample) };
     let file = file.as_str()?.to_owned();
     let error = sample.label.as_ref()?.errors.first()?;
     let written = sample.extra.get("mistake_step");
@@ -91,7 +91,7 @@ fn raw(sample: &Sample) -> Option<RawLabel> {
 }
 
 /// Of a sample of ours, as `export --to whowhen` writes it: a file by its id, where it has one error.
-fn own(sample: &Sample) -> Option<RawLabel> {
+fn own_label(sample: &Sample) -> Option<RawLabel> {
     let [error] = sample.label.as_ref()?.errors.as_slice() else { return None };
     let agent = error.raw_agent.clone().unwrap_or_else(|| error.agent.as_str().to_owned());
     Some(RawLabel { file: format!("{}.json", sample.id), agent, step: error.step?.to_string() })

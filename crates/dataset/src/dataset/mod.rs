@@ -44,7 +44,7 @@ mod tests;
 #[cfg(test)]
 mod write_tests;
 
-pub use build::About;
+pub use build::UnrecordedFacts;
 pub use claims::{ALPHA, Claims, Ground, Grounds, failures};
 pub use corpus::{Corpus, CorpusFacts, task_of_run};
 pub use decoys::DecoyCounts;

@@ -119,9 +119,9 @@ pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdi
     recording::read(&dir).expect("reads")
 }
 
-pub(super) fn sample_facts(kind: SampleKind, twin: Option<&str>) -> About {
+pub(super) fn sample_facts(kind: SampleKind, twin: Option<&str>) -> UnrecordedFacts {
     let task = Task { id: "t1".to_owned(), question: "2 + 2?".to_owned(), answer: "4".to_owned(), ..Task::default() };
-    About {
+    UnrecordedFacts {
         kind,
         system: "pair".to_owned(),
         task,

@@ -29,7 +29,7 @@ pub(super) struct ValuePlace<'a> {
 }
 
 /// What takes values, and says whether it wants more.
-pub(super) type Each<'a> = dyn FnMut(ValuePlace<'_>) -> bool + 'a;
+pub(super) type ValueVisitor<'a> = dyn FnMut(ValuePlace<'_>) -> bool + 'a;
 
 /// The files of a path that are of these kinds, in a fixed order: numbers by value, so that `2.json` comes before
 /// `10.json`. A path that is a file is taken whatever its name.
@@ -71,7 +71,7 @@ pub(super) fn named<'a>(file: &'a Path, path: &Path) -> std::borrow::Cow<'a, str
 ///
 /// # Errors
 /// The system's; what the file holds is no error here.
-pub(super) fn read(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<()> {
+pub(super) fn read(path: &Path, name: &str, each: &mut ValueVisitor<'_>) -> io::Result<()> {
     if path.extension().is_some_and(|extension| extension == "parquet") {
         return table(path, name, each);
     }
@@ -114,7 +114,7 @@ pub(super) fn read(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<(
 
 /// Reads a table as text: an object a record, its fields texts. Its first record names the columns; where `columns` are
 /// given, only one that holds the first of them does, and any other file has these columns and no such record.
-pub(super) fn read_csv(bytes: &[u8], name: &str, columns: &[&str], each: &mut Each<'_>) {
+pub(super) fn read_csv(bytes: &[u8], name: &str, columns: &[&str], each: &mut ValueVisitor<'_>) {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut records = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
     let mut header: Option<Vec<String>> = None;
@@ -162,7 +162,7 @@ fn opened(path: &Path) -> io::Result<File> {
 }
 
 /// One value a row of Parquet.
-fn table(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<()> {
+fn table(path: &Path, name: &str, each: &mut ValueVisitor<'_>) -> io::Result<()> {
     let file = opened(path)?;
     let unread = |error: ParquetError, row| ValuePlace { file: name, row, value: Err(error.to_string()) };
     let reader = match SerializedFileReader::new(file) {
@@ -194,7 +194,7 @@ fn table(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<()> {
 }
 
 /// One value a line.
-fn lines(file: impl BufRead, name: &str, each: &mut Each<'_>) -> io::Result<()> {
+fn lines(file: impl BufRead, name: &str, each: &mut ValueVisitor<'_>) -> io::Result<()> {
     for (number, line) in file.split(b'\n').enumerate() {
         let line = line?;
         if line.trim_ascii().is_empty() {

@@ -10,7 +10,7 @@ use super::{
     ForeignAgent, ForeignCall, ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
     account::CallAccount,
     field_names::FieldNames,
-    fields::{REASONING, arguments, as_text, call, list, silent, text, time, tool, usage, whole},
+    fields::{REASONING, arguments, as_text, call, list, silent, text, time, tool, usage, whole_number},
     held,
     parts::content,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
@@ -57,7 +57,7 @@ impl ForeignTrace for AtifTrajectory {
     fn in_names(&self) -> &'static str {
         "trajectory"
     }
-    fn beside(&self) -> Option<&'static str> {
+    fn companion_file(&self) -> Option<&'static str> {
         Some("../result.json")
     }
     fn reader(&self, _: &FieldNames) -> Box<dyn ForeignReader> {
@@ -149,7 +149,7 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
         account.leave_out(REASONING, u64::from(text(step, "reasoning_content").is_some()));
         message.tool_calls = list(step, "tool_calls").iter().map(called).collect();
         let speaker = speaker(step, text(agent, "name").unwrap_or_default());
-        let counts = step.get("llm_call_count").and_then(whole);
+        let counts = step.get("llm_call_count").and_then(whole_number);
         let is_copied = step.get("is_copied_context").and_then(Value::as_bool) == Some(true);
         if is_copied || counts == Some(0) {
             let what =
@@ -163,7 +163,7 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
             let model = text(step, "model_name").or_else(|| text(agent, "model_name")).unwrap_or_default().to_owned();
             let account = CallAccount { reply: account, ..conversation.account() };
             let unplaced = account.close(&mut run.account);
-            run.calls.push(ForeignCall { unplaced, ..made(step, &speaker, model, request, &message) });
+            run.calls.push(ForeignCall { unplaced, ..foreign_call(step, &speaker, model, request, &message) });
         }
         let has_called = !message.tool_calls.is_empty();
         conversation.say(message, &speaker.name);
@@ -197,7 +197,7 @@ fn called(made: &Value) -> ToolCall {
     call(text(made, "tool_call_id"), text(made, "function_name"), arguments(made.get("arguments")))
 }
 
-fn made(
+fn foreign_call(
     step: &Value,
     speaker: &ForeignAgent,
     model: String,
@@ -205,7 +205,7 @@ fn made(
     message: &Message,
 ) -> ForeignCall {
     let metrics = step.get("metrics").unwrap_or(&Value::Null);
-    let count = |name: &str| metrics.get(name).and_then(whole);
+    let count = |name: &str| metrics.get(name).and_then(whole_number);
     ForeignCall {
         began: time(step, "timestamp"),
         agent: (!speaker.name.is_empty()).then(|| speaker.clone()),

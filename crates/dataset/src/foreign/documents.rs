@@ -51,7 +51,7 @@ pub(super) fn each(bytes: &[u8], records: Option<&str>, each: &mut EachDocument<
     match whole {
         Ok(()) if bytes.trim_ascii_start().starts_with(b"[") => {
             for element in scan::elements(bytes.trim_ascii_start()) {
-                one(element, None, each);
+                read_document(element, None, each);
             }
         }
         Ok(()) => match records.and_then(|records| split(bytes, records)) {
@@ -76,7 +76,7 @@ pub(super) fn each(bytes: &[u8], records: Option<&str>, each: &mut EachDocument<
                     each(None, Ok(&Value::Object(document)));
                 }
             }
-            None => one(bytes, None, each),
+            None => read_document(bytes, None, each),
         },
         Err(error) => {
             // A file of lines begins with a whole one; anything else is one broken document.
@@ -85,14 +85,14 @@ pub(super) fn each(bytes: &[u8], records: Option<&str>, each: &mut EachDocument<
             }
             for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
                 if !line.trim_ascii().is_empty() {
-                    one(line, Some(number), each);
+                    read_document(line, Some(number), each);
                 }
             }
         }
     }
 }
 
-fn one(bytes: &[u8], line: Option<u64>, each: &mut EachDocument<'_>) {
+fn read_document(bytes: &[u8], line: Option<u64>, each: &mut EachDocument<'_>) {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(document) => each(line, Ok(&document)),
         Err(error) => each(line, Err(format!("no JSON: {error}"))),

@@ -22,7 +22,7 @@ pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 }
 
 /// A whole number, also one that is written as a text, as OTLP writes them, or with a point and zeros.
-pub(super) fn whole(value: &Value) -> Option<u64> {
+pub(super) fn whole_number(value: &Value) -> Option<u64> {
     let number = |text: &str| {
         let whole = text.split_once('.').filter(|(_, rest)| rest.bytes().all(|digit| digit == b'0'));
         whole.map_or(text, |(whole, _)| whole).parse().ok()
@@ -131,7 +131,10 @@ mod tests {
     fn what_has_another_type_is_not_there() {
         assert_eq!(text(&json!({"a": 1}), "a"), None);
         assert_eq!(list(&json!({"a": "b"}), "a").len(), 0);
-        assert_eq!((whole(&json!("12")), whole(&json!(12)), whole(&json!(-1))), (Some(12), Some(12), None));
+        assert_eq!(
+            (whole_number(&json!("12")), whole_number(&json!(12)), whole_number(&json!(-1))),
+            (Some(12), Some(12), None)
+        );
         assert_eq!(usage(None, None), None);
         for said in ["2026-11-24T00:04:54.5+00:00", "2026-11-24T00:04:54.5Z", "2026-11-24T00:04:54.5"] {
             assert_eq!(time(&json!({ "t": said }), "t"), Some(1_795_478_694_500_000_000), "{said}");

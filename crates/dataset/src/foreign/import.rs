@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     recording::{
-        self, Amendment, FactContent, FactSource, GivenRoster, Giver, ImportedFrom, RecordingError, Redactor, Settings,
+        self, Amendment, AmendmentSource, FactContent, FactSource, GivenRoster, ImportedFrom, RecordingError, Redactor,
+        Settings,
     },
     trajectory::RunId,
 };
@@ -84,7 +85,7 @@ pub fn import(
             defects.push(ForeignDefect { file: shown, line: None, why: advice.to_owned() });
             continue;
         }
-        let beside = beside(format, file);
+        let beside = read_companion(format, file);
         let mut more = 0;
         documents::each(&bytes, format.records(), &mut |line, document| {
             let place = TracePlace { file: &name, number, line, beside: beside.as_ref() };
@@ -136,7 +137,7 @@ fn name(
     settings: &Settings,
 ) -> Result<(), RecordingError> {
     let amendment = Amendment { roster: Some(roster.clone()), ..Amendment::default() };
-    let giver = Giver { source: FactSource::Import, by: None };
+    let giver = AmendmentSource { source: FactSource::Import, by: None };
     for fact in recording::amend(run_dir, &amendment, &giver, settings)? {
         if let FactContent::Roster { roster } = fact.content {
             let named: usize = roster.named.iter().map(|group| group.steps.len()).sum();
@@ -193,8 +194,8 @@ fn has_extension(format: &dyn ForeignTrace, path: &Path) -> bool {
 }
 
 /// What stands beside a file and says more of its run, where it can be read.
-fn beside(format: &dyn ForeignTrace, file: &Path) -> Option<Value> {
-    let path = file.parent().unwrap_or(Path::new("")).join(format.beside()?);
+fn read_companion(format: &dyn ForeignTrace, file: &Path) -> Option<Value> {
+    let path = file.parent().unwrap_or(Path::new("")).join(format.companion_file()?);
     let bytes = path.is_file().then(|| documents::bytes(&path).ok())??;
     serde_json::from_slice(&bytes).ok()
 }

@@ -11,7 +11,7 @@ use super::{
     TraceAccount, TracePlace,
     account::CallAccount,
     field_names::FieldNames,
-    fields::{arguments, as_text, call, list, role, silent, text, time, tool, usage, whole},
+    fields::{arguments, as_text, call, list, role, silent, text, time, tool, usage, whole_number},
     held,
     parts::content,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
@@ -100,7 +100,7 @@ impl ForeignReader for LogReader {
                 continue;
             }
             let id = sample.get("id").map(as_text).unwrap_or_default();
-            let epoch = sample.get("epoch").and_then(whole).unwrap_or(1);
+            let epoch = sample.get("epoch").and_then(whole_number).unwrap_or(1);
             run.label = if epoch == 1 { id.clone() } else { format!("{id}-epoch-{epoch}") };
             let eval_id = text(eval, "eval_id").or_else(|| text(eval, "run_id")).unwrap_or_default();
             run.key = format!("{eval_id}\n{id}\n{epoch}");
@@ -229,7 +229,7 @@ impl<'a> SampleLog<'a> {
             .map(|name| ForeignAgent { name: name.to_owned(), evidence: format!("the agent span `{name}`") });
         let output = event.get("output").unwrap_or(&Value::Null);
         let counted = output.get("usage").unwrap_or(&Value::Null);
-        let count = |name: &str| counted.get(name).and_then(whole);
+        let count = |name: &str| counted.get(name).and_then(whole_number);
         let mut account = CallAccount::default();
         let request = self.request(event, room, &mut account.request);
         if request.is_none() {
@@ -267,7 +267,7 @@ impl<'a> SampleLog<'a> {
         let own = list(event, "input");
         let mut messages = Vec::new();
         for range in list(event, "input_refs") {
-            let bound = |at: usize| range.get(at).and_then(whole).and_then(|bound| usize::try_from(bound).ok());
+            let bound = |at: usize| range.get(at).and_then(whole_number).and_then(|bound| usize::try_from(bound).ok());
             let (from, to) = (bound(0)?, bound(1)?.min(self.pool.len()));
             let named = self.pool.get_mut(from..to).unwrap_or_default();
             if !room.take(named.len()) {

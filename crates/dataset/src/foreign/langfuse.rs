@@ -93,9 +93,9 @@ impl ForeignReader for ExportReader {
         // A page of the API, whatever it lists.
         let listed = document.get("data").and_then(Value::as_array);
         if let Some(listed) = listed.filter(|_| document.get("meta").is_some() || document.get("type").is_none()) {
-            return listed.iter().try_for_each(|one| self.one(one, place));
+            return listed.iter().try_for_each(|one| self.add_document(one, place));
         }
-        self.one(&document, place)
+        self.add_document(&document, place)
     }
 
     fn finish(self: Box<Self>, grouping: Grouping) -> Vec<ForeignRun> {
@@ -111,7 +111,7 @@ impl ForeignReader for ExportReader {
 
 impl ExportReader {
     /// A trace with its observations, or one observation.
-    fn one(&mut self, document: &Value, place: &TracePlace<'_>) -> Result<(), String> {
+    fn add_document(&mut self, document: &Value, place: &TracePlace<'_>) -> Result<(), String> {
         let trace = &camel(document.get("trace").filter(|trace| trace.is_object()).unwrap_or(document));
         let observed = ["observations", "observation"]
             .iter()

@@ -10,7 +10,7 @@ use super::{
     TraceAccount, TracePlace,
     account::CallAccount,
     field_names::{FieldNames, NAMES},
-    fields::{as_text, moment, role, text, usage, whole},
+    fields::{as_text, moment, role, text, usage, whole_number},
     held::TraceValue,
     messages,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
@@ -229,7 +229,7 @@ impl PlainLogReader {
             ..ForeignCall::default()
         };
         let counts = entry.get("usage").unwrap_or(&Value::Null);
-        let count = |names: [&str; 2]| names.iter().find_map(|name| counts.get(*name)).and_then(whole);
+        let count = |names: [&str; 2]| names.iter().find_map(|name| counts.get(*name)).and_then(whole_number);
         call.usage = usage(count(["input_tokens", "prompt_tokens"]), count(["output_tokens", "completion_tokens"]));
         let inputs = inputs.as_ref().map(|(name, value)| TraceValue::at(name, value));
         log.spoke(call, inputs, &said, unknown);

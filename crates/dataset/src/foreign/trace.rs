@@ -28,7 +28,7 @@ pub trait ForeignTrace: std::fmt::Debug + Sync {
         None
     }
     /// Where, beside a file, something more is said of its run; relative to the file's directory.
-    fn beside(&self) -> Option<&'static str> {
+    fn companion_file(&self) -> Option<&'static str> {
         None
     }
     /// The member that holds the records of a document, where they are to be read one at a time.

@@ -112,8 +112,8 @@ impl Meter {
     }
 
     /// What is left to spend.
-    pub fn left(&self) -> Budget {
-        self.ledger.left()
+    pub fn remaining(&self) -> Budget {
+        self.ledger.remaining()
     }
 
     /// Whether no further call would be let through.
@@ -207,7 +207,8 @@ impl MeteredUpstream {
         let Ok(reservation) = self.meter.ledger.reserve(priced.most).await else {
             return Ok(self.refuse(Halt::Budget, surface));
         };
-        let mut tab = Tab::open(Arc::clone(&self.meter), Arc::clone(&self.execution), reservation, surface, priced);
+        let mut tab =
+            MeteredReply::open(Arc::clone(&self.meter), Arc::clone(&self.execution), reservation, surface, priced);
         let request = Request::from_parts(parts, SentBody::Left(body.into()));
         let response = match self.inner.send(request).await {
             Ok(response) => response,
@@ -254,7 +255,7 @@ struct PricedCall {
 
 /// A call under way: hears its reply, reads the usage off its end, settles.
 #[derive(Debug)]
-struct Tab {
+struct MeteredReply {
     meter: Arc<Meter>,
     execution: Arc<ExecutionMeter>,
     reservation: Reservation,
@@ -266,7 +267,7 @@ struct Tab {
     open: bool,
 }
 
-impl Tab {
+impl MeteredReply {
     fn open(
         meter: Arc<Meter>,
         execution: Arc<ExecutionMeter>,
@@ -302,7 +303,7 @@ impl Tab {
     }
 }
 
-impl Listener for Tab {
+impl Listener for MeteredReply {
     fn frame(&mut self, frame: &Bytes) {
         if self.open {
             self.frames.push(frame.clone());
@@ -324,7 +325,7 @@ impl Listener for Tab {
     }
 }
 
-impl Drop for Tab {
+impl Drop for MeteredReply {
     fn drop(&mut self) {
         // A client may leave with the last frame, before the upstream ends the reply: then all is said. A reply that was cut
         // before cost what is known to nobody.
@@ -357,7 +358,8 @@ mod tests {
             let reservation = ledger.reserve(most).await.expect("no bound");
             let execution = Arc::new(ExecutionMeter::default());
             let priced = PricedCall { most, price: Price::default() };
-            let mut tab = Tab::open(Arc::clone(&meter), Arc::clone(&execution), reservation, Some(&OpenaiChat), priced);
+            let mut tab =
+                MeteredReply::open(Arc::clone(&meter), Arc::clone(&execution), reservation, Some(&OpenaiChat), priced);
             (tab.streamed, tab.success) = (true, true);
             frames.iter().for_each(|frame| tab.frame(&Bytes::from_static(frame.as_bytes())));
             drop(tab);

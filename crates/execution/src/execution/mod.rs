@@ -30,7 +30,7 @@ use self::{arm::ArmUpstream, void::ExecutionEnd};
 use crate::{
     launch::{Ended, LaunchError},
     proof::NeutralSentences,
-    proxy::{Asking, OriginError, Proxy, ProxyError, Run, RunSetup, upstream::Upstream},
+    proxy::{ManipulatorModel, OriginError, Proxy, ProxyError, Run, RunSetup, upstream::Upstream},
     recording::{self, RecordingError, Redactor},
     replay::{Cassette, NoSuchStep},
     ruling,
@@ -44,7 +44,7 @@ pub use learning::LearningReference;
 pub use listening::ListeningProxy;
 pub use meter::{ExecutionMeter, Halt};
 pub use metered::{CallHook, LONGEST_ANSWER, Meter, MeteredUpstream};
-pub use program::{Console, ErrorOutput, Executing, ExecutionPlace, Program, System, beside};
+pub use program::{Console, ErrorOutput, Executing, ExecutionPlace, Program, System, output_file};
 
 /// How long an exchange of a program that has ended is waited for.
 const DRAINED_WITHIN: Duration = Duration::from_secs(2);
@@ -184,7 +184,7 @@ pub struct Execution<'a> {
     /// Where live calls go; the proxy's upstream if none.
     pub live: Option<Arc<dyn Upstream>>,
     /// The model that manipulators ask; the proxy's if none.
-    pub asking: Option<Arc<Asking>>,
+    pub asking: Option<Arc<ManipulatorModel>>,
     /// What ends it early.
     pub meter: Arc<ExecutionMeter>,
 }
@@ -306,7 +306,8 @@ impl Executor {
             }
             None => recording::read(open.dir())?,
         };
-        let label = ruling::settle_recording(&mut recording, open.dir(), reference.as_deref().map(Cassette::bare))?;
+        let label =
+            ruling::settle_recording(&mut recording, open.dir(), reference.as_deref().map(Cassette::bare_recording))?;
         let former = reference.as_ref().and_then(|reference| reference.recording().manifest.program);
         let void = ExecutionEnd {
             steps: &recording.trajectory.steps,

@@ -96,7 +96,7 @@ impl ForkedReplies {
             changed_reply(&any, surface, body, attempt.streamed).map(|_| TextAtFork::Reply(text))
         };
         let request = |body: &Bytes| {
-            let asked = door::request(surface, &door::plain(body)).ok()?;
+            let asked = door::request(surface, &door::without_codings(body)).ok()?;
             change(&any, &mut asked.clone()).map(|_| TextAtFork::Request(Box::new(asked)))
         };
         match &self.at.at {
@@ -198,7 +198,7 @@ fn digest(messages: &[Message]) -> u64 {
 
 /// A request that is set, changed.
 fn changed_request(perturbation: &Perturbation, surface: &dyn Surface, body: &Bytes) -> Option<Bytes> {
-    let body = Bytes::from(door::plain(body).into_owned());
+    let body = Bytes::from(door::without_codings(body).into_owned());
     let before = door::request(surface, &body).ok()?;
     let mut after = before.clone();
     change(perturbation, &mut after)?;
@@ -209,7 +209,7 @@ fn changed_request(perturbation: &Perturbation, surface: &dyn Surface, body: &By
 
 /// A reply that is given, changed: one answer in prose, which calls no tool.
 fn changed_reply(perturbation: &Perturbation, surface: &dyn Surface, body: &Bytes, streamed: bool) -> Option<Bytes> {
-    let body = Bytes::from(door::plain(body).into_owned());
+    let body = Bytes::from(door::without_codings(body).into_owned());
     let Reading { view: before, unplaced } = door::reading(surface, &body, streamed).ok()?;
     let mut after = before.clone();
     let [answer] = after.answers.as_mut_slice() else { return None };

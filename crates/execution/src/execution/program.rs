@@ -114,7 +114,7 @@ pub enum ErrorOutput {
 }
 
 /// A file of what a run's program wrote, beside the run's directory: that holds nothing but what was recorded.
-pub fn beside(run_dir: &Path, ending: &str) -> PathBuf {
+pub fn output_file(run_dir: &Path, ending: &str) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default().to_string_lossy();
     run_dir.with_file_name(format!("{name}.{ending}.txt"))
 }
@@ -163,7 +163,7 @@ impl System for Program {
             hush: *errors == ErrorOutput::Nowhere,
             errors: match errors {
                 ErrorOutput::File(path) => Some(path.clone()),
-                ErrorOutput::Beside => Some(beside(place.run_dir, "stderr")),
+                ErrorOutput::Beside => Some(output_file(place.run_dir, "stderr")),
                 ErrorOutput::Ours | ErrorOutput::Nowhere => None,
             },
             ..Launch::new(self.command.clone())

@@ -31,7 +31,7 @@ pub(super) enum GivenAnswer<'t> {
 }
 
 /// How a text gives its answer: a box counts before an announcement.
-pub(super) fn given(text: &str) -> GivenAnswer<'_> {
+pub(super) fn given_answer(text: &str) -> GivenAnswer<'_> {
     match (boxed(text), stated(text)) {
         (Some(boxed), _) => GivenAnswer::Boxed(boxed),
         (None, Some(stated)) => GivenAnswer::Stated(stated),

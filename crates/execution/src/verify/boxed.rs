@@ -36,14 +36,14 @@ impl Boxed {
         if expected.trim().is_empty() {
             return UnnamedVerdict::unreadable("mathematical answer", case);
         }
-        let got = match answer::given(case.output) {
+        let got = match answer::given_answer(case.output) {
             GivenAnswer::Boxed(boxed) => Some(boxed),
             GivenAnswer::Stated(stated) => Some(stated).filter(|_| !self.required),
             GivenAnswer::Open => last_line(case.output).filter(|_| !self.required),
             GivenAnswer::Denied => None,
         };
         let Some(got) = got else { return UnnamedVerdict::no_answer("boxed answer", case) };
-        UnnamedVerdict::compared(same(expected, got), got, case)
+        UnnamedVerdict::compared(is_same_answer(expected, got), got, case)
     }
 }
 
@@ -51,7 +51,7 @@ fn last_line(text: &str) -> Option<&str> {
     text.lines().rev().find(|line| !line.trim().is_empty())
 }
 
-fn same(expected: &str, got: &str) -> bool {
+fn is_same_answer(expected: &str, got: &str) -> bool {
     let (expected, got) = (parts(expected), parts(got));
     if expected.members.len() != got.members.len() {
         return false;
@@ -72,7 +72,7 @@ fn same(expected: &str, got: &str) -> bool {
 fn parts(text: &str) -> Parts {
     let text = answer::without_separators(text);
     let set = text.trim().trim_matches('$').trim().starts_with(r"\{");
-    let plain = latex::plain(&text);
+    let plain = latex::plain_arithmetic(&text);
     let plain = plain.trim().trim_end_matches('.').trim();
     let ends = (plain.chars().next().unwrap_or(' '), plain.chars().next_back().unwrap_or(' '));
     let inner = plain.get(1..plain.len().saturating_sub(1)).unwrap_or_default();
@@ -103,7 +103,7 @@ fn split(text: &str) -> Vec<String> {
 
 /// Whether two single answers are the same: in letters, or in value.
 fn equal(expected: &str, got: &str) -> bool {
-    let (expected, got) = (bare(expected), bare(got));
+    let (expected, got) = (without_name(expected), without_name(got));
     if squeezed(expected) == squeezed(got) {
         return true;
     }
@@ -112,7 +112,7 @@ fn equal(expected: &str, got: &str) -> bool {
 }
 
 /// Without `x =` before it.
-fn bare(text: &str) -> &str {
+fn without_name(text: &str) -> &str {
     let name = |text: &str| text.trim().chars().count() <= 4 && text.trim().starts_with(|c: char| c.is_alphabetic());
     match text.split_once('=') {
         Some((before, after)) if name(before) && !after.contains('=') => after.trim(),

@@ -87,7 +87,7 @@ impl Choice {
         let stated = answer::stated(case.expected).unwrap_or(case.expected);
         let expected = stated_letter(stated).or_else(|| by_words(stated, &listed));
         let Some(expected) = expected else { return UnnamedVerdict::unreadable("choice", case) };
-        match given(case.output, &listed) {
+        match given_choice(case.output, &listed) {
             GivenChoice::Letter(got) => UnnamedVerdict::new(got == expected, format!("expected `{expected}`, got `{got}`")),
             GivenChoice::Not(denied) if denied == expected => {
                 UnnamedVerdict::new(false, format!("expected `{expected}`, which the output denies"))
@@ -102,7 +102,7 @@ impl Choice {
         letter_in(case.expected).is_some()
             && self.listed(case.question).is_empty()
             && !case.output.trim().is_empty()
-            && !matches!(given(case.output, &[]), GivenChoice::Letter(_))
+            && !matches!(given_choice(case.output, &[]), GivenChoice::Letter(_))
     }
 
     fn listed(&self, question: &str) -> Vec<(char, String)> {
@@ -119,11 +119,11 @@ impl Choice {
 }
 
 /// What the output gives.
-fn given(output: &str, listed: &[(char, String)]) -> GivenChoice {
+fn given_choice(output: &str, listed: &[(char, String)]) -> GivenChoice {
     let letter = |letter: Option<char>| letter.map_or(GivenChoice::Open, GivenChoice::Letter);
-    match answer::given(output) {
+    match answer::given_answer(output) {
         GivenAnswer::Boxed(boxed) => {
-            let plain = latex::plain(boxed);
+            let plain = latex::plain_arithmetic(boxed);
             letter(letter_in(&plain).or_else(|| by_words(&plain, listed)))
         }
         GivenAnswer::Stated(stated) => match letter_in(stated).or_else(|| by_words(stated, listed)) {
@@ -182,7 +182,7 @@ fn in_prose(text: &str, listed: &[(char, String)]) -> GivenChoice {
 /// reasons.
 fn in_last_sentence(text: &str, listed: &[(char, String)]) -> GivenChoice {
     let of_choice = |(letter, choice): &(char, String)| {
-        let spans = bare(choice).into_iter().flat_map(|pattern| {
+        let spans = bare_choice_pattern(choice).into_iter().flat_map(|pattern| {
             let alone = pattern.find_iter(text).map(|found| found.range()).filter(|span| stands_alone(text, span));
             alone.collect::<Vec<_>>()
         });
@@ -249,7 +249,7 @@ fn worded(choice: &str) -> Option<regex::Regex> {
 }
 
 /// What finds a choice that is a number or a symbol (`42`, `3.5 kg`, `Au`). A single letter is none: it may be that of another choice.
-fn bare(choice: &str) -> Option<regex::Regex> {
+fn bare_choice_pattern(choice: &str) -> Option<regex::Regex> {
     let parts: Vec<String> = choice.split_whitespace().map(regex::escape).collect();
     let is_letter = choice.trim().chars().count() < 2 && !choice.contains(|c: char| c.is_ascii_digit());
     let pattern = || regex::Regex::new(&parts.join(r"\s+")).ok();

@@ -85,7 +85,7 @@ impl Measured {
     /// The quantity that a text gives as its answer: that in its last box, else after its last announcement of an
     /// answer, else the last one.
     pub(super) fn answer_in(text: &str) -> Option<Self> {
-        match answer::given(text) {
+        match answer::given_answer(text) {
             GivenAnswer::Boxed(said) | GivenAnswer::Stated(said) => Self::stated_by(said),
             GivenAnswer::Denied => None,
             GivenAnswer::Open => {
@@ -157,7 +157,7 @@ fn prepared(text: &str) -> String {
     // Dollar signs of money stay, those of mathematics go: a pair around a text without money is mathematics.
     let money = text.contains('$') && !text.contains('\\') && text.matches('$').count() % 2 == 1;
     let kept = if money { text.replace('$', "\u{1}") } else { text.replace(r"\$", "\u{1}") };
-    latex::plain(&answer::without_separators(&kept)).replace('\u{1}', "$")
+    latex::plain_arithmetic(&answer::without_separators(&kept)).replace('\u{1}', "$")
 }
 
 /// How the units of two quantities relate.

@@ -124,7 +124,7 @@ impl Transcript {
         let key = hash.update(&body).finalize().to_hex().to_string();
         let kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner).answers.get(&key).cloned();
         if let Some(reply) = kept {
-            return Ok(made(Bytes::from(reply)));
+            return Ok(composed_response(Bytes::from(reply)));
         }
         let Some(behind) = &self.behind else {
             let why =
@@ -166,7 +166,7 @@ impl Upstream for ExecutionTranscript {
     }
 }
 
-fn made(body: Bytes) -> Response<ReceivedBody> {
+fn composed_response(body: Bytes) -> Response<ReceivedBody> {
     let mut response = Response::new(ReceivedBody::Made(VecDeque::from([body])));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response

@@ -4,8 +4,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     RunSource,
-    fingerprint::{Looks, Mark},
-    placed::Begun,
+    fingerprint::{Mark, RequestLooks},
+    placed::RequestBeginning,
 };
 use crate::trajectory::{Attribution, RunId, StepIndex};
 
@@ -22,9 +22,9 @@ pub(super) struct Exchange {
     pub(super) request_mark: Mark,
     pub(super) body: u128,
     pub(super) attribution: Option<Attribution>,
-    pub(super) looks: Arc<Looks>,
+    pub(super) looks: Arc<RequestLooks>,
     /// What it begins with, where no quote links it to an earlier exchange.
-    pub(super) begun: Option<Arc<Begun>>,
+    pub(super) begun: Option<Arc<RequestBeginning>>,
     /// Exchanges whose answers the request quotes, ids first.
     pub(super) quotes: Vec<u64>,
     /// Exchanges whose whole answers stand in it as said by an assistant, or whose tool calls it answers; latest first.
@@ -38,7 +38,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// One that has not begun yet.
-    pub(super) fn new(run: RunId, source: RunSource, looks: Arc<Looks>) -> Self {
+    pub(super) fn new(run: RunId, source: RunSource, looks: Arc<RequestLooks>) -> Self {
         Self {
             run,
             step: 0,

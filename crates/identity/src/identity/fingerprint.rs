@@ -19,7 +19,7 @@ const SENTENCES_MAX: usize = 4096;
 
 /// What a request looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Looks {
+pub struct RequestLooks {
     /// The short name of these looks: stable across restarts.
     pub key: u32,
     /// The prompt alone, without tools.
@@ -40,7 +40,7 @@ pub struct Looks {
     pub made_for: (Mark, Option<Mark>),
 }
 
-impl Looks {
+impl RequestLooks {
     /// The looks of a request. `opening`: sentences of the run's first user text; a request without a prompt is known
     /// by what its user text says beside the task.
     pub fn read(outline: &Outline<'_>, opening: &HashSet<Mark>) -> Self {
@@ -69,7 +69,7 @@ impl Looks {
         Self { key: fold(known_by), prompt, family, prompted, framed, sentences, whole: true, tools: names, made_for }
     }
 
-    /// Equal for requests that look alike, whatever the run opened with: what [`Looks::read`] reads, not looked into.
+    /// Equal for requests that look alike, whatever the run opened with: what [`RequestLooks::read`] reads, not looked into.
     pub(super) fn key(outline: &Outline<'_>) -> Mark {
         let mark = |text: &std::borrow::Cow<'_, str>| XxHash3_64::oneshot(text.as_bytes());
         let mut marks: Vec<Mark> = outline.prompts.iter().map(mark).collect();
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(of("…? ja. ő"), ["…?", "ja.", "ő"]);
     }
 
-    fn looks(prompt: &str, user: &str, tools: &[&str]) -> Looks {
+    fn looks(prompt: &str, user: &str, tools: &[&str]) -> RequestLooks {
         let outline = Outline {
             prompts: if prompt.is_empty() { vec![] } else { vec![prompt.into()] },
             messages: vec![LazyMessage::from(&Message::text_of(Role::User, user))],
@@ -216,12 +216,12 @@ mod tests {
         };
         let mut opening = Vec::new();
         mark_sentences("What is 2 + 2?", &mut opening);
-        Looks::read(&outline, &opening.into_iter().collect())
+        RequestLooks::read(&outline, &opening.into_iter().collect())
     }
 
     #[test]
     fn one_agent_has_one_key() {
-        let same = |a: &Looks, b: &Looks| a.key == b.key;
+        let same = |a: &RequestLooks, b: &RequestLooks| a.key == b.key;
         let clock = |time: &str| looks(&format!("You book seats. Now: {time}."), "hi", &["a", "b"]);
         assert!(same(&clock("10:30:01"), &clock("18:00:59")), "a clock in the prompt");
         assert!(

@@ -18,7 +18,7 @@ const CALLS_MAX: usize = 64;
 
 /// An agent, or an instance of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Who {
+pub(super) struct NamedInstance {
     pub(super) agent: u32,
     pub(super) instance: u32,
 }
@@ -26,7 +26,7 @@ pub(super) struct Who {
 /// Whose words these are.
 #[derive(Debug, Clone, Copy)]
 enum ServedWords {
-    One(Who),
+    One(NamedInstance),
     /// Several have said the same.
     Several,
 }
@@ -47,7 +47,7 @@ impl Default for History {
 
 impl History {
     /// Notes who said a reply: its texts, its tool calls, what they ask for.
-    pub(super) fn serve(&mut self, reply: &Reply, who: Who) {
+    pub(super) fn serve(&mut self, reply: &Reply, who: NamedInstance) {
         for answer in &reply.answers {
             self.note(text_mark(&answer.message.text_to_read()), who);
             for call in &answer.message.tool_calls {
@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    fn note(&mut self, mark: Option<Mark>, who: Who) {
+    fn note(&mut self, mark: Option<Mark>, who: NamedInstance) {
         let Some(mark) = mark else { return };
         let served = self.served.entry(mark, || ServedWords::One(who));
         if !matches!(served, ServedWords::One(known) if *known == who) {
@@ -68,7 +68,7 @@ impl History {
     }
 
     /// Who alone said a text, or made a tool call.
-    pub(super) fn sole_speaker(&self, mark: Mark) -> Option<Who> {
+    pub(super) fn sole_speaker(&self, mark: Mark) -> Option<NamedInstance> {
         match self.served.get(&mark)? {
             ServedWords::One(who) => Some(*who),
             ServedWords::Several => None,
@@ -79,8 +79,8 @@ impl History {
     pub(super) fn own_words(
         &mut self,
         outline: &Outline<'_>,
-        could: impl Fn(Who) -> bool,
-    ) -> Option<(Who, &'static str)> {
+        could: impl Fn(NamedInstance) -> bool,
+    ) -> Option<(NamedInstance, &'static str)> {
         for said in outline.messages.iter().rev().take(HISTORY_MAX) {
             if said.role == Role::Assistant {
                 self.own.entry(said.mark(), || own_marks(said));

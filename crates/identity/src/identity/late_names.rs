@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     exchanges::{Exchange, Exchanges},
-    fingerprint::{Looks, Mark, fold, frame},
+    fingerprint::{Mark, RequestLooks, fold, frame},
     templates::AgentTemplates,
 };
 use crate::trajectory::{AgentName, RunId, Source};
@@ -15,7 +15,7 @@ use crate::trajectory::{AgentName, RunId, Source};
 pub(super) fn names(known: &Exchanges, exchanges: &[&Exchange], group: &[usize]) -> Vec<AgentName> {
     let learned = learned(exchanges, group);
     let templates = templates(exchanges, group, &learned);
-    let apart = apart(exchanges, group);
+    let apart = names_side_by_side(exchanges, group);
     let grown = grown(exchanges, &apart);
     let mut named: Vec<AgentName> = Vec::with_capacity(exchanges.len());
     // What those are called late who were called something on arrival, run by run.
@@ -65,7 +65,7 @@ fn learned(exchanges: &[&Exchange], group: &[usize]) -> Vec<AgentName> {
 /// by side in one. Prompts are never joined: what they share is as likely a house's boilerplate.
 fn templates(exchanges: &[&Exchange], group: &[usize], learned: &[AgentName]) -> AgentTemplates {
     let mut places: HashMap<usize, usize> = HashMap::new();
-    let mut seen: Vec<Vec<(&Looks, AgentName)>> = Vec::new();
+    let mut seen: Vec<Vec<(&RequestLooks, AgentName)>> = Vec::new();
     for ((exchange, group), name) in exchanges.iter().zip(group).zip(learned) {
         let place = *places.entry(*group).or_insert(seen.len());
         if place == seen.len() {
@@ -84,7 +84,7 @@ fn templates(exchanges: &[&Exchange], group: &[usize], learned: &[AgentName]) ->
 }
 
 /// Names told on arrival under which several tool sets of one prompt live side by side: one comes again after another.
-fn apart<'a>(exchanges: &[&'a Exchange], group: &[usize]) -> HashSet<(usize, &'a AgentName)> {
+fn names_side_by_side<'a>(exchanges: &[&'a Exchange], group: &[usize]) -> HashSet<(usize, &'a AgentName)> {
     let mut heard: HashMap<(usize, &AgentName), Vec<u32>> = HashMap::new();
     let mut apart = HashSet::new();
     for (exchange, group) in exchanges.iter().zip(group) {
@@ -103,7 +103,7 @@ fn apart<'a>(exchanges: &[&'a Exchange], group: &[usize]) -> HashSet<(usize, &'a
 /// Tool sets of one prompt that hold each other, each more, and never live side by side in a run: those of one agent,
 /// by the key of the smallest.
 fn grown(exchanges: &[&Exchange], apart: &HashSet<(usize, &AgentName)>) -> HashMap<u32, u32> {
-    let mut sets: HashMap<Mark, BTreeMap<usize, &Looks>> = HashMap::new();
+    let mut sets: HashMap<Mark, BTreeMap<usize, &RequestLooks>> = HashMap::new();
     let mut several: HashSet<Mark> = HashSet::new();
     let apart: HashSet<&AgentName> = apart.iter().map(|(_, name)| *name).collect();
     for exchange in exchanges {
@@ -117,8 +117,9 @@ fn grown(exchanges: &[&Exchange], apart: &HashSet<(usize, &AgentName)>) -> HashM
     }
     let mut grown = HashMap::new();
     for (_, sets) in sets.into_iter().filter(|(prompt, sets)| sets.len() > 1 && !several.contains(prompt)) {
-        let sets: Vec<&Looks> = sets.into_values().collect();
-        let holds = |pair: &[&Looks]| pair.first().zip(pair.last()).is_some_and(|(less, more)| more.holds_tools(less));
+        let sets: Vec<&RequestLooks> = sets.into_values().collect();
+        let holds =
+            |pair: &[&RequestLooks]| pair.first().zip(pair.last()).is_some_and(|(less, more)| more.holds_tools(less));
         if let (Some(first), true) = (sets.first(), sets.windows(2).all(holds)) {
             grown.extend(sets.iter().map(|looks| (looks.key, first.key)));
         }

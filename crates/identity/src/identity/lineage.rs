@@ -9,11 +9,11 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     RunSource,
     exchanges::{EXCHANGES_MAX, Exchange, Exchanges},
-    fingerprint::{Looks, Mark, is_fresh, request_mark},
+    fingerprint::{Mark, RequestLooks, is_fresh, request_mark},
     history::{id_mark, text_mark},
     origins::{LATEST_MAX, MESSAGES_MAX, OriginEvidence, Origins, QUOTES_MAX},
     owners::OWNERS_MAX,
-    placed::{Begun, Placed, SENTENCES_MAX},
+    placed::{Placed, RequestBeginning, SENTENCES_MAX},
     recent::Recent,
     trails::{RUNS_MAX, Trail, Trails},
     words::Opening,
@@ -35,8 +35,8 @@ const LOOKS_MAX: usize = 1024;
 pub struct Lineage {
     origins: Origins,
     /// What requests look like without the run's own words, and what they begin with: worked out once.
-    looks: Recent<Mark, Arc<Looks>>,
-    begun: Recent<Mark, Arc<Begun>>,
+    looks: Recent<Mark, Arc<RequestLooks>>,
+    begun: Recent<Mark, Arc<RequestBeginning>>,
     trails: Trails,
     /// The runs in which a body's last attempt has failed.
     failed: Recent<u128, Vec<RunId>>,
@@ -79,14 +79,15 @@ impl Lineage {
         placed: impl FnOnce(Option<(RunId, RunSource)>) -> (RunId, RunSource),
     ) -> Placed {
         let evidence = self.origins.trace_request(outline, self.clock, &self.exchanges);
-        let without_run = || Arc::new(Looks::read(outline, &HashSet::new()).shortened(SENTENCES_MAX));
-        let looks = Arc::clone(self.looks.entry(Looks::key(outline), without_run));
+        let without_run = || Arc::new(RequestLooks::read(outline, &HashSet::new()).shortened(SENTENCES_MAX));
+        let looks = Arc::clone(self.looks.entry(RequestLooks::key(outline), without_run));
         let question = request_mark(outline);
         let linked = self.by_link(&evidence, body);
         // How a request begins tells nothing that its quotes do not, now and late.
         let asks_opening = linked.is_none() || (evidence.ids.is_empty() && evidence.quotes.is_empty());
-        let begun =
-            asks_opening.then(|| Arc::clone(self.begun.entry(Begun::key(outline), || Arc::new(Begun::read(outline)))));
+        let begun = asks_opening.then(|| {
+            Arc::clone(self.begun.entry(RequestBeginning::key(outline), || Arc::new(RequestBeginning::read(outline))))
+        });
         let by_opening = || {
             let opening = &begun.as_ref()?.opening;
             let run = self.by_opening(opening, question, body, looks.key, is_fresh(outline))?;
@@ -148,16 +149,16 @@ impl Lineage {
         }
         let Some(reply) = reply else { return };
         for id in reply.items.iter().chain([&reply.id]) {
-            self.own(id_mark(id), exchange, &run);
+            self.add_mark(id_mark(id), exchange, &run);
         }
         for answer in &reply.answers {
             let text = answer.message.text_to_read();
             let whole = text_mark(&text);
-            self.own(whole, exchange, &run);
+            self.add_mark(whole, exchange, &run);
             self.own_words(&text, whole, exchange, &run);
             for call in &answer.message.tool_calls {
                 let id = id_mark(&call.id);
-                self.own(id, exchange, &run);
+                self.add_mark(id, exchange, &run);
                 self.own_words(&call.arguments, text_mark(&call.arguments), exchange, &run);
                 self.trails.await_result(&run, id);
             }
@@ -190,9 +191,9 @@ impl Lineage {
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
 
-    fn own(&mut self, mark: Option<Mark>, exchange: u64, run: &RunId) {
+    fn add_mark(&mut self, mark: Option<Mark>, exchange: u64, run: &RunId) {
         let Some(mark) = mark else { return };
-        let other = self.origins.own(mark, exchange, |other| self.exchanges.is_of(other, run));
+        let other = self.origins.add_mark(mark, exchange, |other| self.exchanges.is_of(other, run));
         self.exchanges.share(other, self.clock);
     }
 
@@ -267,7 +268,7 @@ impl Lineage {
         &mut self,
         run: &RunId,
         source: RunSource,
-        begun: Option<&Arc<Begun>>,
+        begun: Option<&Arc<RequestBeginning>>,
         looks: u32,
         question: Mark,
         body: u128,

@@ -1,7 +1,7 @@
 //! Which run, which agent: rules in order of trust, each decision with the evidence it rests on.
 //!
 //! First what the user declared: path, header, API key, mapped metadata, roster, mapped model alias. Then names that
-//! frameworks write on the wire ([`Dialects`]), then what a request looks like ([`Looks`]): a stable `agent-<8 hex>`,
+//! frameworks write on the wire ([`Dialects`]), then what a request looks like ([`RequestLooks`]): a stable `agent-<8 hex>`,
 //! never a guessed name. [`Speakers`] holds what one run has shown. Nothing here does IO; the proxy hands in what it saw.
 
 mod attributed;
@@ -43,7 +43,7 @@ use std::{
 
 pub use attributed::{AttributedCall, EndedCall};
 pub use dialect::{DialectError, Dialects};
-pub use fingerprint::{Looks, Mark};
+pub use fingerprint::{Mark, RequestLooks};
 pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
 pub use late::LateStep;
 pub use ledger::{CallRelation, LedgerNumber};
@@ -223,7 +223,7 @@ impl Identity {
 
     /// Where all that is known by now says otherwise than was said on arrival, for runs that have ended; they are
     /// forgotten.
-    pub fn late(&self, ended: &[RunId]) -> BTreeMap<RunId, Vec<LateStep>> {
+    pub fn late_names(&self, ended: &[RunId]) -> BTreeMap<RunId, Vec<LateStep>> {
         let Some(lineage) = self.lineage.as_ref().filter(|_| !ended.is_empty()) else { return BTreeMap::new() };
         let ended: HashSet<&RunId> = ended.iter().collect();
         // Requests that arrive meanwhile do not wait.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
-    Looks, Roster, Speakers,
+    RequestLooks, Roster, Speakers,
     fingerprint::{Mark, mark_sentences},
     votes::ObservedStep,
 };
@@ -28,9 +28,9 @@ impl ObservedRun<'_> {
     }
 
     /// What each step looks like.
-    pub(super) fn all_looks(&self) -> impl Iterator<Item = Looks> {
+    pub(super) fn all_looks(&self) -> impl Iterator<Item = RequestLooks> {
         let opening = self.opening();
-        self.steps.iter().map(move |step| Looks::read(&step.outline, &opening))
+        self.steps.iter().map(move |step| RequestLooks::read(&step.outline, &opening))
     }
 }
 

@@ -89,7 +89,7 @@ impl Origins {
 
     /// Takes in a mark that an exchange served: an id, a whole text. `same_run`: whether another exchange is of the same
     /// run. Gives the exchange of another run that has served it before.
-    pub(super) fn own(&mut self, mark: Mark, exchange: u64, same_run: impl Fn(u64) -> bool) -> Option<u64> {
+    pub(super) fn add_mark(&mut self, mark: Mark, exchange: u64, same_run: impl Fn(u64) -> bool) -> Option<u64> {
         let Owner { exchange: other, several } = self.enter(mark, exchange, false);
         if other == exchange || several || same_run(other) {
             return None;
@@ -123,7 +123,7 @@ impl Origins {
     fn own_shingles(&mut self, marks: &[Mark], exchange: u64, same_run: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut others = Vec::new();
         if marks.len() <= ALL_MAX {
-            others.extend(marks.iter().filter_map(|mark| self.own(*mark, exchange, &same_run)));
+            others.extend(marks.iter().filter_map(|mark| self.add_mark(*mark, exchange, &same_run)));
             others.dedup();
             return others;
         }
@@ -251,7 +251,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::{
-        super::{RunSource, exchanges::Exchange, fingerprint::Looks},
+        super::{RunSource, exchanges::Exchange, fingerprint::RequestLooks},
         *,
     };
     use crate::{surface::Message, trajectory::RunId};
@@ -261,7 +261,7 @@ mod tests {
         let mut exchanges = Exchanges::default();
         for number in 0..10 {
             let run = RunId::parse("r").expect("an id");
-            let looks = Looks::read(&Outline::default(), &HashSet::new());
+            let looks = RequestLooks::read(&Outline::default(), &HashSet::new());
             let exchange = Exchange { closed_at: 0, ..Exchange::new(run, RunSource::New, looks.into()) };
             assert_eq!(exchanges.push(exchange), number);
         }
@@ -280,7 +280,7 @@ mod tests {
         for (exchange, (from, to)) in [(0, 20), (10, 300), (5, 25), (290, 400)].into_iter().enumerate() {
             let text = text(from, to);
             origins.own_words(&text, text_mark(&text), exchange as u64, 0, |_| true);
-            origins.own(text_mark(&text).expect("long enough"), exchange as u64, |_| true);
+            origins.add_mark(text_mark(&text).expect("long enough"), exchange as u64, |_| true);
             let said = format!(" {text}\n");
             for role in [Role::Assistant, Role::User] {
                 let remembered = heard(&mut origins, &said, role, &[]);

@@ -110,7 +110,7 @@ impl MarkTable {
         let at = self.place(mark);
         let Some(entry) = self.places.get_mut(at) else { return false };
         let is_new = *entry == 0;
-        *entry = rest(mark) | who;
+        *entry = upper_bits(mark) | who;
         self.taken += usize::from(is_new);
         is_new
     }
@@ -119,7 +119,7 @@ impl MarkTable {
     fn place(&self, mark: Mark) -> usize {
         let last = PLACES - 1;
         let mut at = usize::try_from(mark & last as u64).unwrap_or_default();
-        while self.places.get(at).is_some_and(|entry| *entry != 0 && *entry & !WHO != rest(mark)) {
+        while self.places.get(at).is_some_and(|entry| *entry != 0 && *entry & !WHO != upper_bits(mark)) {
             at = (at + 1) & last;
         }
         at
@@ -132,7 +132,7 @@ impl MarkTable {
 }
 
 /// The mark's bits above those that name its place, in the upper half of a word that is never 0.
-fn rest(mark: Mark) -> u64 {
+fn upper_bits(mark: Mark) -> u64 {
     (mark / PLACES as u64) << 32 | 1 << 63
 }
 

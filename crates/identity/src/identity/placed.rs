@@ -32,14 +32,14 @@ pub struct Placed {
 
 /// What a request begins with.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct RequestBeginning {
     pub(super) opening: Opening,
     pub(super) mark: Mark,
     /// Sentences of the first user text.
     pub(super) user: Vec<Mark>,
 }
 
-impl Begun {
+impl RequestBeginning {
     /// Equal for requests that begin alike, not looked into.
     pub(super) fn key(outline: &Outline<'_>) -> Mark {
         let marks = [first_user(outline), opening(outline)].map(|said| said.map_or(0, LazyMessage::mark));

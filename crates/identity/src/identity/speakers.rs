@@ -14,8 +14,8 @@ use super::{
     Identity,
     attributed::{AttributedCall, EndedCall},
     dialect::DialectMatch,
-    fingerprint::{Looks, Mark, fold, is_fresh, join, mark_sentences, request_mark},
-    history::{History, Who, id_mark, text_mark},
+    fingerprint::{Mark, RequestLooks, fold, is_fresh, join, mark_sentences, request_mark},
+    history::{History, NamedInstance, id_mark, text_mark},
     instances::{InstanceEvidence, Instances},
     is_helper,
     ledger::{AttemptEnd, CallLedger, CallRelation, LedgerNumber, LedgerPlace},
@@ -42,7 +42,7 @@ const UNDER_WAY_MAX: usize = 4096;
 pub struct Speakers {
     opening: Option<HashSet<Mark>>,
     /// What a request with this prompt, these names and tools looks like.
-    seen: Recent<Mark, Arc<(Looks, Option<DialectMatch>)>>,
+    seen: Recent<Mark, Arc<(RequestLooks, Option<DialectMatch>)>>,
     /// What the user's own words say of a request with this prompt, these names, tools and model.
     declared: Recent<Mark, Option<Attribution>>,
     history: History,
@@ -189,7 +189,7 @@ impl Speakers {
     }
 
     /// Notes what stands under a name that nobody declared.
-    fn note_undeclared(&mut self, agent: u32, looks: &Looks, goes_on: bool, told: &mut Attribution) {
+    fn note_undeclared(&mut self, agent: u32, looks: &RequestLooks, goes_on: bool, told: &mut Attribution) {
         let written = told.source == Source::Dialect;
         if (written && is_helper(&told.agent)) || matches!(told.source, Source::Fallback | Source::Continuation) {
             return;
@@ -223,7 +223,7 @@ impl Speakers {
 
     fn spoke(&mut self, told: &Attribution, reply: Option<&Reply>) {
         if let Some((agent, reply)) = self.agents.get(&told.agent).copied().zip(reply) {
-            self.history.serve(reply, Who { agent, instance: told.instance });
+            self.history.serve(reply, NamedInstance { agent, instance: told.instance });
         }
     }
 
@@ -233,7 +233,7 @@ impl Speakers {
             self.agent(&attribution.agent, None);
         } else {
             self.open(outline);
-            let looks = Looks::read(outline, self.opening.get_or_insert_default());
+            let looks = RequestLooks::read(outline, self.opening.get_or_insert_default());
             if let Some(agent) = self.agent(&attribution.agent, Some(&looks)) {
                 let goes_on = self.history.own_words(outline, |who| who.agent == agent).is_some();
                 self.note_undeclared(agent, &looks, goes_on, &mut attribution.clone());
@@ -277,9 +277,9 @@ impl Speakers {
     }
 
     /// The looks of a request, and what a dialect tells of it: worked out once for what both follow from.
-    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<DialectMatch>)> {
+    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(RequestLooks, Option<DialectMatch>)> {
         let opening = self.opening.get_or_insert_default();
-        let mut marks = vec![Looks::key(outline)];
+        let mut marks = vec![RequestLooks::key(outline)];
         marks.extend(outline.names.iter().map(|text| XxHash3_64::oneshot(text.as_bytes())));
         let user = outline.messages.iter().rev().find(|said| said.role == Role::User);
         marks.push(Mark::from(user.is_some()));
@@ -288,12 +288,12 @@ impl Speakers {
             marks.push(Mark::from(is_fresh(outline)));
             marks.extend(user.and_then(|user| user.name.as_ref()).map(|name| XxHash3_64::oneshot(name.as_bytes())));
         }
-        let work_out = || Arc::new((Looks::read(outline, opening), rules.dialects.tell(outline)));
+        let work_out = || Arc::new((RequestLooks::read(outline, opening), rules.dialects.tell(outline)));
         Arc::clone(self.seen.entry(join(&marks), work_out))
     }
 
     /// The name, by the first rule of ours that knows one.
-    fn name(&mut self, outline: &Outline<'_>, looks: &Looks, told: Option<&DialectMatch>) -> Attribution {
+    fn name(&mut self, outline: &Outline<'_>, looks: &RequestLooks, told: Option<&DialectMatch>) -> Attribution {
         if outline.vectors {
             return self.embedding(outline);
         }
@@ -310,14 +310,15 @@ impl Speakers {
             return self.by_looks(outline, looks);
         }
         let known = &self.facts;
-        let alike = |who: Who| known.get(who.agent as usize).and_then(|agent| agent.bare_family) == Some(looks.family);
+        let alike = |who: NamedInstance| {
+            known.get(who.agent as usize).and_then(|agent| agent.bare_family) == Some(looks.family)
+        };
         if let Some((who, evidence)) = self.history.own_words(outline, alike)
             && let Some(name) = self.names.get(who.agent as usize)
         {
             return attribution(name.clone(), Source::Continuation, evidence.to_owned(), 0.9);
         }
-        let frame = outline.first_user().is_some() || outline.tool_text.len() > 2;
-        if frame {
+        if outline.first_user().is_some() || outline.tool_text.len() > 2 {
             let evidence = "no system prompt: what the first user text says beside the task, tools, format";
             return attribution(AgentName::unnamed(looks.key), Source::Frame, evidence.to_owned(), 0.5);
         }
@@ -327,9 +328,8 @@ impl Speakers {
     /// Vectors are asked for on somebody's behalf: of who just called a tool with these words, if anybody did.
     fn embedding(&self, outline: &Outline<'_>) -> Attribution {
         let mut asked = outline.messages.iter().filter_map(|said| self.history.sole_speaker(text_mark(&said.text())?));
-        let owner = asked.find_map(|who| self.names.get(who.agent as usize));
         let helper = |base: &AgentName| AgentName::parse(&format!("{base}/embedding")).unwrap_or_else(|_| base.clone());
-        if let Some(owner) = owner {
+        if let Some(owner) = asked.find_map(|who| self.names.get(who.agent as usize)) {
             let evidence = "embeds what its tool call asks for".to_owned();
             return attribution(helper(owner), Source::Continuation, evidence, 0.8);
         }
@@ -339,7 +339,7 @@ impl Speakers {
 
     /// By the sentences of the prompt and the tools. Some frameworks take the tools away for the last word of a tool
     /// loop: who answers an agent's tool calls under its very prompt is that agent.
-    fn by_looks(&mut self, outline: &Outline<'_>, looks: &Looks) -> Attribution {
+    fn by_looks(&mut self, outline: &Outline<'_>, looks: &RequestLooks) -> Attribution {
         if outline.tools.is_empty() {
             let waiting = outline.messages.iter().rev().take_while(|said| said.role == Role::Tool);
             let owners = waiting.filter_map(|said| self.history.sole_speaker(id_mark(said.answers_call.as_deref()?)?));
@@ -352,7 +352,8 @@ impl Speakers {
             }
         }
         let Self { voices, history, facts: known, .. } = self;
-        let of_prompt = |who: Who| known.get(who.agent as usize).filter(|agent| agent.prompt == Some(looks.prompt));
+        let of_prompt =
+            |who: NamedInstance| known.get(who.agent as usize).filter(|agent| agent.prompt == Some(looks.prompt));
         let key = voices.key(looks, || {
             let (who, _) = history.own_words(outline, |who| of_prompt(who).is_some())?;
             of_prompt(who).map(|agent| agent.key)
@@ -370,7 +371,7 @@ impl Speakers {
     }
 
     /// The number of a name, within the bound; new ones get the looks that they were first seen with, if any were read.
-    fn agent(&mut self, name: &AgentName, looks: Option<&Looks>) -> Option<u32> {
+    fn agent(&mut self, name: &AgentName, looks: Option<&RequestLooks>) -> Option<u32> {
         if let Some(known) = self.agents.get(name) {
             return Some(*known);
         }

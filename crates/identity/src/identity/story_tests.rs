@@ -113,7 +113,7 @@ impl Story {
 
     fn late(&mut self) -> BTreeMap<RunId, Vec<LateStep>> {
         let ids: Vec<RunId> = self.runs.keys().cloned().collect();
-        self.identity.late(&ids)
+        self.identity.late_names(&ids)
     }
 }
 

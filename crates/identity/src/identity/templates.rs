@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::fingerprint::{Looks, Mark, join};
+use super::fingerprint::{Mark, RequestLooks, join};
 use crate::trajectory::AgentName;
 
 /// Agents that one sentence leads to; what more there are have it in common and are not told by it.
@@ -32,8 +32,8 @@ pub(super) struct AgentTemplates {
 
 impl AgentTemplates {
     /// Takes in the texts of one run, with the names that they have by themselves.
-    pub(super) fn learn(&mut self, seen: Vec<(&Looks, AgentName)>) {
-        let mut texts: Vec<((Mark, Mark), &Looks, AgentName)> = Vec::new();
+    pub(super) fn learn(&mut self, seen: Vec<(&RequestLooks, AgentName)>) {
+        let mut texts: Vec<((Mark, Mark), &RequestLooks, AgentName)> = Vec::new();
         let mut said_by: HashMap<Mark, (Mark, Mark)> = HashMap::new();
         let mut known = HashSet::new();
         for (looks, name) in seen {
@@ -87,19 +87,19 @@ impl AgentTemplates {
     }
 
     /// The agent of these looks, by the name of its first text.
-    pub(super) fn name(&self, looks: &Looks) -> Option<AgentName> {
+    pub(super) fn name(&self, looks: &RequestLooks) -> Option<AgentName> {
         let number = self.texts.get(&text(looks))?;
         self.agents.get(*number).map(|template| template.name.clone())
     }
 
     /// The agents that a text may be of: those that have said one of its sentences.
-    fn alike(&self, looks: &Looks) -> BTreeSet<usize> {
+    fn alike(&self, looks: &RequestLooks) -> BTreeSet<usize> {
         let telling = looks.sentences.iter().filter(|mark| !self.common.contains(mark));
         telling.filter_map(|mark| self.by_sentence.get(mark)).flatten().copied().collect()
     }
 
     /// How many sentences of its own a template has in common with a text; 0 where that is too few.
-    fn shared(&self, template: &AgentTemplate, looks: &Looks) -> usize {
+    fn shared(&self, template: &AgentTemplate, looks: &RequestLooks) -> usize {
         if template.family != looks.family {
             return 0;
         }
@@ -112,7 +112,7 @@ impl AgentTemplates {
     }
 }
 
-fn text(looks: &Looks) -> (Mark, Mark) {
+fn text(looks: &RequestLooks) -> (Mark, Mark) {
     (looks.family, join(&looks.sentences))
 }
 
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn learn(runs: &[&[(&str, u32)]]) -> Vec<String> {
-        let looks = |text: &str| Looks {
+        let looks = |text: &str| RequestLooks {
             key: 0,
             prompt: 0,
             family: 1,

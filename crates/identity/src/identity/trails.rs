@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{RunSource, fingerprint::Mark, placed::Begun, recent::Recent};
+use super::{RunSource, fingerprint::Mark, placed::RequestBeginning, recent::Recent};
 use crate::trajectory::RunId;
 
 /// Runs that are remembered.
@@ -22,7 +22,7 @@ const WAITING_LOOKED_AT: usize = 16;
 #[derive(Debug)]
 pub(super) struct Trail {
     /// What its first request begins with.
-    pub(super) begun: Option<Arc<Begun>>,
+    pub(super) begun: Option<Arc<RequestBeginning>>,
     /// When it began: no other run did at this time.
     pub(super) began: u64,
     /// When a request of the run was last placed or ended.
@@ -43,7 +43,7 @@ pub(super) struct Trail {
 
 impl Trail {
     /// A run that begins.
-    pub(super) fn new(begun: Option<Arc<Begun>>, began: u64, opener: u32, question: Mark) -> Self {
+    pub(super) fn new(begun: Option<Arc<RequestBeginning>>, began: u64, opener: u32, question: Mark) -> Self {
         Self {
             begun,
             began,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    fingerprint::{Looks, Mark},
+    fingerprint::{Mark, RequestLooks},
     recent::Recent,
 };
 
@@ -56,7 +56,13 @@ impl Voices {
     /// Takes in a request under a name that nobody declared, and says what speaks against the name, now and from now
     /// on. `written`: a framework writes the name; else it is the looks' own. `goes_on`: whether the request goes on from
     /// something that was said under the name: one history is one agent, whatever changes in it.
-    pub(super) fn observe(&mut self, agent: u32, looks: &Looks, written: bool, goes_on: bool) -> Option<&'static str> {
+    pub(super) fn observe(
+        &mut self,
+        agent: u32,
+        looks: &RequestLooks,
+        written: bool,
+        goes_on: bool,
+    ) -> Option<&'static str> {
         let voice = self.under.entry(agent).or_default();
         if voice.contested.is_some() {
             return voice.contested;
@@ -95,7 +101,7 @@ impl Voices {
 
     /// The key that looks with a prompt go under: their own, but for a tool set that has grown out of another one.
     /// `own`: asked only for tools that this prompt has not come with; the key of whose history the request goes on from.
-    pub(super) fn key(&mut self, looks: &Looks, own: impl FnOnce() -> Option<u32>) -> u32 {
+    pub(super) fn key(&mut self, looks: &RequestLooks, own: impl FnOnce() -> Option<u32>) -> u32 {
         let sets = self.kin.entry(looks.prompt, Vec::new);
         let now = sets.iter().map(|set| set.last).max().unwrap_or_default() + 1;
         if let Some(at) = sets.iter().position(|set| set.key == looks.key) {
@@ -138,7 +144,7 @@ mod tests {
     use super::*;
     use crate::surface::Outline;
 
-    fn looks(prompt: &str, tools: &str, model: &str, format: &str) -> Looks {
+    fn looks(prompt: &str, tools: &str, model: &str, format: &str) -> RequestLooks {
         let outline = Outline {
             prompts: vec![prompt.into()],
             tools: tools.split_whitespace().map(Into::into).collect(),
@@ -146,7 +152,7 @@ mod tests {
             format: format.into(),
             ..Outline::default()
         };
-        Looks::read(&outline, &std::collections::HashSet::new())
+        RequestLooks::read(&outline, &std::collections::HashSet::new())
     }
 
     #[test]

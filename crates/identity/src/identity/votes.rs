@@ -50,13 +50,13 @@ pub struct Proposal {
 
 /// Votes for a name.
 #[derive(Debug, Default)]
-struct For {
+struct NameVotes {
     votes: u32,
     firm: u32,
     evidence: &'static str,
 }
 
-type Votes = BTreeMap<AgentName, BTreeMap<String, For>>;
+type Votes = BTreeMap<AgentName, BTreeMap<String, NameVotes>>;
 
 /// Who made a tool call, and of what tool, by the call's id.
 type Callers<'a> = HashMap<Mark, (&'a AgentName, &'a str)>;
@@ -282,9 +282,9 @@ fn longest_text<'a>(value: &'a serde_json::Value, levels: u32, longest: &mut &'a
 /// The name with most votes, where it has most of them and no other agent has more for it. Where some are more than
 /// guesses, only those count.
 fn decide(votes: &Votes) -> BTreeMap<AgentName, Proposal> {
-    let best = |names: &BTreeMap<String, For>| {
+    let best = |names: &BTreeMap<String, NameVotes>| {
         let firm = names.values().any(|known| known.firm > 0);
-        let count = |known: &For| if firm { known.firm } else { known.votes };
+        let count = |known: &NameVotes| if firm { known.firm } else { known.votes };
         let (name, known) = names.iter().max_by_key(|(_, known)| count(known))?;
         let (votes, all) = (count(known), names.values().map(count).sum::<u32>());
         let proposal = Proposal { name: name.clone(), votes, against: all - votes, evidence: known.evidence, firm };

@@ -70,7 +70,7 @@ pub(super) fn chosen(marks: &[Mark]) -> Vec<usize> {
 }
 
 /// The words with single blanks between and around them, at most about `longest` bytes.
-fn plain(text: &str, longest: usize) -> String {
+fn joined_words(text: &str, longest: usize) -> String {
     let mut plain = String::with_capacity(text.len().min(longest) + 2);
     plain.push(' ');
     let _ = each_word(text, |word| {
@@ -126,7 +126,7 @@ pub(super) struct Words {
 impl Words {
     /// About `longest` bytes of a text's words.
     pub(super) fn new(text: &str, longest: usize) -> Self {
-        let words = plain(text, longest);
+        let words = joined_words(text, longest);
         let enough = words.trim().split(' ').take(WORDS_MIN).count() == WORDS_MIN;
         Self { plain: WordsPart::new(&words), enough }
     }

@@ -42,7 +42,7 @@ pub struct CorruptNumber {
 
 impl Manipulator for CorruptNumber {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let found: Vec<_> = answer.message.texts_mut().map(|text| found(text, context)).collect::<Result<_, _>>()?;
+        let found: Vec<_> = answer.message.texts_mut().map(|text| numbers_in(text, context)).collect::<Result<_, _>>()?;
         let total: usize = found.iter().map(Vec::len).sum();
         let wanted = match self.which {
             Which::First => 0..1.min(total),
@@ -109,7 +109,7 @@ impl CorruptNumber {
     }
 }
 
-fn found(text: &str, context: &Context<'_>) -> Result<Vec<std::ops::Range<usize>>, ManipulatorError> {
+fn numbers_in(text: &str, context: &Context<'_>) -> Result<Vec<std::ops::Range<usize>>, ManipulatorError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }

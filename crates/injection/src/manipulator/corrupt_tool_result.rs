@@ -71,7 +71,7 @@ impl Manipulator for CorruptToolResult {
             (Some(text), _) => Some(text),
             (None, Some(Corruption::Truncate)) => halved(&old),
             (None, Some(Corruption::Number)) => other_number(&old, context.draw),
-            (None, Some(Corruption::Contradict)) => other_number(&old, context.draw).map(|other| both(&old, &other)),
+            (None, Some(Corruption::Contradict)) => other_number(&old, context.draw).map(|other| both_versions(&old, &other)),
             (None, Some(Corruption::Stale)) => results
                 .iter()
                 .rev()
@@ -127,7 +127,7 @@ fn is_json(text: &str) -> bool {
 }
 
 /// Two versions of a result, one after the other.
-fn both(old: &str, other: &str) -> String {
+fn both_versions(old: &str, other: &str) -> String {
     if is_json(old) { format!("[{old}, {other}]") } else { format!("{old}\n{other}") }
 }
 

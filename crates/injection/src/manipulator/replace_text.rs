@@ -65,7 +65,7 @@ pub enum Messages {
 impl Manipulator for ReplaceText {
     fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
         let last = conversation.messages.len().saturating_sub(1);
-        let (mut found, room) = (false, Room::new());
+        let (mut found, room) = (false, TextRoom::new());
         for (at, message) in conversation.messages.iter_mut().enumerate() {
             if self.messages.include(message, at, last) {
                 for text in message.texts_mut() {
@@ -81,7 +81,7 @@ impl Manipulator for ReplaceText {
     }
 
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let (mut found, room) = (false, Room::new());
+        let (mut found, room) = (false, TextRoom::new());
         for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
             let new = match shape(text, &context.conversation.format)? {
                 TextShape::Text => self.replaced(text, &room),
@@ -121,7 +121,7 @@ impl ReplaceText {
     }
 
     /// The text with every occurrence replaced, if there is one. `room` is what all texts together may still take.
-    fn replaced(&self, text: &str, room: &Room) -> Option<String> {
+    fn replaced(&self, text: &str, room: &TextRoom) -> Option<String> {
         let (mut new, mut end) = (String::new(), 0);
         let mut put = |from: usize, to: usize, expand: &dyn Fn(&mut String)| {
             new.push_str(text.get(end..from).unwrap_or_default());
@@ -156,12 +156,12 @@ impl ReplaceText {
 }
 
 /// How much the texts of one edit may become, in bytes.
-struct Room(Cell<usize>);
+struct TextRoom(Cell<usize>);
 
 /// More than any model reads.
 const GROWN_MAX: usize = 32 << 20;
 
-impl Room {
+impl TextRoom {
     fn new() -> Self {
         Self(Cell::new(GROWN_MAX))
     }

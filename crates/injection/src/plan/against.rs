@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::decide::{Facts, Miss, meets};
+use super::decide::{Facts, MissedCondition, meets};
 use super::{Injection, Operator, Plan, RecordedCall, Unresolvable, resolve};
 use crate::mode::{self, CallFacts, Precondition};
 use crate::surface::{self, Conversation, Served, door};
@@ -18,7 +18,7 @@ pub struct Matched {
     /// When there are none: what came nearest, in words.
     pub nearest_miss: Option<String>,
     /// The condition that kept it from what came nearest.
-    pub miss: Option<Miss>,
+    pub miss: Option<MissedCondition>,
     /// Of these steps, those at which the failure mode that it declares cannot be.
     pub impossible: Vec<ImpossibleStep>,
 }
@@ -126,13 +126,13 @@ pub(super) fn requests(steps: &[Step]) -> Vec<Option<Conversation>> {
     steps.iter().map(&mut read).collect()
 }
 
-fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run: &Trajectory) -> String {
+fn miss_in_words(injection: &Injection, nearest_miss: Option<(MissedCondition, &Step)>, run: &Trajectory) -> String {
     let Some((miss, step)) = nearest_miss else { return "the run has no step".to_owned() };
     let agent = step.attribution.agent.as_str();
     let when = &injection.when;
     let at = format!("step {} (call {} of `{agent}`)", step.step, step.call);
     match miss {
-        Miss::Agent => {
+        MissedCondition::Agent => {
             let mut seen: Vec<&str> = run.steps.iter().map(|step| step.attribution.agent.as_str()).collect();
             seen.sort_unstable();
             seen.dedup();
@@ -140,7 +140,7 @@ fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run
             let meant = nearest(&wanted, seen.iter().copied()).map(|near| format!(", did you mean `{near}`?"));
             format!("no agent is called {}: seen {}{}", injection.agents, seen.join(", "), meant.unwrap_or_default())
         }
-        Miss::Instance => {
+        MissedCondition::Instance => {
             let called = run.steps.iter().filter(|step| injection.agents.matches(step.attribution.agent.as_str()));
             let last = called.map(|step| step.attribution.instance).max().unwrap_or_default();
             let wanted = injection.instance.unwrap_or_default();
@@ -149,22 +149,24 @@ fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run
                 injection.agents
             )
         }
-        Miss::Unresolved => format!("`{}` needs a recorded run", when.counted_by()),
-        Miss::Undecided => format!("nearest {at}: whether that is a call of its own cannot be told"),
-        Miss::Call => {
+        MissedCondition::Unresolved => format!("`{}` needs a recorded run", when.counted_by()),
+        MissedCondition::Undecided => format!("nearest {at}: whether that is a call of its own cannot be told"),
+        MissedCondition::Call => {
             let aimed = |step: &&Step| injection.aims_at(step.attribution.agent.as_str(), step.attribution.instance);
             let calls = run.steps.iter().filter(aimed);
             let last = calls.map(|step| step.call).max().unwrap_or_default();
             format!("nearest {at}: its call is not one that `when` names; calls went up to {last}")
         }
-        Miss::Target => format!("nearest {at}: `{}` names other calls", when.counted_by()),
-        Miss::Unreadable => format!("nearest {at}: its request could not be read"),
-        Miss::Tool => format!("nearest {at}: it brings no result of `{}`", when.tool.as_deref().unwrap_or_default()),
-        Miss::Content => {
+        MissedCondition::Target => format!("nearest {at}: `{}` names other calls", when.counted_by()),
+        MissedCondition::Unreadable => format!("nearest {at}: its request could not be read"),
+        MissedCondition::Tool => {
+            format!("nearest {at}: it brings no result of `{}`", when.tool.as_deref().unwrap_or_default())
+        }
+        MissedCondition::Content => {
             let pattern = when.contains.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("nearest {at}: no message matches `{pattern}`")
         }
-        Miss::Spent | Miss::Chance => format!("nearest {at}"),
+        MissedCondition::Spent | MissedCondition::Chance => format!("nearest {at}"),
     }
 }
 

@@ -73,7 +73,7 @@ fn entry(operation: Operation, name: &'static str, sides: Vec<Side>, schema: &Sc
     let properties = object.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
     let parameters = properties.iter().map(|(name, property)| Parameter {
         name: name.clone(),
-        takes: takes(property, object),
+        takes: accepted_values(property, object),
         required: required.contains(&name.as_str()),
         default: property.get("default").filter(|default| !default.is_null()).cloned(),
         summary: property.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " "),
@@ -97,9 +97,13 @@ fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
 }
 
 /// What a property takes, in words.
-fn takes(property: &Value, root: &Map<String, Value>) -> String {
+fn accepted_values(property: &Value, root: &Map<String, Value>) -> String {
     if let Some(name) = property.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/")) {
-        return root.get("$defs").and_then(|defs| defs.get(name)).map(|inner| takes(inner, root)).unwrap_or_default();
+        return root
+            .get("$defs")
+            .and_then(|defs| defs.get(name))
+            .map(|inner| accepted_values(inner, root))
+            .unwrap_or_default();
     }
     if let Some(word) = property.get("const").and_then(Value::as_str) {
         return format!("`{word}`");
@@ -111,7 +115,7 @@ fn takes(property: &Value, root: &Map<String, Value>) -> String {
     for union in ["anyOf", "oneOf"] {
         if let Some(options) = property.get(union).and_then(Value::as_array) {
             let options = options.iter().filter(|option| option.get("type").is_none_or(|kind| kind != "null"));
-            let words: Vec<String> = options.map(|option| takes(option, root)).collect();
+            let words: Vec<String> = options.map(|option| accepted_values(option, root)).collect();
             return words.join(" | ");
         }
     }

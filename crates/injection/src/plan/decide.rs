@@ -64,7 +64,7 @@ pub struct Hit {
 
 /// The condition that kept an injection from a step. Later ones are nearer to a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Miss {
+pub enum MissedCondition {
     /// Another agent calls.
     Agent,
     /// Another one of several equal agents calls.
@@ -89,7 +89,7 @@ pub enum Miss {
     Chance,
 }
 
-impl Miss {
+impl MissedCondition {
     /// Whether the program has nothing that the injection is for, as against a plan that names what is not there.
     pub fn is_of_the_program(self) -> bool {
         matches!(self, Self::Call | Self::Tool | Self::Content | Self::Spent)
@@ -156,30 +156,30 @@ impl Settled {
 }
 
 /// Whether every condition but `probability` holds, or which is the first that does not.
-pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Result<(), Miss> {
+pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Result<(), MissedCondition> {
     let when = &injection.when;
-    let holds = |condition: bool, miss: Miss| if condition { Ok(()) } else { Err(miss) };
+    let holds = |condition: bool, miss: MissedCondition| if condition { Ok(()) } else { Err(miss) };
     if injection.is_neutral() {
         let is_recorded = when.recorded.as_ref().is_some_and(|recorded| recorded.contains(&facts.as_target()));
-        return holds(!is_recorded, Miss::Target);
+        return holds(!is_recorded, MissedCondition::Target);
     }
-    holds(injection.agents.matches(facts.agent), Miss::Agent)?;
-    holds(injection.aims_at(facts.agent, facts.instance), Miss::Instance)?;
-    holds(!when.is_unresolved(), Miss::Unresolved)?;
-    holds(!(facts.ambiguous && when.counts_calls()), Miss::Undecided)?;
-    holds(when.allows_call(facts.call), Miss::Call)?;
+    holds(injection.agents.matches(facts.agent), MissedCondition::Agent)?;
+    holds(injection.aims_at(facts.agent, facts.instance), MissedCondition::Instance)?;
+    holds(!when.is_unresolved(), MissedCondition::Unresolved)?;
+    holds(!(facts.ambiguous && when.counts_calls()), MissedCondition::Undecided)?;
+    holds(when.allows_call(facts.call), MissedCondition::Call)?;
     let is_target = |targets: &Vec<super::Target>| {
         targets
             .iter()
             .any(|target| target.agent == facts.agent && target.instance == facts.instance && target.call == facts.call)
     };
-    holds(when.targets.as_ref().is_none_or(is_target), Miss::Target)?;
+    holds(when.targets.as_ref().is_none_or(is_target), MissedCondition::Target)?;
     if when.tool.is_some() || when.contains.is_some() {
-        let conversation = facts.conversation.ok_or(Miss::Unreadable)?;
-        holds(when.tool.as_ref().is_none_or(|tool| brings_result(conversation, tool)), Miss::Tool)?;
-        holds(when.contains.as_ref().is_none_or(|pattern| contains(conversation, pattern)), Miss::Content)?;
+        let conversation = facts.conversation.ok_or(MissedCondition::Unreadable)?;
+        holds(when.tool.as_ref().is_none_or(|tool| brings_result(conversation, tool)), MissedCondition::Tool)?;
+        holds(when.contains.as_ref().is_none_or(|pattern| contains(conversation, pattern)), MissedCondition::Content)?;
     }
-    holds(when.max_times.is_none_or(|times| (facts.delivered)(index) < times), Miss::Spent)
+    holds(when.max_times.is_none_or(|times| (facts.delivered)(index) < times), MissedCondition::Spent)
 }
 
 /// Two independent draws of an injection for a step: one from 0 to less than 1, and one of 64 bits.

@@ -38,8 +38,8 @@ fn one_of_several_equal_agents_is_hit_alone() {
     assert_eq!(hit, [1]);
     let injection = plan.injections.first().expect("one");
     let other = Facts { instance: 2, ..facts("solver", 0, None) };
-    assert_eq!(meets(injection, 0, &other), Err(Miss::Instance));
-    assert_eq!(meets(injection, 0, &facts("judge", 0, None)), Err(Miss::Agent));
+    assert_eq!(meets(injection, 0, &other), Err(MissedCondition::Instance));
+    assert_eq!(meets(injection, 0, &facts("judge", 0, None)), Err(MissedCondition::Agent));
 }
 
 #[test]
@@ -151,24 +151,24 @@ fn the_first_condition_that_does_not_hold_is_named() {
     let counted = Some(vec![target("solver", 0, 3), target("solver", 1, 4)]);
     for (when, targets, call, conversation, expected) in [
         ("always = true", None, 3, None, Ok(())),
-        ("step = 9", None, 3, None, Err(Miss::Unresolved)),
-        ("last_n = 1", None, 3, None, Err(Miss::Unresolved)),
+        ("step = 9", None, 3, None, Err(MissedCondition::Unresolved)),
+        ("last_n = 1", None, 3, None, Err(MissedCondition::Unresolved)),
         ("step = 9", counted.clone(), 3, None, Ok(())),
-        ("step = 9", counted.clone(), 4, None, Err(Miss::Target)),
-        ("step = 9", Some(vec![target("solver", 1, 3)]), 3, None, Err(Miss::Target)),
-        ("step = 9", Some(vec![target("planner", 0, 3)]), 3, None, Err(Miss::Target)),
-        ("step = 9", Some(vec![]), 3, None, Err(Miss::Target)),
-        ("call = 2", None, 3, None, Err(Miss::Call)),
-        ("call = 2, step = 9", None, 3, None, Err(Miss::Unresolved)),
-        ("call = 2, step = 9", counted.clone(), 3, None, Err(Miss::Call)),
-        ("tool = \"search\"", None, 3, None, Err(Miss::Unreadable)),
-        ("contains = \"q\"", None, 3, None, Err(Miss::Unreadable)),
+        ("step = 9", counted.clone(), 4, None, Err(MissedCondition::Target)),
+        ("step = 9", Some(vec![target("solver", 1, 3)]), 3, None, Err(MissedCondition::Target)),
+        ("step = 9", Some(vec![target("planner", 0, 3)]), 3, None, Err(MissedCondition::Target)),
+        ("step = 9", Some(vec![]), 3, None, Err(MissedCondition::Target)),
+        ("call = 2", None, 3, None, Err(MissedCondition::Call)),
+        ("call = 2, step = 9", None, 3, None, Err(MissedCondition::Unresolved)),
+        ("call = 2, step = 9", counted.clone(), 3, None, Err(MissedCondition::Call)),
+        ("tool = \"search\"", None, 3, None, Err(MissedCondition::Unreadable)),
+        ("contains = \"q\"", None, 3, None, Err(MissedCondition::Unreadable)),
         ("tool = \"search\"", None, 3, Some(&new_result), Ok(())),
-        ("tool = \"other\"", None, 3, Some(&new_result), Err(Miss::Tool)),
-        ("contains = \"zzz\"", None, 3, Some(&new_result), Err(Miss::Content)),
-        ("tool = \"search\", contains = \"zzz\"", None, 3, Some(&new_result), Err(Miss::Content)),
-        ("tool = \"search\", max_times = 1", None, 3, Some(&new_result), Err(Miss::Spent)),
-        ("max_times = 1", None, 3, None, Err(Miss::Spent)),
+        ("tool = \"other\"", None, 3, Some(&new_result), Err(MissedCondition::Tool)),
+        ("contains = \"zzz\"", None, 3, Some(&new_result), Err(MissedCondition::Content)),
+        ("tool = \"search\", contains = \"zzz\"", None, 3, Some(&new_result), Err(MissedCondition::Content)),
+        ("tool = \"search\", max_times = 1", None, 3, Some(&new_result), Err(MissedCondition::Spent)),
+        ("max_times = 1", None, 3, None, Err(MissedCondition::Spent)),
         ("max_times = 2", None, 3, None, Ok(())),
         // Whether a draw says so is asked last, and elsewhere.
         ("probability = 0.001", None, 3, None, Ok(())),

@@ -94,7 +94,7 @@ impl<'a> DryRun<'a> {
             adaptive: Adaptive::default(),
         };
         match side {
-            Side::Request => self.request_obstacle(injection, surface, &plain(&step.request), &context),
+            Side::Request => self.request_obstacle(injection, surface, &unpacked(&step.request), &context),
             Side::Response => self.reply_obstacle(injection, surface, step, &context),
         }
     }
@@ -128,7 +128,7 @@ impl<'a> DryRun<'a> {
         let Some(attempt) = step.last_attempt().filter(|attempt| attempt.is_answered()) else {
             return Some("the call got no answer".to_owned());
         };
-        let body = plain(&attempt.reply);
+        let body = unpacked(&attempt.reply);
         let read = match door::reading(surface, &body, attempt.streamed) {
             Ok(read) => read,
             Err(error) => return Some(error.to_string()),
@@ -169,8 +169,8 @@ fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
     surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default())
 }
 
-fn plain(body: &Bytes) -> Bytes {
-    Bytes::from(door::plain(body).into_owned())
+fn unpacked(body: &Bytes) -> Bytes {
+    Bytes::from(door::without_codings(body).into_owned())
 }
 
 #[cfg(test)]

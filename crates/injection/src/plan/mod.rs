@@ -30,7 +30,7 @@ pub use against::{ImpossibleStep, Matched, against};
 pub use agents::{AgentPattern, Agents};
 pub use catalogue::{CatalogueEntry, Operation, Parameter, catalogue, schema};
 pub use check::{CheckReport, Expect, PlanCheck};
-pub use decide::{Decision, Facts, Hit, Miss, decide};
+pub use decide::{Decision, Facts, Hit, MissedCondition, decide};
 pub use dry_edit::DryRun;
 pub use error::{PlanError, Problem};
 pub use explain::explain;

@@ -10,7 +10,7 @@ const NEUTRAL_CHANGE: &str = "neutral_change";
 
 impl Plan {
     /// A plan made by hand, with this text.
-    pub(super) fn made(text: String, injections: Vec<Injection>) -> Self {
+    pub(super) fn handmade(text: String, injections: Vec<Injection>) -> Self {
         let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
         Self { seed: 0, draws_of: None, settled: None, left_out: None, injections, checks: Vec::new(), text, digest }
     }
@@ -18,7 +18,7 @@ impl Plan {
     /// The same plan, or one that plants nothing, with a [neutral](Manipulator::is_neutral) change to the request of every call
     /// but the `recorded` ones, whoever makes it. What cannot be changed passes as it is, and no change makes a label.
     pub fn with_neutral_changes(plan: Option<&Self>, change: Arc<dyn Manipulator>, recorded: HashSet<Target>) -> Self {
-        let mut plan = plan.map_or_else(|| Self::made(String::new(), Vec::new()), Self::clone);
+        let mut plan = plan.map_or_else(|| Self::handmade(String::new(), Vec::new()), Self::clone);
         plan.injections.push(Injection {
             agents: Agents(Vec::new()),
             instance: None,

@@ -68,8 +68,8 @@ pub fn note(step: &Step, text: &str) -> Result<Plan, NoNotePlace> {
         adaptive: Adaptive::default(),
     };
     let told = injection.edit_request(&asked, &context).map_err(|error| refused(&error))?;
-    let plain = Bytes::from(door::plain(&step.request).into_owned());
+    let plain = Bytes::from(door::without_codings(&step.request).into_owned());
     door::write_request(surface, &plain, &asked, &told).map_err(|error| refused(&error))?;
     let text = format!("# A note of `aegis retry`, no injection: {} at its call {}.\n", attribution.agent, step.call);
-    Ok(Plan::made(text, vec![injection]))
+    Ok(Plan::handmade(text, vec![injection]))
 }

@@ -5,7 +5,8 @@ use std::fs;
 use super::*;
 use crate::{
     recording::{
-        Amendment, Captured, GivenRoster, Giver, Recorder, Settings, amend, read, read_manifest, read_recorded, sample,
+        Amendment, AmendmentSource, Captured, GivenRoster, Recorder, Settings, amend, read, read_manifest,
+        read_recorded, sample,
     },
     trajectory::{Attribution, Reason, Source},
 };
@@ -56,7 +57,7 @@ const TWO: &str = r#"
 "#;
 
 fn give(dir: &Path, amendment: &Amendment) -> Vec<RunFact> {
-    let giver = Giver { source: FactSource::Amend, by: Some("ada".to_owned()) };
+    let giver = AmendmentSource { source: FactSource::Amend, by: Some("ada".to_owned()) };
     amend(dir, amendment, &giver, &Settings::default()).expect("amends")
 }
 
@@ -186,7 +187,7 @@ fn a_line_that_was_edited_or_lost_the_line_before_it_is_left_out_and_said() {
 #[test]
 fn what_cannot_be_added_is_refused() {
     let logs = tempfile::tempdir().expect("a directory");
-    let giver = Giver { source: FactSource::Http, by: None };
+    let giver = AmendmentSource { source: FactSource::Http, by: None };
     let settings = Settings::default();
     let refused = |dir: &Path, amendment: &Amendment| amend(dir, amendment, &giver, &settings).expect_err("refused");
     let recorder = Recorder::create(logs.path(), sample::manifest("open"), &settings).expect("creates");

@@ -42,7 +42,7 @@ pub struct GivenRoster {
 
 /// How, and by whom, something is given.
 #[derive(Debug, Clone)]
-pub struct Giver {
+pub struct AmendmentSource {
     /// How.
     pub source: FactSource,
     /// By whom, where that is said.
@@ -60,7 +60,7 @@ pub struct Giver {
 pub fn amend(
     run_dir: &Path,
     amendment: &Amendment,
-    giver: &Giver,
+    giver: &AmendmentSource,
     settings: &Settings,
 ) -> Result<Vec<RunFact>, RecordingError> {
     let manifest = read_run_file(run_dir)?;

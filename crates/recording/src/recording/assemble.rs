@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{
     ExchangeDetail, Manifest, Recording,
     content_hash::ContentHash,
-    decode::{Body, Library},
+    decode::{Body, LogTexts},
     ended,
     manipulated::{ManipulatorFailure, ManipulatorQuestion},
     overlap,
@@ -25,7 +25,7 @@ use crate::{
 /// Gathers records, in the order of the log.
 #[derive(Debug)]
 pub(super) struct Assembly {
-    library: Library,
+    library: LogTexts,
     steps: BTreeMap<StepIndex, Step>,
     /// The steps' requests, where they are kept apart from them.
     requests: Option<BTreeMap<StepIndex, Option<ContentHash>>>,
@@ -42,7 +42,7 @@ pub(super) struct Assembly {
 
 impl Assembly {
     /// Nothing yet. `apart`: whether the steps' requests are kept apart from them.
-    pub(super) fn new(library: Library, apart: bool) -> Self {
+    pub(super) fn new(library: LogTexts, apart: bool) -> Self {
         Self {
             library,
             steps: BTreeMap::new(),

@@ -80,7 +80,7 @@ fn keys_of(variables: impl Iterator<Item = (String, String)>) -> Vec<String> {
 
 /// Whether the value of a query key is secret. Its name may be percent-encoded.
 pub fn is_secret_query(name: &str) -> bool {
-    let plain = escaped::plain(name.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
+    let plain = escaped::plain_stretch(name.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
     let name = plain.as_deref().map_or(name.into(), String::from_utf8_lossy).to_ascii_lowercase();
     SECRET_QUERY.iter().any(|word| name.contains(word)) || SECRET_QUERY_WHOLE.contains(&name.as_str())
 }

@@ -44,7 +44,7 @@ const BYTES_A_LEVEL: usize = 256;
 
 /// The texts and bodies of a log, as far as it is read.
 #[derive(Debug)]
-pub(super) struct Library {
+pub(super) struct LogTexts {
     blobs: PathBuf,
     texts: HashMap<ContentHash, String>,
     bodies: Bodies,
@@ -119,7 +119,7 @@ impl Bodies {
     }
 }
 
-impl Library {
+impl LogTexts {
     /// An empty one for the run in this directory.
     pub(super) fn new(run_dir: &Path) -> Self {
         let blobs = run_dir.join("blobs");

@@ -80,7 +80,7 @@ impl Disk {
     pub(super) fn open_append(&self, path: &Path) -> Result<File, RecordingError> {
         self.call("open", path, || {
             let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-            plain(OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?)
+            regular_file(OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?)
         })
     }
 
@@ -91,7 +91,7 @@ impl Disk {
             options.read(true).append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
             match options.open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                opened => plain(opened?).map(Some),
+                opened => regular_file(opened?).map(Some),
             }
         })
     }
@@ -199,7 +199,7 @@ pub(super) fn is_there(file: &File, path: &Path) -> io::Result<()> {
 }
 
 /// The file, if it is one: opening anything else (a pipe, a device) could wait for ever, or write elsewhere.
-pub(super) fn plain(file: File) -> io::Result<File> {
+pub(super) fn regular_file(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
 }
 

@@ -33,7 +33,7 @@ impl Plain {
 }
 
 /// The text from there on without escapes; `None` where it has none.
-pub(super) fn plain(text: &[u8], from: usize, escapes: Escapes) -> Option<Plain> {
+pub(super) fn plain_stretch(text: &[u8], from: usize, escapes: Escapes) -> Option<Plain> {
     let tail = text.get(from..)?;
     let any = match escapes {
         Escapes::Percent => memchr::memchr(b'%', tail).is_some(),
@@ -107,7 +107,7 @@ mod tests {
             (Escapes::Percent, "%73k-%6bey%20%0a%c3%a9%zz%", Some("sk-key %0aé%zz%")),
             (Escapes::Percent, "plain", None),
         ] {
-            let plain = plain(text.as_bytes(), 0, escapes);
+            let plain = plain_stretch(text.as_bytes(), 0, escapes);
             assert_eq!(
                 plain.as_ref().map(|plain| String::from_utf8_lossy(&plain.text).into_owned()).as_deref(),
                 expected
@@ -118,7 +118,7 @@ mod tests {
             }
         }
         let text = r"xx \u0073k-1 y";
-        let found = plain(text.as_bytes(), 1, Escapes::Json).expect("escapes");
+        let found = plain_stretch(text.as_bytes(), 1, Escapes::Json).expect("escapes");
         assert_eq!(found.text, b"x sk-1 y");
         assert_eq!(text.get(found.span(&(2..6))), Some(r"\u0073k-1"));
     }

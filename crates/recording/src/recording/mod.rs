@@ -79,7 +79,7 @@ pub mod sample;
 mod tests;
 
 pub use amended::{FACTS_FILE, mode_verdicts, read_facts};
-pub use amendment::{Amendment, GivenRoster, Giver, amend};
+pub use amendment::{Amendment, AmendmentSource, GivenRoster, amend};
 pub use annotation::{
     AnnotatedStep, Annotation, AnnotationError, GivenAnnotation, annotate, annotation_of, annotations, annotator_named,
 };

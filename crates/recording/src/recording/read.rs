@@ -6,7 +6,7 @@ use super::{
     Manifest, Recording, RecordingError, Requests, Seal,
     amended::FactsFile,
     assemble::Assembly,
-    decode::Library,
+    decode::LogTexts,
     disk,
     head::read_unsealed,
     identity,
@@ -124,7 +124,7 @@ pub(super) fn read_unamended(run_dir: &Path, apart: bool) -> Result<(Recording, 
     if let Some(seal) = &seal {
         check_seal(seal, &bytes, lines.len() as u64, torn, &path)?;
     }
-    let mut assembly = Assembly::new(Library::new(run_dir), apart);
+    let mut assembly = Assembly::new(LogTexts::new(run_dir), apart);
     for lines in lines.chunks(AT_ONCE) {
         let records = each_in_threads(lines, |line| Record::read(line.record));
         for (line, record) in lines.iter().zip(records) {

@@ -135,7 +135,7 @@ impl Redactor {
         let pairs =
             path.split_once('?').map_or("", |(_, query)| query).split('&').filter_map(|pair| pair.split_once('='));
         for (_, value) in pairs.filter(|(name, _)| is_secret_query(name)) {
-            let plain = escaped::plain(value.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
+            let plain = escaped::plain_stretch(value.as_bytes(), 0, Escapes::Percent).map(|plain| plain.text);
             heard.add(&plain.as_deref().map_or(value.into(), String::from_utf8_lossy));
         }
     }
@@ -151,7 +151,7 @@ impl Redactor {
         let mut spans = self.find_secrets(text, from);
         spans.extend(self.looks(text, from));
         // A key that is written in escapes, which a reader takes off.
-        if let Some(plain) = escaped::plain(text, from, escapes) {
+        if let Some(plain) = escaped::plain_stretch(text, from, escapes) {
             let found = self.find_secrets(&plain.text, 0).into_iter().chain(self.looks(&plain.text, 0));
             spans.extend(found.map(|span| plain.span(&span)));
         }

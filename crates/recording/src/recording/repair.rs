@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{
     Manifest, Recorder, RecordingError, Seal, Settings,
     assemble::Assembly,
-    decode::Library,
+    decode::LogTexts,
     disk::{self, Disk},
     head,
     json_file::{read_json, write_json},
@@ -107,7 +107,7 @@ fn rescue(
     disk.make_dir(target)?;
     copy_blobs(disk, run_dir, target)?;
     let mut repaired = Repaired::default();
-    let mut assembly = Assembly::new(Library::new(target), false);
+    let mut assembly = Assembly::new(LogTexts::new(target), false);
     let mut log: Vec<u8> = Vec::new();
     let mut put = |record: &[u8], records: &mut u64| {
         line::append(*records, &mut log, |line| line.extend_from_slice(record));

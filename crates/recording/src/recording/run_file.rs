@@ -36,7 +36,7 @@ impl RunFile {
     }
 
     fn opened(options: &mut OpenOptions, path: &Path) -> io::Result<Self> {
-        let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).and_then(disk::plain);
+        let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).and_then(disk::regular_file);
         opened.map(Self).map_err(|error| match error.raw_os_error() {
             Some(libc::ELOOP) => io::Error::other("it is a symbolic link: what it points to may be anybody's"),
             _ => error,

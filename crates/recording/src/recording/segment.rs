@@ -39,7 +39,7 @@ pub(super) struct PieceText {
 
 /// The middle of a body.
 #[derive(Debug, Default)]
-pub(super) struct Middle {
+pub(super) struct BodyMiddle {
     /// Where it begins and ends; never narrower than what was given.
     pub(super) range: Range<usize>,
     /// Its pieces: they tile the range.
@@ -49,11 +49,11 @@ pub(super) struct Middle {
 }
 
 /// Cuts what lies between the shared start and the shared end into pieces.
-pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) -> Middle {
+pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) -> BodyMiddle {
     let looks_like_json =
         body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     if !looks_like_json {
-        return Middle { pieces: literal(middle.clone()).into_iter().collect(), range: middle, marks: Vec::new() };
+        return BodyMiddle { pieces: literal(middle.clone()).into_iter().collect(), range: middle, marks: Vec::new() };
     }
     let (marks, pieces) = (Vec::with_capacity(8), Vec::with_capacity(8));
     let mut scan = SegmentScan { body, marks, pieces, done: middle.start };
@@ -86,7 +86,7 @@ pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) ->
         let moved = parent_marks.get(first..).unwrap_or_default().iter();
         marks.extend(moved.map(|mark| mark.start + new - old..mark.end + new - old));
     }
-    Middle { range: start..end, pieces, marks }
+    BodyMiddle { range: start..end, pieces, marks }
 }
 
 struct SegmentScan<'a> {

@@ -26,12 +26,12 @@ pub struct LabelGate {
     pub rule: &'static str,
     /// Why there is no label where it is not so.
     pub refusal: NoLabel,
-    refuses: Refuses,
+    refuses: GateCheck,
 }
 
 /// What a gate looks at, and whether it refuses that.
 #[derive(Debug)]
-enum Refuses {
+enum GateCheck {
     /// The run as a whole.
     Run(fn(&Ruling<'_>) -> bool),
     /// Each step that a label would name, with what was planted there where that is asked about.
@@ -44,7 +44,7 @@ const fn of_run(
     refusal: NoLabel,
     refuses: fn(&Ruling<'_>) -> bool,
 ) -> LabelGate {
-    LabelGate { name, rule, refusal, refuses: Refuses::Run(refuses) }
+    LabelGate { name, rule, refusal, refuses: GateCheck::Run(refuses) }
 }
 
 const fn of_step(
@@ -53,7 +53,7 @@ const fn of_step(
     refusal: NoLabel,
     refuses: fn(&Ruling<'_>, &Step, Option<&InjectedError>) -> bool,
 ) -> LabelGate {
-    LabelGate { name, rule, refusal, refuses: Refuses::Step(refuses) }
+    LabelGate { name, rule, refusal, refuses: GateCheck::Step(refuses) }
 }
 
 /// All gates, in the order in which they are asked: the first that refuses is the reason that is given.
@@ -195,8 +195,8 @@ impl<'a> Ruling<'a> {
     pub fn label(&self) -> Result<Label, NoLabel> {
         for gate in GATES {
             let refused = match gate.refuses {
-                Refuses::Run(refuses) => refuses(self),
-                Refuses::Step(refuses) => self.altered().any(|(step, entry)| refuses(self, step, Some(&entry.error))),
+                GateCheck::Run(refuses) => refuses(self),
+                GateCheck::Step(refuses) => self.altered().any(|(step, entry)| refuses(self, step, Some(&entry.error))),
             };
             if refused {
                 return Err(gate.refusal);
@@ -231,7 +231,7 @@ impl<'a> Ruling<'a> {
     /// # Errors
     /// The first gate of steps that refuses.
     pub fn of_step(&self, step: &Step) -> Result<(), NoLabel> {
-        let refuses = |gate: &&LabelGate| matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step, None));
+        let refuses = |gate: &&LabelGate| matches!(gate.refuses, GateCheck::Step(refuses) if refuses(self, step, None));
         GATES.iter().find(refuses).map_or(Ok(()), |gate| Err(gate.refusal))
     }
 
@@ -261,7 +261,7 @@ impl<'a> Ruling<'a> {
         let doubts = |gate: &LabelGate| {
             gate.refusal.is_about_identity()
                 && !matches!(gate.refusal, NoLabel::AmbiguousAgent | NoLabel::SeveralAgentsReply)
-                && matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step, None))
+                && matches!(gate.refuses, GateCheck::Step(refuses) if refuses(self, step, None))
         };
         step.attribution.ambiguous || GATES.iter().any(doubts)
     }

@@ -2,7 +2,7 @@
 
 use super::{
     CallVerdict, ClientVerdict, FindingKind, RULES, Survival, SurvivalFinding, SurvivalResult, Weight,
-    suite::{Came, Suite, TestCase},
+    suite::{CaseResult, Suite, TestCase},
 };
 
 /// What makes a test red beside what is wrong with the program.
@@ -36,12 +36,14 @@ impl Strictness {
         }
     }
 
-    fn came(self, result: SurvivalResult, message: String) -> Came {
+    fn case_result(self, result: SurvivalResult, message: String) -> CaseResult {
         match result {
-            SurvivalResult::Passed => Came::Passed,
-            SurvivalResult::Failed => Came::Failed(message),
-            _ if self.accepts(result) => Came::Skipped(message),
-            SurvivalResult::Skipped | SurvivalResult::Inconclusive | SurvivalResult::Void => Came::Errored(message),
+            SurvivalResult::Passed => CaseResult::Passed,
+            SurvivalResult::Failed => CaseResult::Failed(message),
+            _ if self.accepts(result) => CaseResult::Skipped(message),
+            SurvivalResult::Skipped | SurvivalResult::Inconclusive | SurvivalResult::Void => {
+                CaseResult::Errored(message)
+            }
         }
     }
 }
@@ -55,26 +57,26 @@ pub fn junit(run: &str, verdict: &ClientVerdict, failed: Option<&str>) -> String
         .map(|fault| format!("{} at {} (injection {})", fault.operator(), fault.agents(), fault.injection()))
         .collect();
     let came = if never.is_empty() {
-        Came::Passed
+        CaseResult::Passed
     } else {
-        Came::Errored(format!("inconclusive, never delivered: {}", never.join("; ")))
+        CaseResult::Errored(format!("inconclusive, never delivered: {}", never.join("; ")))
     };
     let mut told = vec![case("client", "plan fired", came)];
     told.extend(RULES.iter().filter(|rule| rule.weight == Weight::Defect).map(|rule| {
         let seen: Vec<String> = verdict.calls.iter().filter_map(|call| defect(call, rule.name)).collect();
-        let came = if seen.is_empty() { Came::Passed } else { Came::Failed(seen.join("; ")) };
+        let came = if seen.is_empty() { CaseResult::Passed } else { CaseResult::Failed(seen.join("; ")) };
         TestCase { details: ways(verdict, rule.name), ..case("client", rule.name, came) }
     }));
     if failed.is_none() {
         // The upstream's own trouble, in a run without a plan: it is told, and nobody is judged by it.
         for case in &mut told {
-            if let Came::Failed(why) | Came::Errored(why) = &mut case.came {
-                case.came = Came::Skipped(std::mem::take(why));
+            if let CaseResult::Failed(why) | CaseResult::Errored(why) = &mut case.came {
+                case.came = CaseResult::Skipped(std::mem::take(why));
             }
         }
     }
-    let is_red = told.iter().any(|case| matches!(case.came, Came::Failed(_) | Came::Errored(_)));
-    let came = failed.filter(|_| !is_red).map_or(Came::Passed, |why| Came::Failed(why.to_owned()));
+    let is_red = told.iter().any(|case| matches!(case.came, CaseResult::Failed(_) | CaseResult::Errored(_)));
+    let came = failed.filter(|_| !is_red).map_or(CaseResult::Passed, |why| CaseResult::Failed(why.to_owned()));
     let cases = std::iter::once(case("client", "program", came)).chain(told).collect();
     Suite { name: run.to_owned(), seconds: None, began: None, cases }.to_string()
 }
@@ -95,14 +97,14 @@ pub fn cases(class: &str, runs: &[JudgedRun<'_>], strictness: Strictness) -> Vec
         let seen: Vec<String> =
             runs.iter().filter(|run| is_judged(run)).flat_map(|run| of_rule(run, rule.name)).collect();
         let said: Vec<String> = runs.iter().map(|run| ways(&run.survival.client, rule.name)).collect();
-        let came = if seen.is_empty() { Came::Passed } else { Came::Failed(seen.join("; ")) };
+        let came = if seen.is_empty() { CaseResult::Passed } else { CaseResult::Failed(seen.join("; ")) };
         TestCase { details: said.join("\n").trim().to_owned(), ..case(class, rule.name, came) }
     });
     let program = TestCase { seconds: Some(seconds), ..case(class, "program", program) };
     [program, case(class, "plan fired", fired)].into_iter().chain(rules).collect()
 }
 
-fn case(class: &str, name: &str, came: Came) -> TestCase {
+fn case(class: &str, name: &str, came: CaseResult) -> TestCase {
     TestCase { class: class.to_owned(), name: name.to_owned(), came, details: String::new(), seconds: None }
 }
 
@@ -121,13 +123,13 @@ fn of_findings(
     runs: &[JudgedRun<'_>],
     strictness: Strictness,
     is_meant: impl Fn(&Survival, &SurvivalFinding) -> bool,
-) -> Came {
+) -> CaseResult {
     let meant = runs.iter().flat_map(|run| {
         let findings = run.survival.findings.iter().filter(|finding| is_meant(run.survival, finding));
         findings.map(|finding| (finding.kind.result(), titled(run.title, &finding.says)))
     });
     let (results, says): (Vec<SurvivalResult>, Vec<String>) = meant.unzip();
-    strictness.came(results.into_iter().max().unwrap_or(SurvivalResult::Passed), says.join("; "))
+    strictness.case_result(results.into_iter().max().unwrap_or(SurvivalResult::Passed), says.join("; "))
 }
 
 fn of_rule<'a>(run: &'a JudgedRun<'_>, rule: &'a str) -> impl Iterator<Item = String> + 'a {

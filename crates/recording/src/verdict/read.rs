@@ -67,7 +67,7 @@ fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<FoundTry
         let mut tries: Vec<FoundTry<'_>> = step
             .attempts
             .iter()
-            .filter_map(|attempt| Some(found(step, attempt, details.get(&(step.step, attempt.attempt))?, plan)))
+            .filter_map(|attempt| Some(found_try(step, attempt, details.get(&(step.step, attempt.attempt))?, plan)))
             .collect();
         let may_repeat = details.get(&(step.step, 0)).and_then(|detail| detail.relates.may_repeat).filter(|_| !counts);
         let place = may_repeat.and_then(|of| places.get(&of).copied()).unwrap_or(chains.len());
@@ -83,7 +83,7 @@ fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<FoundTry
     chains
 }
 
-fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan: Option<&Plan>) -> FoundTry<'a> {
+fn found_try<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan: Option<&Plan>) -> FoundTry<'a> {
     let acted: Vec<(u32, Disturbance)> = detail
         .injected
         .iter()

@@ -23,7 +23,7 @@ pub struct TestCase {
     /// Its name.
     pub name: String,
     /// What came of it.
-    pub came: Came,
+    pub came: CaseResult,
     /// What there is to say beside; empty is nothing.
     pub details: String,
     /// How long it took, in seconds, where that was measured.
@@ -32,7 +32,7 @@ pub struct TestCase {
 
 /// What came of a test case, with the message where it did not pass.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum CaseResult {
     /// It passed.
     Passed,
     /// It was not counted.
@@ -45,10 +45,10 @@ pub enum Came {
 
 impl fmt::Display for Suite {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |is: fn(&Came) -> bool| self.cases.iter().filter(|case| is(&case.came)).count();
-        let failures = count(|came| matches!(came, Came::Failed(_)));
-        let errors = count(|came| matches!(came, Came::Errored(_)));
-        let skipped = count(|came| matches!(came, Came::Skipped(_)));
+        let count = |is: fn(&CaseResult) -> bool| self.cases.iter().filter(|case| is(&case.came)).count();
+        let failures = count(|came| matches!(came, CaseResult::Failed(_)));
+        let errors = count(|came| matches!(came, CaseResult::Errored(_)));
+        let skipped = count(|came| matches!(came, CaseResult::Skipped(_)));
         writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
         let time = self.seconds.map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
         let counts = format!(
@@ -75,11 +75,11 @@ impl fmt::Display for TestCase {
             write!(text, " time=\"{seconds:.3}\"")?;
         }
         let (element, message) = match &self.came {
-            Came::Passed if said.is_empty() => return write!(text, "/>"),
-            Came::Passed => return write!(text, "><system-out>{said}</system-out></testcase>"),
-            Came::Skipped(message) => ("skipped", message),
-            Came::Failed(message) => ("failure", message),
-            Came::Errored(message) => ("error", message),
+            CaseResult::Passed if said.is_empty() => return write!(text, "/>"),
+            CaseResult::Passed => return write!(text, "><system-out>{said}</system-out></testcase>"),
+            CaseResult::Skipped(message) => ("skipped", message),
+            CaseResult::Failed(message) => ("failure", message),
+            CaseResult::Errored(message) => ("error", message),
         };
         write!(text, "><{element} message=\"{}\"", in_markup(message))?;
         match said.as_str() {
@@ -122,11 +122,11 @@ mod tests {
             seconds: None,
         };
         let cases = vec![
-            case(Came::Passed, ""),
-            case(Came::Passed, "it's\u{1b}\u{202e}fine"),
-            case(Came::Skipped("by chance".to_owned()), ""),
-            case(Came::Failed("a \"b\"".to_owned()), "why"),
-            case(Came::Errored("e".to_owned()), ""),
+            case(CaseResult::Passed, ""),
+            case(CaseResult::Passed, "it's\u{1b}\u{202e}fine"),
+            case(CaseResult::Skipped("by chance".to_owned()), ""),
+            case(CaseResult::Failed("a \"b\"".to_owned()), "why"),
+            case(CaseResult::Errored("e".to_owned()), ""),
         ];
         let written = Suite {
             name: "s&t".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::delivery::InjectionDelivery;
 use crate::{
-    plan::{self, Matched, Miss},
+    plan::{self, Matched, MissedCondition},
     recording::Recording,
     trajectory::PrincipalKind,
 };
@@ -34,7 +34,7 @@ pub(super) fn unfired(injection: &InjectionDelivery, recording: &Recording) -> U
     let found_nothing = !steps.is_empty() && !injection.edits && !injection.by_chance;
     let why =
         nearest_miss.or_else(|| found_nothing.then(|| format!("nothing for it to do at {} of its calls", steps.len())));
-    Unfired { why, does_not_apply: found_nothing || miss.is_some_and(Miss::is_of_the_program) }
+    Unfired { why, does_not_apply: found_nothing || miss.is_some_and(MissedCondition::is_of_the_program) }
 }
 
 /// Of an injection at tools or peers, where the run has no call of any.

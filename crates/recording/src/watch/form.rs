@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Past, Sighting, WatchedStep,
-    text::{bare, first},
+    text::{first, folded_words},
 };
 use crate::surface::{RequiredFormat, schema, stopped_short};
 
@@ -38,7 +38,7 @@ pub(super) fn cut(_: &Past, step: &WatchedStep) -> Option<Sighting> {
 /// The agent would not.
 pub(super) fn refusal(_: &Past, step: &WatchedStep) -> Option<Sighting> {
     let start: String = step.reply.chars().take(200).collect();
-    let said = bare(&start).replace('’', "'");
+    let said = folded_words(&start).replace('’', "'");
     let refuses = REFUSALS.iter().any(|open| said.starts_with(open));
     if refuses { Sighting::new("the agent would not do it", first(&step.reply)) } else { None }
 }
@@ -63,7 +63,7 @@ pub(super) fn broken_json(_: &Past, step: &WatchedStep) -> Option<Sighting> {
 
 /// An error shows in the reply.
 pub(super) fn error_shown(_: &Past, step: &WatchedStep) -> Option<Sighting> {
-    let said = bare(&step.reply);
+    let said = folded_words(&step.reply);
     let mark = ERRORS.iter().find(|mark| said.contains(**mark))?;
     Sighting::new(format!("`{mark}` stands in it"), first(&step.reply))
 }

@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 use super::{
     WatchedStep,
     notation::in_text,
-    text::{bare, hash},
+    text::{folded_words, hash},
     tool_error::{PASSING, is_error},
 };
 use crate::trajectory::StepIndex;
@@ -43,7 +43,7 @@ impl<V: Copy> Memory<V> {
         self.young.get(&name).or_else(|| self.old.get(&name)).copied()
     }
 
-    pub(super) fn put(&mut self, name: u64, value: V) {
+    pub(super) fn insert(&mut self, name: u64, value: V) {
         if self.young.len() >= REMEMBERED {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
@@ -98,12 +98,12 @@ impl Past {
 
     /// A step as a turn: who, and a hash of what was said.
     pub(super) fn turn(step: &WatchedStep) -> (u64, u64) {
-        (agent_key(&step.agent, step.instance), whole(step))
+        (agent_key(&step.agent, step.instance), step_hash(step))
     }
 
     /// Takes the numbers of a text as known.
     pub(super) fn knows(&mut self, text: &str) {
-        in_text(text).for_each(|number| self.numbers.put(hash(&number), ()));
+        in_text(text).for_each(|number| self.numbers.insert(hash(&number), ()));
     }
 
     /// Takes a step in.
@@ -133,7 +133,7 @@ impl Past {
 impl AgentPast {
     fn learn(&mut self, step: &WatchedStep) {
         if let Some(said) = long(step) {
-            self.replies.put(said, step.step);
+            self.replies.insert(said, step.step);
         }
         for (call, failed) in outcomes(self, step) {
             if self.results.len() >= RESULTS {
@@ -142,14 +142,14 @@ impl AgentPast {
             self.results.push_back(failed.is_some());
             if let Some(call) = call {
                 let times = self.called.get(call).map_or(1, |(times, _)| times);
-                self.called.put(call, (times, failed.is_some_and(|lasts| lasts)));
+                self.called.insert(call, (times, failed.is_some_and(|lasts| lasts)));
             }
         }
         self.open_calls.clear();
         for call in &step.calls {
             let name = call.key();
             let (times, failed) = self.called.get(name).unwrap_or_default();
-            self.called.put(name, (times + 1, failed));
+            self.called.insert(name, (times + 1, failed));
             self.open_calls.push((call.id.clone(), name, call.tool.clone()));
         }
         if let Some(history) = &step.history {
@@ -179,13 +179,13 @@ pub(super) fn outcomes(own: &AgentPast, step: &WatchedStep) -> Vec<(Option<u64>,
 /// The hash of a reply that is long enough to be repeated.
 pub(super) fn long(step: &WatchedStep) -> Option<u64> {
     let is_long = step.reply.split_whitespace().nth(WORDS - 1).is_some();
-    is_long.then(|| hash(&bare(&step.reply)))
+    is_long.then(|| hash(&folded_words(&step.reply)))
 }
 
 /// The hash of all that a step says and does.
-pub(super) fn whole(step: &WatchedStep) -> u64 {
+pub(super) fn step_hash(step: &WatchedStep) -> u64 {
     let calls = step.calls.iter().map(|call| format!("\n{:x}", call.key()));
-    hash(&calls.fold(bare(&step.reply), |whole, call| whole + &call))
+    hash(&calls.fold(folded_words(&step.reply), |whole, call| whole + &call))
 }
 
 fn agent_key(agent: &str, instance: u32) -> u64 {

@@ -8,7 +8,7 @@ pub(super) fn hash(text: &str) -> u64 {
 }
 
 /// A text by which equal words are equal: blanks joined, case folded.
-pub(super) fn bare(text: &str) -> String {
+pub(super) fn folded_words(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !bare.is_empty() {

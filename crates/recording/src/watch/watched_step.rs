@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::text::{bare, first, hash};
+use super::text::{first, folded_words, hash};
 use crate::{
     surface::{RequiredFormat, Tool, ToolCall},
     trajectory::StepIndex,
@@ -73,7 +73,7 @@ impl WatchedCall {
     /// Equal for calls of one tool with the same arguments, however they are written.
     pub(super) fn key(&self) -> u64 {
         let arguments = serde_json::from_str::<Value>(&self.arguments).map(|value| sorted(&value).to_string());
-        hash(&format!("{} {}", self.tool, arguments.unwrap_or_else(|_| bare(&self.arguments))))
+        hash(&format!("{} {}", self.tool, arguments.unwrap_or_else(|_| folded_words(&self.arguments))))
     }
 
     /// The call, to be quoted.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     past::Past,
-    text::{bare, hash},
+    text::{folded_words, hash},
     watched_step::{WatchedCall, WatchedResult, WatchedStep},
 };
 use crate::{
@@ -85,7 +85,7 @@ fn with_request(step: WatchedStep, past: &Past, outline: &Outline<'_>) -> Watche
             if message.role == Role::Tool {
                 results.push(result(outline, at, message, &text));
             }
-            hash(&bare(&text))
+            hash(&folded_words(&text))
         });
         heard.push((mark, words));
         let is_talk = !matches!(message.role, Role::System | Role::Developer | Role::Tool) && !message.has_calls();

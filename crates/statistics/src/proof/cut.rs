@@ -10,7 +10,7 @@ pub fn selected_count(e_values: &[f64], begun: usize, alpha: f64) -> usize {
 }
 
 /// The lowest level at which all of these claims are kept; `None` of no claims, and where one of them is worth nothing.
-pub fn level(e_values: &[f64], begun: usize) -> Option<f64> {
+pub fn lowest_level(e_values: &[f64], begun: usize) -> Option<f64> {
     let least = descending(e_values).last().copied().filter(|least| *least > 0.0)?;
     Some(bound(begun, least, e_values.len()))
 }
@@ -52,10 +52,10 @@ mod tests {
     #[test]
     fn the_level_is_the_lowest_that_keeps_all() {
         let e_values = [1792.0, 1000.0, 4000.0];
-        let level = level(&e_values, 30).expect("a level");
+        let level = lowest_level(&e_values, 30).expect("a level");
         assert!((level - 0.01).abs() < 1e-12);
         assert_eq!(selected_count(&e_values, 30, level), 3);
         assert!(selected_count(&e_values, 30, level * 0.999) < 3);
-        assert_eq!((super::level(&[], 3), super::level(&[0.0], 3)), (None, None));
+        assert_eq!((super::lowest_level(&[], 3), super::lowest_level(&[0.0], 3)), (None, None));
     }
 }

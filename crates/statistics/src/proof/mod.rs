@@ -46,9 +46,10 @@ mod words;
 pub use bounds::e_bounds;
 pub use chaos::is_chaotic;
 pub use claim::{Arm, Claim, Next};
-pub use cut::{level, selected_count};
+pub use cut::{lowest_level, selected_count};
 pub use decisive::{
-    By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, most_executions, play,
+    Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, TriedWords, most_executions,
+    play,
 };
 pub use dependence::{FALSE_ALARMS, ObservedExecution, SeenArms, SeenCall};
 pub use exclusion::Exclusion;

@@ -153,9 +153,9 @@ fn rule(rule: &'static str, golds: &[Gold], answer: impl Fn(&Gold) -> Guess) -> 
         agent: of(score.agent, agent),
         step: of(score.step, step),
         joint: of(score.joint, agent && step),
-        pair_f1: pair_sets(&rows).filter(|_| agent && mode.is_some()).map(|tally| f1(&tally.plain())),
-        agent_f1: agent_sets(&rows).filter(|_| agent).map(|tally| f1(&tally.plain())),
-        mode_f1: mode_sets(&rows).filter(|_| mode.is_some()).map(|tally| f1(&tally.plain())),
+        pair_f1: pair_sets(&rows).filter(|_| agent && mode.is_some()).map(|tally| f1(&tally.without_intervals())),
+        agent_f1: agent_sets(&rows).filter(|_| agent).map(|tally| f1(&tally.without_intervals())),
+        mode_f1: mode_sets(&rows).filter(|_| mode.is_some()).map(|tally| f1(&tally.without_intervals())),
         mode,
     }
 }

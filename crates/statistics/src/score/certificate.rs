@@ -124,7 +124,7 @@ impl CertifiedRun {
     }
 
     /// Whether a culprit and a guess that go together exist.
-    fn any(&self, alike: impl Fn(&Culprit, &Guess) -> bool) -> bool {
+    fn has_pair(&self, alike: impl Fn(&Culprit, &Guess) -> bool) -> bool {
         self.culprits.iter().any(|culprit| self.claimed().iter().any(|guess| alike(culprit, guess)))
     }
 }
@@ -158,7 +158,7 @@ impl CertifiedFigures {
             let (mut hits, mut all) = (0, 0);
             for run in known {
                 all += 1;
-                hits += usize::from(run.any(alike));
+                hits += usize::from(run.has_pair(alike));
             }
             Share::exact(hits, all)
         };
@@ -171,7 +171,7 @@ impl CertifiedFigures {
             silence_benign: share(CertifiedKind::Benign, &silent),
             // Where nobody knows which agent got the change, nobody may be blamed.
             silence_decoy: share(CertifiedKind::Decoy, &|run| {
-                if run.culprits.is_empty() { silent(run) } else { run.is_read() && !run.any(same_agent) }
+                if run.culprits.is_empty() { silent(run) } else { run.is_read() && !run.has_pair(same_agent) }
             }),
             agent: named(&has_agent, &same_agent),
             step: named(&has_step, &same_step),
@@ -264,7 +264,7 @@ impl ConfidenceCalibration {
             .filter(|run| run.is_blamed())
             .filter_map(|run| {
                 let confidence = run.confidence.filter(|stated| (0.0..=1.0).contains(stated))?;
-                Some((confidence, run.kind == CertifiedKind::Failure && run.any(same_agent)))
+                Some((confidence, run.kind == CertifiedKind::Failure && run.has_pair(same_agent)))
             })
             .collect();
         let bin = |confidence: f64| (0..BINS).rev().find(|bin| confidence >= real(*bin) / real(BINS)).unwrap_or(0);

@@ -173,7 +173,7 @@ impl<K: Ord + Clone> SetTally<K> {
     }
 
     /// The score without intervals.
-    pub(super) fn plain(&self) -> SetScore {
+    pub(super) fn without_intervals(&self) -> SetScore {
         let (counts, macro_, classes) = self.figures(0..self.rows.len());
         SetScore { micro: counts.figures(), micro_f1_interval: None, macro_, macro_f1_interval: None, classes, counts }
     }
@@ -186,7 +186,7 @@ impl<K: Ord + Clone> SetTally<K> {
         SetScore {
             micro_f1_interval: over(&|(counts, ..)| counts.figures().f1),
             macro_f1_interval: over(&|(_, mean, _)| mean.f1),
-            ..self.plain()
+            ..self.without_intervals()
         }
     }
 
@@ -208,16 +208,16 @@ mod tests {
     #[test]
     fn micro_and_the_three_macros() {
         let rows = rows(&[(&["a", "b"], &["a"]), (&["a"], &["c"]), (&[], &[])]);
-        let union = SetTally::new(&rows, Classes::Union).plain();
+        let union = SetTally::new(&rows, Classes::Union).without_intervals();
         assert_eq!(union.counts, Counts { tp: 1, fp: 1, missed: 2 });
         assert!((union.micro.f1 - 0.4).abs() < 1e-12);
         // a: 2/3, b: 0, c: 0
         assert_eq!(union.classes, 3);
         assert!((union.macro_.f1 - 2.0 / 9.0).abs() < 1e-12);
-        let gold = SetTally::new(&rows, Classes::Gold).plain();
+        let gold = SetTally::new(&rows, Classes::Gold).without_intervals();
         assert_eq!(gold.classes, 2);
         assert!((gold.macro_.f1 - 1.0 / 3.0).abs() < 1e-12);
-        let fixed = SetTally::new(&rows, Classes::Fixed(vec!["a", "x", "y", "z"])).plain();
+        let fixed = SetTally::new(&rows, Classes::Fixed(vec!["a", "x", "y", "z"])).without_intervals();
         assert_eq!(fixed.classes, 4);
         assert!((fixed.macro_.f1 - 1.0 / 6.0).abs() < 1e-12);
     }

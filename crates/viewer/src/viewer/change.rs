@@ -58,7 +58,7 @@ pub enum ChangePair {
     /// A block that went.
     Gone(TextBlock),
     /// A block that came.
-    Came(TextBlock),
+    CaseResult(TextBlock),
 }
 
 /// The changed sides of a step.
@@ -107,7 +107,7 @@ pub fn side_by_side(before: &[TextBlock], after: &[TextBlock]) -> Vec<ChangePair
         let both = old.len().min(new.len());
         pairs.extend(old.iter().zip(new).map(|(old, new)| ChangePair::Edited(old.clone(), new.clone())));
         pairs.extend(old.iter().skip(both).map(|old| ChangePair::Gone(old.clone())));
-        pairs.extend(new.iter().skip(both).map(|new| ChangePair::Came(new.clone())));
+        pairs.extend(new.iter().skip(both).map(|new| ChangePair::CaseResult(new.clone())));
     }
     pairs
 }
@@ -159,7 +159,7 @@ pub fn pairs_text(pairs: &[ChangePair]) -> String {
             format!("-- {who}\n{}\n", words(&old.text, &new.text))
         }
         ChangePair::Gone(old) => format!("-- [-{}-]\n{}\n", old.who, marked(&old.text, "- ")),
-        ChangePair::Came(new) => format!("-- {{+{}+}}\n{}\n", new.who, marked(&new.text, "+ ")),
+        ChangePair::CaseResult(new) => format!("-- {{+{}+}}\n{}\n", new.who, marked(&new.text, "+ ")),
     });
     texts.collect()
 }

@@ -16,10 +16,10 @@ use super::{
     blind_listing, compare,
     data::{self, as_value},
     listing::{Listing, ListingCache, RunQuery, RunRow, report_of},
-    looked::Looked,
+    looked::LookTimes,
     mode_form,
     no_answer::NoAnswer,
-    opened::{OpenedRun, Shelf},
+    opened::{OpenedRun, RecentRuns},
     page_data::{FoundRuns, FoundWords, PageAnnotations, RunTree, SuspectedRows, WrittenAnnotation},
     sample::{self, SamplePlaces},
     search::{self, FoundTexts, SearchLimit, decoded},
@@ -41,8 +41,8 @@ pub struct ViewerLibrary {
     listing: Mutex<Arc<Listing>>,
     cache: Mutex<ListingCache>,
     /// When it was looked last, and how long that took.
-    looked: Mutex<Looked>,
-    shelf: Shelf,
+    looked: Mutex<LookTimes>,
+    shelf: RecentRuns,
     sample_places: SamplePlaces,
     /// Who annotates: what is known about the runs is left out then.
     annotator: Option<String>,
@@ -74,14 +74,14 @@ impl LibraryAnswer {
     }
 }
 
-type LibraryAnswered = Result<LibraryAnswer, NoAnswer>;
+type LibraryResult = Result<LibraryAnswer, NoAnswer>;
 
 fn unknown(what: &str) -> NoAnswer {
     NoAnswer::Unknown(format!("there is no {what}"))
 }
 
 /// Rows of methods of attribution.
-fn suspicions(said: Option<&Suspected>) -> LibraryAnswered {
+fn suspicions(said: Option<&Suspected>) -> LibraryResult {
     let said = said.ok_or_else(|| unknown("attribution of it"))?;
     Ok(LibraryAnswer::Json(as_value(&SuspectedRows { rows: said.rows() })))
 }
@@ -100,14 +100,14 @@ impl ViewerLibrary {
     pub fn new(dirs: Vec<PathBuf>) -> Self {
         let began = Instant::now();
         let mut known = ListingCache::open(&dirs);
-        let listing = Mutex::new(Arc::new(Listing::again(&dirs, &mut known)));
+        let listing = Mutex::new(Arc::new(Listing::refreshed(&dirs, &mut known)));
         known.save();
         Self {
-            looked: Mutex::new(Looked::since(began)),
+            looked: Mutex::new(LookTimes::since(began)),
             dirs,
             listing,
             cache: Mutex::new(known),
-            shelf: Shelf::default(),
+            shelf: RecentRuns::default(),
             sample_places: SamplePlaces::default(),
             annotator: None,
             modes: None,
@@ -154,8 +154,8 @@ impl ViewerLibrary {
     fn look(&self) -> Arc<Listing> {
         let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        let found = Listing::again(&self.dirs, &mut known);
-        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Looked::since(began);
+        let found = Listing::refreshed(&self.dirs, &mut known);
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = LookTimes::since(began);
         let found = Arc::new(if self.annotator.is_some() {
             blind_listing::listing(&found, self.modes.is_some())
         } else {
@@ -189,7 +189,7 @@ impl ViewerLibrary {
     ///
     /// # Errors
     /// Nothing has this name, or it cannot be read.
-    pub fn answer(&self, path: &str) -> LibraryAnswered {
+    pub fn answer(&self, path: &str) -> LibraryResult {
         let asked = format!("/api/{path}");
         let (action, names) =
             ViewRoute::matched(VIEW_ROUTES, &Method::GET, &asked).ok_or_else(|| unknown("such page"))?;
@@ -197,7 +197,7 @@ impl ViewerLibrary {
     }
 
     /// Answers what a path asks for, with what stands where the table has names.
-    pub(super) fn answer_to(&self, action: ViewAction, names: &[&str]) -> LibraryAnswered {
+    pub(super) fn answer_to(&self, action: ViewAction, names: &[&str]) -> LibraryResult {
         if self.annotator.is_some() && !action.is_blind() {
             return Err(unknown("such page for those who annotate: they see what happened, and nothing else"));
         }
@@ -248,7 +248,7 @@ impl ViewerLibrary {
     }
 
     /// Runs of a long list, as they are asked for.
-    fn chosen(&self, asked: &str) -> LibraryAnswered {
+    fn chosen(&self, asked: &str) -> LibraryResult {
         let wrong = |why: String| NoAnswer::Wrong(format!("expected what to look for: {why}"));
         let asked = decoded(asked).ok_or_else(|| wrong("it is no text".to_owned()))?;
         let query: RunQuery = serde_json::from_str(&asked).map_err(|error| wrong(error.to_string()))?;
@@ -331,13 +331,13 @@ impl ViewerLibrary {
         Ok(annotation)
     }
 
-    fn trace(&self, run: &str) -> LibraryAnswered {
+    fn trace(&self, run: &str) -> LibraryResult {
         let path = self.run(run)?.dir.join(TRACE_FILE);
         let text = RunFile::bytes(&path).map_err(|_| unknown("trace of it"))?;
         serde_json::from_slice(&text).map(LibraryAnswer::Json).map_err(unreadable)
     }
 
-    fn body(&self, action: ViewAction, run: &str, number: &str, rest: &[&str]) -> LibraryAnswered {
+    fn body(&self, action: ViewAction, run: &str, number: &str, rest: &[&str]) -> LibraryResult {
         let body = match *rest {
             [which] => StepBody::parse(which, None),
             [which, attempt] => StepBody::parse(which, Some(attempt)),
@@ -351,7 +351,7 @@ impl ViewerLibrary {
         Ok(LibraryAnswer::File(format!("{run}-{number}-{}.txt", rest.join("-")), bytes))
     }
 
-    fn diff(&self, a: &str, b: &str) -> LibraryAnswered {
+    fn diff(&self, a: &str, b: &str) -> LibraryResult {
         let read = |key| recording::read(&self.run(key)?.dir).map_err(unreadable);
         let (a, b) = (read(a)?, read(b)?);
         let comparison =
@@ -359,7 +359,7 @@ impl ViewerLibrary {
         Ok(LibraryAnswer::Json(compare::compared(&comparison, &a, &b)))
     }
 
-    fn sample(&self, action: ViewAction, dataset: &str, number: &str, rest: &[&str]) -> LibraryAnswered {
+    fn sample(&self, action: ViewAction, dataset: &str, number: &str, rest: &[&str]) -> LibraryResult {
         let listing = self.listing();
         let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
         let at = position(number)? as usize;

@@ -76,13 +76,13 @@ impl Listing {
     /// Looks below directories, and at files of samples. A directory may be a run, a campaign, a dataset, or hold some.
     pub fn scan(dirs: &[PathBuf]) -> Self {
         let mut cache = ListingCache::open(dirs);
-        let listing = Self::again(dirs, &mut cache);
+        let listing = Self::refreshed(dirs, &mut cache);
         cache.save();
         listing
     }
 
     /// The same, reading only what changed since it was looked last.
-    pub fn again(dirs: &[PathBuf], known: &mut ListingCache) -> Self {
+    pub fn refreshed(dirs: &[PathBuf], known: &mut ListingCache) -> Self {
         let mut found = FoundEntry { cache: std::mem::take(known), ..FoundEntry::default() };
         for dir in dirs {
             found.look(&FoundPath::at(dir.to_owned(), &found.cache), 0, None);
@@ -317,7 +317,7 @@ impl FoundEntry {
         }
         self.listing.runs = rows.iter().map(|(_, row)| Arc::clone(row)).collect();
         for (stamp, row) in rows {
-            self.now.put(stamp, row);
+            self.now.insert(stamp, row);
         }
         self.now.words = std::mem::take(&mut self.cache.words);
         self.now.file = self.cache.file.take();

@@ -9,12 +9,12 @@ const REST: u32 = 10;
 
 /// When directories were looked at, and how long that took.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Looked {
+pub(super) struct LookTimes {
     ended: Instant,
     took: Duration,
 }
 
-impl Looked {
+impl LookTimes {
     /// It began then, and has just ended.
     pub(super) fn since(began: Instant) -> Self {
         Self { ended: Instant::now(), took: began.elapsed() }

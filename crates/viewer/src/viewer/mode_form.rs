@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     mode::offered,
-    recording::{self, Amendment, FactSource, Giver, Recording, Settings},
+    recording::{self, Amendment, AmendmentSource, FactSource, Recording, Settings},
     trajectory::{FailureMode, ModeVerdict, StepIndex},
 };
 
@@ -107,7 +107,7 @@ pub(super) fn answer(
         why: said.why.trim().to_owned(),
     };
     let amendment = Amendment { modes: vec![verdict], ..Amendment::default() };
-    let giver = Giver { source: FactSource::Page, by: Some(annotator.to_owned()) };
+    let giver = AmendmentSource { source: FactSource::Page, by: Some(annotator.to_owned()) };
     recording::amend(run_dir, &amendment, &giver, settings).map_err(unreadable)?;
     let ModeAnswer { step, injection, shown, .. } = said;
     Ok(WrittenAnnotation::Mode { step, injection, shown: shown.map(FailureMode::code) })

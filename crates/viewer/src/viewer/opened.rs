@@ -191,9 +191,9 @@ impl ReadSteps {
 
 /// The recordings that were looked at last.
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Mutex<Vec<(Stamp, Arc<OpenedRun>)>>);
+pub(super) struct RecentRuns(Mutex<Vec<(Stamp, Arc<OpenedRun>)>>);
 
-impl Shelf {
+impl RecentRuns {
     /// The recording in a directory, as it is now.
     ///
     /// # Errors

@@ -241,7 +241,7 @@ pub(super) enum PagePair {
     /// One went.
     Gone { gone: PageBlock },
     /// One came.
-    Came { came: PageBlock },
+    CaseResult { came: PageBlock },
 }
 
 /// Later steps whose request tells a step's reply again.

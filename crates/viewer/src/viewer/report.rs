@@ -31,10 +31,10 @@ const ROOM: ReportRoom = ReportRoom { runs: 300, bytes: 6 << 20, cells: 10_000 }
 /// # Errors
 /// The directory holds no report, or its figures alone are too long.
 pub fn campaign_bundle(root: &Path) -> Result<Bundle, BundleError> {
-    within(root, ROOM)
+    bundle_within(root, ROOM)
 }
 
-fn within(root: &Path, room: ReportRoom) -> Result<Bundle, BundleError> {
+fn bundle_within(root: &Path, room: ReportRoom) -> Result<Bundle, BundleError> {
     let library = ViewerLibrary::new(vec![root.to_owned()]);
     let found = library.listing();
     let place = found.campaigns.iter().find(|place| place.dir == root).ok_or(BundleError::Nothing)?;
@@ -126,7 +126,7 @@ mod tests {
             (2, 1 << 20, 1, &["c", "b"], 1, 1),
             (9, 10, 9, &[], 3, 0),
         ] {
-            let page = within(dir.path(), ReportRoom { runs, bytes, cells }).expect("a page");
+            let page = bundle_within(dir.path(), ReportRoom { runs, bytes, cells }).expect("a page");
             assert_eq!((page.runs, page.left_out), (kept.len(), left_out));
             let html = page.html.into_text();
             assert!(html.contains(&format!("\"left_out\":{left_out}")), "the page is told");

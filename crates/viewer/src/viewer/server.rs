@@ -114,7 +114,7 @@ impl Viewer {
 
     async fn respond(&self, request: Request<Incoming>) -> Response<Sent> {
         if let Some(refusal) = self.gate.refusal(request.headers()) {
-            return with_policy(refusal.map(|body| Sent::whole(Masked::new(body))));
+            return with_policy(refusal.map(|body| Sent::from_bytes(Masked::new(body))));
         }
         let path = request.uri().path().to_owned();
         if path.starts_with("/api/") && !self.is_open(request.headers()) {
@@ -148,7 +148,7 @@ impl Viewer {
         if !std::str::from_utf8(&body).is_ok_and(|shown| self.token.is(shown)) {
             return plain_response(StatusCode::UNAUTHORIZED, "this is not the token");
         }
-        let mut response = Response::new(Sent::whole(Masked::default()));
+        let mut response = Response::new(Sent::from_bytes(Masked::default()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         let cookie = format!("{}={}; Path=/api; HttpOnly; SameSite=Strict", self.cookie, self.session);
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -202,7 +202,7 @@ impl Viewer {
             Ok(Ok(LibraryAnswer::Json(value))) => written(value.to_string()),
             Ok(Ok(LibraryAnswer::Text(text))) => written(text),
             Ok(Ok(LibraryAnswer::File(name, bytes))) => {
-                let mut response = Response::new(Sent::whole(Masked::new(bytes)));
+                let mut response = Response::new(Sent::from_bytes(Masked::new(bytes)));
                 typed(&mut response, "application/octet-stream");
                 if let Ok(saved) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
                     response.headers_mut().insert(header::CONTENT_DISPOSITION, saved);
@@ -223,7 +223,7 @@ fn owned(names: &[&str]) -> String {
 }
 
 fn written(json: String) -> Response<Sent> {
-    let mut response = Response::new(Sent::whole(Masked::new(json)));
+    let mut response = Response::new(Sent::from_bytes(Masked::new(json)));
     typed(&mut response, "application/json");
     response
 }
@@ -239,14 +239,14 @@ fn refused(error: &NoAnswer) -> Response<Sent> {
 
 fn plain_response(status: StatusCode, why: &str) -> Response<Sent> {
     let body = serde_json::to_string(&PageError { error: why }).unwrap_or_default();
-    let mut response = Response::new(Sent::whole(Masked::new(body)));
+    let mut response = Response::new(Sent::from_bytes(Masked::new(body)));
     *response.status_mut() = status;
     typed(&mut response, "application/json");
     response
 }
 
 fn embedded(file: &'static page::File) -> Response<Sent> {
-    let mut response = Response::new(Sent::whole(Masked::fixed(file.text.as_bytes())));
+    let mut response = Response::new(Sent::from_bytes(Masked::fixed(file.text.as_bytes())));
     typed(&mut response, file.kind);
     response
 }
@@ -284,7 +284,7 @@ enum Sent {
 }
 
 impl Sent {
-    fn whole(bytes: Masked) -> Self {
+    fn from_bytes(bytes: Masked) -> Self {
         Sent::Whole(Some(Bytes::from(bytes.into_bytes())))
     }
 }

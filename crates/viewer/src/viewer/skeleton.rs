@@ -194,7 +194,7 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
         let end = last.and_then(|attempt| attempt.last_byte_us).map(|took| latest + took);
         let state = state_of(step, origins.of_step(step));
         let delivered = step.injected.iter().any(|error| error.delivered);
-        let found = traced.as_ref().map(|traced| traced.found(step.step)).unwrap_or_default();
+        let found = traced.as_ref().map(|traced| traced.finding_words(step.step)).unwrap_or_default();
         let marks = [
             (delivered, "injected"),
             (!delivered && !step.injected.is_empty(), "not delivered"),

@@ -127,7 +127,7 @@ pub(super) fn pairs(before: &[TextBlock], after: &[TextBlock]) -> Vec<PagePair> 
             PagePair::Edited { was: old.who, who: new.who, pieces }
         }
         ChangePair::Gone(old) => PagePair::Gone { gone: PageBlock::new(old) },
-        ChangePair::Came(new) => PagePair::Came { came: PageBlock::new(new) },
+        ChangePair::CaseResult(new) => PagePair::CaseResult { came: PageBlock::new(new) },
     };
     change::side_by_side(before, after).into_iter().map(pair).collect()
 }

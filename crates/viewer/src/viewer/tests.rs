@@ -153,10 +153,10 @@ fn what_was_read_of_runs_is_read_back_and_read_anew_where_they_changed() {
     conversation(dir.path(), &["one".to_owned()]);
     let (dirs, kept) = ([dir.path().to_owned()], dir.path().join("kept/list"));
     let mut cache = ListingCache::at(&kept);
-    let first = Listing::again(&dirs, &mut cache);
+    let first = Listing::refreshed(&dirs, &mut cache);
     cache.write_all();
     let mut cache = ListingCache::at(&kept);
-    assert_eq!(Listing::again(&dirs, &mut cache).runs, first.runs);
+    assert_eq!(Listing::refreshed(&dirs, &mut cache).runs, first.runs);
     assert_eq!(cache.read_anew(), 0, "nothing was read again");
     let run = dir.path().join("r/run.json");
     let text = std::fs::read_to_string(&run).expect("a file").replacen(
@@ -166,11 +166,11 @@ fn what_was_read_of_runs_is_read_back_and_read_anew_where_they_changed() {
     );
     std::fs::write(&run, text).expect("written");
     let mut cache = ListingCache::at(&kept);
-    assert_eq!(Listing::again(&dirs, &mut cache).runs[0].task.as_deref(), Some("a new one"));
+    assert_eq!(Listing::refreshed(&dirs, &mut cache).runs[0].task.as_deref(), Some("a new one"));
     assert_ne!(cache.read_anew(), 0);
     std::fs::write(&kept, "no list").expect("written");
     let mut cache = ListingCache::at(&kept);
-    assert_eq!(Listing::again(&dirs, &mut cache).runs.len(), 1, "a file that cannot be read counts as none");
+    assert_eq!(Listing::refreshed(&dirs, &mut cache).runs.len(), 1, "a file that cannot be read counts as none");
 }
 
 #[test]

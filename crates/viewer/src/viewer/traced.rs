@@ -78,7 +78,7 @@ impl Traced {
     }
 
     /// The words for what a step was found to be, each one of `earliest flip`, `commitment`, `flip`, `coupled`.
-    pub(super) fn found(&self, step: StepIndex) -> Vec<&'static str> {
+    pub(super) fn finding_words(&self, step: StepIndex) -> Vec<&'static str> {
         let is = |named: &Option<TracedName>| named.as_ref().is_some_and(|named| named.step == step);
         let among = |steps: &[TracedName]| steps.iter().any(|named| named.step == step);
         let (first, last) = (is(&self.earliest_flip), is(&self.commitment));
@@ -93,7 +93,7 @@ impl Traced {
 
     /// What marks a step.
     pub fn mark(&self, step: StepIndex) -> Option<String> {
-        let marks = self.found(step);
+        let marks = self.finding_words(step);
         (!marks.is_empty()).then(|| format!("◀ {}", marks.join(", ")))
     }
 }

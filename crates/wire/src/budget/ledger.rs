@@ -100,7 +100,7 @@ impl Ledger {
     }
 
     /// What is left to spend.
-    pub fn left(&self) -> Budget {
+    pub fn remaining(&self) -> Budget {
         let (Bounds { calls, tokens, pico }, spent) = (&self.bounds, self.spent());
         let left = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
         let money = left(*pico, spent.pico).map(|pico| Cost { pico, ..Cost::default() }.money());

@@ -134,8 +134,8 @@ pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
         attributes.extend(responded(answered));
     }
     if let Some(usage) = call.usage {
-        attributes.push(whole("gen_ai.usage.input_tokens", usage.input));
-        attributes.push(whole("gen_ai.usage.output_tokens", usage.output));
+        attributes.push(count_attribute("gen_ai.usage.input_tokens", usage.input));
+        attributes.push(count_attribute("gen_ai.usage.output_tokens", usage.output));
     }
     if failed {
         let error = match (call.cause, call.status) {
@@ -225,16 +225,16 @@ fn attributes(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> V
         string_attribute("openinference.span.kind", if operation == "embeddings" { "EMBEDDING" } else { "LLM" }.into()),
         string_attribute("session.id", call.run.to_string()),
         string_attribute("aegis.run", call.run.to_string()),
-        whole("aegis.step", call.step.into()),
-        whole("aegis.call", call.call.into()),
-        whole("aegis.attempt", call.attempt.into()),
-        whole("aegis.agent.instance", call.attribution.instance.into()),
+        count_attribute("aegis.step", call.step.into()),
+        count_attribute("aegis.call", call.call.into()),
+        count_attribute("aegis.attempt", call.attempt.into()),
+        count_attribute("aegis.agent.instance", call.attribution.instance.into()),
         keyed("aegis.agent.confidence", Any::DoubleValue(call.attribution.confidence.into())),
         keyed("aegis.agent.ambiguous", Any::BoolValue(call.attribution.ambiguous)),
         string_attribute("server.address", host.to_owned()),
     ];
-    attributes.extend(port.parse().ok().map(|port| whole("server.port", port)));
-    attributes.extend(call.status.map(|status| whole("http.response.status_code", status.into())));
+    attributes.extend(port.parse().ok().map(|port| count_attribute("server.port", port)));
+    attributes.extend(call.status.map(|status| count_attribute("http.response.status_code", status.into())));
     let first = call.first_byte_us.map(|first| Duration::from_micros(first).as_secs_f64());
     attributes.extend(
         first
@@ -250,8 +250,10 @@ fn requested(asked: &Conversation) -> Vec<KeyValue> {
     attributes.extend(double("gen_ai.request.temperature", asked.sampling.temperature));
     attributes.extend(double("gen_ai.request.top_p", asked.sampling.top_p));
     attributes.extend(asked.sampling.seed.map(|seed| keyed("gen_ai.request.seed", Any::IntValue(seed))));
-    attributes.extend(asked.max_tokens.map(|most| whole("gen_ai.request.max_tokens", most)));
-    attributes.extend(Some(asked.choices).filter(|n| *n > 1).map(|n| whole("gen_ai.request.choice.count", n.into())));
+    attributes.extend(asked.max_tokens.map(|most| count_attribute("gen_ai.request.max_tokens", most)));
+    attributes.extend(
+        Some(asked.choices).filter(|n| *n > 1).map(|n| count_attribute("gen_ai.request.choice.count", n.into())),
+    );
     if !asked.stop.is_empty() {
         attributes.push(listed("gen_ai.request.stop_sequences", asked.stop.iter().cloned()));
     }
@@ -341,7 +343,7 @@ pub(super) fn string_attribute(key: &str, value: String) -> KeyValue {
     keyed(key, Any::StringValue(masked.unwrap_or(value)))
 }
 
-fn whole(key: &str, value: u64) -> KeyValue {
+fn count_attribute(key: &str, value: u64) -> KeyValue {
     keyed(key, Any::IntValue(i64::try_from(value).unwrap_or(i64::MAX)))
 }
 

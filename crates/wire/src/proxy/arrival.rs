@@ -128,7 +128,7 @@ impl Arrived {
     ///
     /// # Errors
     /// See [`collect`].
-    pub(super) async fn whole(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
+    pub(super) async fn with_body(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
         let Self { kind, parts, body, hinted, received, .. } = self;
         let mut memory = HeldMemory::default();
         let body = collect(body, limits, &mut memory).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    asking::{Asking, ModelExchange},
+    asking::{ManipulatorModel, ModelExchange},
     error::Interrupted,
     heavy,
     open_step::OpenStep,
@@ -71,7 +71,7 @@ fn record(
     step: &OpenStep,
     hit: &Hit,
     injection: &Injection,
-    asking: &Asking,
+    asking: &ManipulatorModel,
     question: &Question,
     asked: &ModelExchange,
     took: Duration,

@@ -73,7 +73,7 @@ pub enum AnswerFormat {
 
 /// The manipulator's model.
 #[derive(Debug)]
-pub struct Asking {
+pub struct ManipulatorModel {
     upstream: Arc<dyn Upstream>,
     settings: AskingSettings,
     ledger: Arc<Ledger>,
@@ -82,7 +82,7 @@ pub struct Asking {
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    #[error("{}", late(*.waited, *.before))]
+    #[error("{}", timeout_words(*.waited, *.before))]
     Late { waited: Duration, before: Duration },
     #[error("the budget of the manipulator's model is spent: {}", .0.0)]
     Budget(#[from] Exhausted),
@@ -102,7 +102,7 @@ pub(super) struct ModelExchange {
     pub(super) usage: Option<Usage>,
 }
 
-impl Asking {
+impl ManipulatorModel {
     /// A model behind this upstream, which speaks chat completions.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
         let ledger = Arc::new(Ledger::new(settings.budget));
@@ -207,7 +207,7 @@ impl Asking {
 }
 
 /// The words of a time-out: how long was waited in all, and for the last answer.
-fn late(waited: Duration, before: Duration) -> String {
+fn timeout_words(waited: Duration, before: Duration) -> String {
     let limit = "`deadline_s`, or half of the client's patience";
     let whole = waited + before;
     // Questions that came before took some of the time; below a tenth of a second nobody counts it.
@@ -251,7 +251,7 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_a_budget_refuses_is_no_call() {
         for (is_asked, calls) in [(true, 1), (false, 0)] {
-            let asking = Asking::new(Arc::new(Refusing { is_asked }), AskingSettings::default());
+            let asking = ManipulatorModel::new(Arc::new(Refusing { is_asked }), AskingSettings::default());
             let asked =
                 asking.paid(&Bytes::from_static(b"{}"), Cost::of_call(Usage::default(), Price::default())).await;
             let beyond = matches!(asked, Err(AskError::Unanswered(Unanswered::BeyondBudget)));

@@ -58,7 +58,7 @@ impl CardRequest {
             head.headers.remove(name);
         }
         let written: Bytes = written.unwrap_or(body);
-        Ok(Response::from_parts(head, Delivery::made(written)))
+        Ok(Response::from_parts(head, Delivery::composed(written)))
     }
 
     /// The card that a run's record holds.
@@ -66,7 +66,7 @@ impl CardRequest {
         let card = run.cards.find(&self.place, &self.path)?;
         let body = Bytes::from(card.body);
         let written = surface::readdressed_card(&body, &card.address, &self.ours).unwrap_or(body);
-        let mut response = Response::new(Delivery::made(written));
+        let mut response = Response::new(Delivery::composed(written));
         let json = header::HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         Some(response)

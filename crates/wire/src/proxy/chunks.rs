@@ -24,7 +24,7 @@ pub(super) fn joined(mut chunks: VecDeque<Bytes>) -> Bytes {
 }
 
 /// A body of ours: event streams go out frame by frame, as they came.
-pub(super) fn made(body: Bytes, streamed: bool) -> ReceivedBody {
+pub(super) fn composed(body: Bytes, streamed: bool) -> ReceivedBody {
     if !streamed {
         return ReceivedBody::Made(VecDeque::from([body]));
     }

@@ -24,11 +24,11 @@ use super::{
     disturb::Breach,
     error::{DeliveryError, Interrupted},
     headers,
-    listen::socket::{Answering, Link},
+    listen::socket::{AnswerUnderWay, Link},
     open_step::OpenStep,
-    tunnel::Switched,
+    tunnel::SwitchedConnection,
     upstream::ReceivedBody,
-    waiting::{GoneAhead, Held, PassedOn, Patience},
+    waiting::{PassedOn, Patience, SentAhead, WaitingReply},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
@@ -43,14 +43,14 @@ type HeldEdit = Result<Response<Box<Delivery>>, Interrupted>;
 pub(super) struct Delivery {
     source: ReceivedBody,
     /// What makes the reply, as long as it is under way.
-    edit: Option<Held<HeldEdit>>,
+    edit: Option<WaitingReply<HeldEdit>>,
     step: Option<Box<OpenStep>>,
     /// Watches an event stream for its end marker.
     splitter: Option<Splitter>,
     /// Bytes of a body of known length that are still to come.
     remaining: Option<u64>,
     ready: VecDeque<Bytes>,
-    gone_ahead: GoneAhead,
+    gone_ahead: SentAhead,
     held: VecDeque<Bytes>,
     /// What the upstream said after the body.
     trailers: Option<HeaderMap>,
@@ -62,9 +62,9 @@ pub(super) struct Delivery {
     size: SizeHint,
     permit: Option<tokio::sync::OwnedSemaphorePermit>,
     /// Ends with it.
-    answering: Option<Answering>,
+    answering: Option<AnswerUnderWay>,
     /// What the connection turns into once this head has left.
-    pub(super) switched: Option<Switched>,
+    pub(super) switched: Option<SwitchedConnection>,
     link: Option<Arc<Link>>,
     /// How often the socket had been flushed when the last bytes were handed out.
     handed_at: u64,
@@ -87,7 +87,7 @@ impl Delivery {
             splitter: None,
             remaining: None,
             ready: VecDeque::new(),
-            gone_ahead: GoneAhead::default(),
+            gone_ahead: SentAhead::default(),
             held: VecDeque::new(),
             trailers: None,
             breach: None,
@@ -105,18 +105,18 @@ impl Delivery {
     }
 
     /// Nothing: after this head the connection is no longer HTTP.
-    pub(super) fn switched(switched: Switched) -> Box<Self> {
+    pub(super) fn switched(switched: SwitchedConnection) -> Box<Self> {
         let nothing = ReceivedBody::Made(VecDeque::new());
         Box::new(Self { switched: Some(switched), over: true, ..Self::new(nothing, Duration::MAX) })
     }
 
     /// A stream whose frames come when an edit is made; until then comments go out, and what goes ahead.
-    pub(super) fn held(edit: Held<HeldEdit>) -> Box<Self> {
-        Box::new(Self { edit: Some(edit), size: SizeHint::default(), ..*Self::made(Bytes::new()) })
+    pub(super) fn held(edit: WaitingReply<HeldEdit>) -> Box<Self> {
+        Box::new(Self { edit: Some(edit), size: SizeHint::default(), ..*Self::composed(Bytes::new()) })
     }
 
     /// A body of the proxy's own.
-    pub(super) fn made(body: Bytes) -> Box<Self> {
+    pub(super) fn composed(body: Bytes) -> Box<Self> {
         Self::pass(ReceivedBody::Made(VecDeque::from([body])), Duration::MAX)
     }
 
@@ -153,7 +153,7 @@ impl Delivery {
     }
 
     /// As the answer of a connection, which ends with it.
-    pub(super) fn answering(mut self: Box<Self>, answering: Answering) -> Box<Self> {
+    pub(super) fn answering(mut self: Box<Self>, answering: AnswerUnderWay) -> Box<Self> {
         self.answering = Some(answering);
         self
     }

@@ -24,7 +24,7 @@ use super::{
     shared::Proxy,
     stored::{access::StoredAccess, retell},
     upstream::{AlteredReply, ReceivedBody, Route, SentBody, Upload, UpstreamError},
-    waiting::{EarlyPieces, Held},
+    waiting::{EarlyPieces, WaitingReply},
 };
 use crate::surface::{self, door};
 
@@ -39,7 +39,7 @@ impl Proxy {
             return Box::pin(self.own_list(arrived)).await;
         }
         match arrived.kind {
-            Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
+            Kind::Read(_) => self.call(arrived.with_body(&self.limits).await?, link).await,
             Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
             Kind::Frames(api) => Box::pin(self.frames(arrived, api, link)).await,
@@ -94,7 +94,7 @@ impl Proxy {
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.written().await?;
         let (more, body) = heavy::in_turn(bytes, || {
-            step.asks(own, &body, decision.alters_reply());
+            step.note_sent_request(own, &body, decision.alters_reply());
             let more = self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body));
             Ok::<_, ProxyError>((more, call.packed(&body)?))
         })
@@ -189,7 +189,7 @@ impl Proxy {
         let (sender, ahead) = tokio::sync::mpsc::unbounded_channel();
         due.step.ahead = due.step.is_of_server().then(|| EarlyPieces::new(sender));
         let edit = async move { due.deliver(received, &limits).await };
-        Response::from_parts(head, Delivery::held(Held::new(Box::pin(edit), every, ahead)))
+        Response::from_parts(head, Delivery::held(WaitingReply::new(Box::pin(edit), every, ahead)))
     }
 
     /// The request as the upstream gets it.

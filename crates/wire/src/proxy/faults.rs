@@ -9,7 +9,7 @@ use hyper::{
 };
 
 use super::{
-    chunks::made,
+    chunks::composed,
     decided::{Decided, Planned},
     error::Interrupted,
     inject::record,
@@ -143,7 +143,7 @@ pub(super) fn operator(step: &OpenStep, fault: &Planned) -> Option<Arc<dyn Fault
 /// The reply to `asked` that a fault gives instead of the upstream's: nothing in it tells it from a provider's own.
 fn answer(surface: &dyn Surface, disturbance: &Disturbance, asked: &Bytes) -> Response<ReceivedBody> {
     let Disturbance::Answer { status, headers, retry_after_date, body } = disturbance else {
-        return Response::new(made(Bytes::new(), false));
+        return Response::new(composed(Bytes::new(), false));
     };
     let (content_type, body) = match body {
         AnswerBody::Error { message, kind, code } => {
@@ -160,7 +160,7 @@ fn answer(surface: &dyn Surface, disturbance: &Disturbance, asked: &Bytes) -> Re
         }
         AnswerBody::Raw { content_type, bytes } => (content_type.as_str(), bytes.clone()),
     };
-    let mut response = Response::new(made(body, false));
+    let mut response = Response::new(composed(body, false));
     let content_type = HeaderValue::from_str(content_type).unwrap_or(HeaderValue::from_static("text/plain"));
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     *response.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -47,7 +47,7 @@ fn give_way() {
 }
 
 /// Does work on so many bytes; where it is much, on a thread for that. What else this thread has to do goes on elsewhere.
-pub(super) fn apart<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn run_heavy<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     apart_on(&WORKING, bytes, work)
 }
 
@@ -74,7 +74,7 @@ fn apart_on<T: Send>(threads: &LargeBodyThreads, bytes: usize, work: impl FnOnce
 /// As [`apart`], in its turn.
 pub(super) async fn in_turn<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     let _turn = turn(bytes).await;
-    apart(bytes, work)
+    run_heavy(bytes, work)
 }
 
 /// The turn of work on so many bytes: it lasts until it is dropped. What is small needs none.

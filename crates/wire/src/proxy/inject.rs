@@ -6,7 +6,7 @@ use hyper::{Response, header, http::response};
 
 use super::{
     ask,
-    chunks::made,
+    chunks::composed,
     decided::Decided,
     error::{Interrupted, ProxyError},
     headers, heavy,
@@ -167,13 +167,13 @@ pub(super) async fn edit_response(
             if !(streamed && step.is_read_on(&raw)) {
                 all_failed(step, &decided.edits.response, &why)?;
             }
-            return Ok(Response::from_parts(head, made(raw, streamed)));
+            return Ok(Response::from_parts(head, composed(raw, streamed)));
         }
     };
     let edits = speakers::reply_edits(step, decided, conversation, &view)?;
     if let Some(piece) = unplaced.first() {
         speakers::all_failed(step, &edits, &written::not_placed(piece).into())?;
-        return Ok(Response::from_parts(head, made(raw, streamed)));
+        return Ok(Response::from_parts(head, composed(raw, streamed)));
     }
     let read = ReplyBody { bytes: untouched.clone(), view };
     let edited = edit_reply(step, &edits, conversation, surface, streamed, read, limits).await?.bytes;
@@ -181,7 +181,7 @@ pub(super) async fn edit_response(
         return Err(ProxyError::Unreadable("an edit changes what has gone ahead of the reply".to_owned()).into());
     }
     if edited == untouched {
-        return Ok(Response::from_parts(head, made(raw, streamed)));
+        return Ok(Response::from_parts(head, composed(raw, streamed)));
     }
     let change = retell::Retelling { kept: &untouched, told: &edited, streamed };
     let injections: Vec<u32> = edits.iter().map(|edit| edit.hit.injection).collect();
@@ -189,7 +189,7 @@ pub(super) async fn edit_response(
     step.delivered = Some(edited.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
-    Ok(Response::from_parts(head, made(edited, streamed)))
+    Ok(Response::from_parts(head, composed(edited, streamed)))
 }
 
 /// A collected reply without its content codings and as manipulators see it, and whether it is a stream. An error inside a status

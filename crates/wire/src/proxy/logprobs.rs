@@ -11,7 +11,7 @@ use hyper::{
 };
 
 use super::{
-    chunks::{joined, made},
+    chunks::{composed, joined},
     headers,
     limits::Limits,
     lock::locked,
@@ -119,7 +119,7 @@ pub(super) async fn strip_logprobs(
     });
     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     if streamed {
-        return Ok(Response::from_parts(head, made(body, true)));
+        return Ok(Response::from_parts(head, composed(body, true)));
     }
     Ok(Response::from_parts(head, ReceivedBody::Made([body].into())))
 }

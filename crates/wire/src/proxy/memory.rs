@@ -85,10 +85,10 @@ impl HeldMemory {
 
 /// What has come of a message that is not whole. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct GatheredMessage(Arc<Mutex<Gathered>>);
+pub(super) struct GatheredMessage(Arc<Mutex<GatheredBytes>>);
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct GatheredBytes {
     bytes: usize,
     memory: HeldMemory,
     /// Since when it takes memory.
@@ -118,7 +118,7 @@ impl GatheredMessage {
 }
 
 /// Memory that is waited for.
-type Growing = Pin<Box<dyn Future<Output = Result<HeldMemory, ProxyError>> + Send>>;
+type GrowingMemory = Pin<Box<dyn Future<Output = Result<HeldMemory, ProxyError>> + Send>>;
 
 /// A connection whose messages take their memory while they come. Where there is none in time, nothing more is read of it: what
 /// still comes is thrown away, so that its client can read why.
@@ -126,7 +126,7 @@ pub(super) struct CountedReading<R> {
     reading: R,
     memory: BodyMemory,
     gathered: GatheredMessage,
-    growing: Option<Growing>,
+    growing: Option<GrowingMemory>,
     /// Who is told that there was none; then nobody.
     refusing: Option<oneshot::Sender<ProxyError>>,
 }

@@ -58,9 +58,9 @@ pub mod upstream;
 mod waiting;
 mod watched;
 
-pub use asking::{AnswerFormat, Asking, AskingSettings};
+pub use asking::{AnswerFormat, AskingSettings, ManipulatorModel};
 pub use attached::ATTACHED_PATHS;
-pub use attached::client::{AttachClient, AttachError, AttachedMessage, AttachedMessages, HandedReply};
+pub use attached::client::{AttachClient, AttachError, AttachedMessage, AttachedMessages, ReturnedReply};
 pub use error::ProxyError;
 pub use error_codes::PROXY_CODES;
 pub use limits::Limits;
@@ -84,4 +84,4 @@ pub use spans::send_spans;
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};
 pub use user_name::UserName;
 pub use users::{User, UserGrant, Users};
-pub use watched::{LiveWatch, Teller};
+pub use watched::{LiveWatch, SignListener};

@@ -161,10 +161,10 @@ impl OpenStep {
 
     /// What is asked of the upstream in the end, in place of the program's own words. `alters`: the plan may make the reply
     /// another.
-    pub(super) fn asks(&mut self, own: &Bytes, got: &Bytes, alters: bool) {
+    pub(super) fn note_sent_request(&mut self, own: &Bytes, got: &Bytes, alters: bool) {
         if let Some(surface) = self.surface {
-            self.watch.asks(self.run.watched.is_some(), surface, got);
-            self.storage.asks(&self.run.retold, surface, own, got, alters);
+            self.watch.note_sent_request(self.run.watched.is_some(), surface, got);
+            self.storage.note_sent_request(&self.run.retold, surface, own, got, alters);
         }
     }
 
@@ -232,7 +232,7 @@ impl OpenStep {
 
     /// The upstream's reply so far, in one piece.
     pub(super) fn taped(&self) -> Bytes {
-        self.tape.whole()
+        self.tape.joined_bytes()
     }
 
     /// Why it ends, where nobody reads its reply on.
@@ -320,7 +320,7 @@ impl OpenStep {
         self.link.leave();
         let (status, tape) = (self.head.as_ref().map(|(status, _)| status.as_u16()), self.tape.take());
         let first_byte_us = tape.first().map(|(_, at)| *at);
-        let body = self.surface.map(|_| self.whole(&tape)).unwrap_or_default();
+        let body = self.surface.map(|_| self.given_reply(&tape)).unwrap_or_default();
         let ending = surface::ending(self.surface, cause, status, &body, self.streamed);
         // Clients ask again after these statuses, whatever they say, and after what says nothing of what was asked.
         let retried = status.is_some_and(|status| matches!(status, 408 | 409 | 429 | 500..));
@@ -337,7 +337,7 @@ impl OpenStep {
         let usage = if is_reply { read.or_else(|| self.skim_usage(&tape)) } else { None };
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let all: Vec<Bytes> = tape.iter().filter(|_| !self.streamed).map(|(chunk, _)| chunk.clone()).collect();
-        let fuller = self.raw_tape.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
+        let fuller = self.raw_tape.take().map(|tape| tape.all_bytes()).filter(|fuller| !fuller.is_empty());
         let upload = self.upload.take().map(|upload| upload.so_far());
         let close = Close {
             step: self.numbers.step,

@@ -41,7 +41,7 @@ struct Outlined<'a> {
 }
 
 /// The run that a request belongs to.
-struct Belongs {
+struct RequestRun {
     run: RunId,
     source: RunSource,
     /// How lineage hears of the request, where that told the run.
@@ -78,13 +78,13 @@ impl Proxy {
         let bytes = call.unpacked.plain.len();
         let turn = heavy::turn(bytes).await;
         let outline = Outlined::from_call(call);
-        let (outline, body_hash, asked, belongs) = heavy::apart(bytes, move || {
+        let (outline, body_hash, asked, belongs) = heavy::run_heavy(bytes, move || {
             let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
             let asked = asked_hash(call, body_hash);
             let belongs = self.run_of(&call.hinted, &outline, asked);
             (outline, body_hash, asked, belongs)
         });
-        let Belongs { run, source, track, displaced } = belongs?;
+        let RequestRun { run, source, track, displaced } = belongs?;
         tracing::Span::current().record("run", run.as_str());
         drop(turn);
         if let Some(displaced) = displaced {
@@ -98,7 +98,7 @@ impl Proxy {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }
         let _turn = heavy::turn(bytes).await;
-        heavy::apart(bytes, move || {
+        heavy::run_heavy(bytes, move || {
             let outline = if declared.is_none() { outline.read() } else { None };
             let asker = IdentifiedCall { run, source, track, declared, called_by, request_hash: asked, body_hash };
             self.identified(call, asker, outline, link)
@@ -124,7 +124,7 @@ impl Proxy {
         let AttributedCall { attribution, relation, number } =
             run.attribute(run.rules(&self.identity), outline, declared, &request);
         let attribution = match call.kind {
-            Kind::Unread(row) => beside(attribution, row),
+            Kind::Unread(row) => unread_attribution(attribution, row),
             _ if FramedCall::is_warm_up(call) => named_beside(attribution, "warm_up"),
             _ => attribution,
         };
@@ -145,16 +145,18 @@ impl Proxy {
     }
 
     /// The run that a request names, else that of the server, else the one that lineage tells.
-    fn run_of(&self, hinted: &Hinted, outline: &Outlined<'_>, body_hash: u128) -> Result<Belongs, ProxyError> {
+    fn run_of(&self, hinted: &Hinted, outline: &Outlined<'_>, body_hash: u128) -> Result<RequestRun, ProxyError> {
         let named = self.identity.run(&hinted.envelope(), || {
             let key = self.identity.hints.metadata_run.as_ref()?;
             outline.read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
         })?;
         Ok(match (named, &self.default_run) {
-            (Some((run, source)), _) => Belongs { run, source, track: None, displaced: None },
-            (None, Some(run)) => Belongs { run: run.clone(), source: RunSource::Server, track: None, displaced: None },
+            (Some((run, source)), _) => RequestRun { run, source, track: None, displaced: None },
+            (None, Some(run)) => {
+                RequestRun { run: run.clone(), source: RunSource::Server, track: None, displaced: None }
+            }
             (None, None) if let Some(run) = &hinted.only_run => {
-                Belongs { run: run.clone(), source: RunSource::Only, track: None, displaced: None }
+                RequestRun { run: run.clone(), source: RunSource::Only, track: None, displaced: None }
             }
             (None, None) if self.gate.instances > 1 => {
                 return Err(ProxyError::NoRunOfSeveral { instances: self.gate.instances });
@@ -162,12 +164,12 @@ impl Proxy {
             (None, None) if outline.is_of_server() => {
                 let under_way = self.runs.under_way();
                 let only = under_way.first().filter(|_| under_way.len() == 1).ok_or(ProxyError::NoRunOfMessage)?;
-                Belongs { run: only.id.clone(), source: RunSource::Only, track: None, displaced: None }
+                RequestRun { run: only.id.clone(), source: RunSource::Only, track: None, displaced: None }
             }
             (None, None) => {
                 let placed = self.identity.place(outline.read(), body_hash, || self.runs.fresh_id(body_hash));
                 let (Placed { run, source, forgotten, .. }, track) = placed.ok_or(ProxyError::NoRun)?;
-                Belongs { run, source, track: Some(track), displaced: forgotten }
+                RequestRun { run, source, track: Some(track), displaced: forgotten }
             }
         })
     }
@@ -199,7 +201,7 @@ struct PlacedCall {
 
 /// Who makes a call that no surface reads: a helper of whom is known to ask, as the maker of embeddings is, so that such a call
 /// takes no number from the agent's own and does not overlap with them.
-fn beside(attribution: Attribution, row: &UnreadCall) -> Attribution {
+fn unread_attribution(attribution: Attribution, row: &UnreadCall) -> Attribution {
     let declared = attribution.source != Source::Fallback;
     let evidence = if declared { attribution.evidence } else { "no surface reads the call".to_owned() };
     let attribution = Attribution { evidence, ..attribution };
@@ -231,7 +233,7 @@ impl PlacedCall {
         let Self { run, source, track, called_by, asked, body_hash } = self;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
-        let at_us = run.seen();
+        let at_us = run.touch();
         let credential = headers::credential(&call.parts.headers);
         let ArrivedCall { numbers, relates, decision: earlier } = run.arrive(&asked, credential);
         let relates = RecordedRelation { called_by, ..relates };
@@ -256,7 +258,7 @@ impl PlacedCall {
             at_us,
             wall: step.run.recorder.clock().wall(),
         };
-        let opened = heavy::apart(call.body.len(), || step.run.recorder.queue_open(open));
+        let opened = heavy::run_heavy(call.body.len(), || step.run.recorder.queue_open(open));
         drop(opening);
         // Where nothing was recorded, nothing was sent: there is no step to close.
         let queued = opened.inspect_err(|_| step.abandon())?;

@@ -51,7 +51,12 @@ pub(super) struct AnotherTry {
 
 impl Remembered {
     /// Another try of a call, where that is remembered. `credential`: a hash of the request's.
-    pub(super) fn again(&mut self, number: LedgerNumber, attempt: u32, credential: Option<u64>) -> Option<AnotherTry> {
+    pub(super) fn another_try(
+        &mut self,
+        number: LedgerNumber,
+        attempt: u32,
+        credential: Option<u64>,
+    ) -> Option<AnotherTry> {
         let call = self.calls.get_mut(&number)?;
         call.numbers.attempt = attempt;
         let former = std::mem::replace(&mut call.credential, credential);

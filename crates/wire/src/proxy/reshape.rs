@@ -7,7 +7,7 @@ use hyper::{
 };
 
 use super::{
-    chunks::made,
+    chunks::composed,
     decided::{Decided, Planned},
     error::Interrupted,
     faults, headers, heavy, inject,
@@ -94,7 +94,7 @@ async fn change(
         Ok(changed) => changed,
         Err(why) => {
             faults::fault_failed(step, fault, &why)?;
-            return Ok(Response::from_parts(head, made(raw, streamed)));
+            return Ok(Response::from_parts(head, composed(raw, streamed)));
         }
     };
     heavy::in_turn(raw.len(), || {
@@ -114,7 +114,7 @@ async fn change(
     step.delivered = Some(changed.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
-    Ok(Response::from_parts(head, made(changed, streamed)))
+    Ok(Response::from_parts(head, composed(changed, streamed)))
 }
 
 fn changed(step: &OpenStep, fault: &dyn Fault, draw: u64, body: &Bytes, streamed: bool) -> Result<Bytes, String> {

@@ -16,7 +16,7 @@ use std::{
 
 use self::{own_rules::OwnRules, resumed::ResumedRun};
 use super::{
-    asking::Asking,
+    asking::ManipulatorModel,
     broken_streams::BrokenStreams,
     lock::locked,
     remembered::{AnotherTry, Numbers, Remembered},
@@ -54,7 +54,7 @@ pub struct Run {
     /// Its upstream, if it has one of its own.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The model that its manipulators may ask.
-    pub asking: Option<Arc<Asking>>,
+    pub asking: Option<Arc<ManipulatorModel>>,
     pub(super) watched: Option<WatchedRun>,
     task: OnceLock<String>,
     last_seen_us: AtomicU64,
@@ -264,7 +264,7 @@ impl Run {
         let mut relates = RecordedRelation::default();
         match *relation {
             CallRelation::Retry { of, attempt, evidence } => {
-                if let Some(again) = state.requests.again(of, attempt, credential) {
+                if let Some(again) = state.requests.another_try(of, attempt, credential) {
                     let AnotherTry { numbers, decision, other_key } = again;
                     relates = RecordedRelation { retry: Some(evidence), other_key, ..relates };
                     return ArrivedCall { numbers, relates, decision };
@@ -288,7 +288,7 @@ impl Run {
 
     /// An exchange is over.
     pub fn depart(&self, attribution: &Attribution) {
-        self.seen();
+        self.touch();
         let mut state = locked(&self.state);
         if let Some(agent) = state.agents.get_mut(&(attribution.agent.clone(), attribution.instance)) {
             agent.in_flight = agent.in_flight.saturating_sub(1);

@@ -26,7 +26,7 @@ use tokio::{
 
 use self::{
     disk_check::DiskCheck,
-    displaced::{Displaced, SEALED_AT_ONCE},
+    displaced::{ForgottenRuns, SEALED_AT_ONCE},
     place::{FoundRun, RunCell, RunPlace},
     plans::RunPlans,
     put_down::HOLDERS,
@@ -36,7 +36,7 @@ pub use self::{
     place::ClosingRun,
 };
 use super::{
-    asking::Asking,
+    asking::ManipulatorModel,
     attached::Attachments,
     error::ProxyError,
     lock::locked,
@@ -70,7 +70,7 @@ pub struct EndedRun {
 pub struct Runs {
     template: RunTemplate,
     plans: RunPlans,
-    asking: Option<Arc<Asking>>,
+    asking: Option<Arc<ManipulatorModel>>,
     /// Who is told of calls and runs.
     monitor: OnceLock<Arc<Monitor>>,
     logprobs: Option<LogprobRequests>,
@@ -78,7 +78,7 @@ pub struct Runs {
     /// Read for each request, written where a run begins or ends. Neither lasts longer than a lookup or a look at each run: it is
     /// never held while anything waits for the disk.
     places: RwLock<HashMap<RunId, RunPlace>>,
-    displaced: Mutex<Displaced>,
+    displaced: Mutex<ForgottenRuns>,
     /// Places among the displaced runs that are sealed at once.
     sealers: Semaphore,
     /// Sealed since somebody asked for what has ended.
@@ -122,7 +122,7 @@ impl Runs {
 
     /// With a model that the manipulators of all runs may ask.
     #[must_use]
-    pub fn asking(self, model: Arc<Asking>) -> Self {
+    pub fn asking(self, model: Arc<ManipulatorModel>) -> Self {
         Self { asking: Some(model), ..self }
     }
 
@@ -163,7 +163,7 @@ impl Runs {
     }
 
     /// The model that the manipulators of all runs may ask, if there is one.
-    pub fn model(&self) -> Option<&Asking> {
+    pub fn model(&self) -> Option<&ManipulatorModel> {
         self.asking.as_deref()
     }
 
@@ -208,14 +208,14 @@ impl Runs {
         let sealed = || ProxyError::Sealed(id.clone());
         // Most requests are of a run that is open: those only read, beside each other.
         if let Some(place) = self.read_places().get(id).filter(|place| !place.is_vacant()) {
-            return place.found().ok_or_else(sealed);
+            return place.found_run().ok_or_else(sealed);
         }
         let mut places = self.write_places();
         let place = places.entry(id.clone()).or_insert_with(|| RunPlace::Open(Arc::default()));
         if place.is_vacant() {
             *place = RunPlace::Open(Arc::default());
         }
-        place.found().ok_or_else(sealed)
+        place.found_run().ok_or_else(sealed)
     }
 
     async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{asking::Asking, upstream::Upstream, watched::LiveWatch};
+use super::{asking::ManipulatorModel, upstream::Upstream, watched::LiveWatch};
 use crate::{
     equality::EqualitySetting,
     identity::{ReferenceCalls, RosterRule},
@@ -42,7 +42,7 @@ pub struct RunSetup {
     /// Its upstream; without one it uses the server's.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The model that its manipulators may ask; without one they ask the server's.
-    pub asking: Option<Arc<Asking>>,
+    pub asking: Option<Arc<ManipulatorModel>>,
     /// What it is watched for; without that what all runs of the server are.
     pub watch: Option<Arc<LiveWatch>>,
     /// What it was made for, where it is nobody's run.

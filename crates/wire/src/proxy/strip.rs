@@ -28,7 +28,7 @@ impl RawTape {
     }
 
     /// All that came.
-    pub(super) fn whole(&self) -> Bytes {
+    pub(super) fn all_bytes(&self) -> Bytes {
         Bytes::copy_from_slice(&locked(&self.0))
     }
 }
@@ -73,8 +73,11 @@ impl<B: Body<Data = Bytes> + Unpin> StrippedStream<B> {
                 Ok(chunk) => {
                     self.tape.push(&chunk);
                     self.pending.extend_from_slice(&chunk);
-                    let end =
-                        if self.pending.len() > sse::LINE_MAX { self.pending.len() } else { whole(&self.pending) };
+                    let end = if self.pending.len() > sse::LINE_MAX {
+                        self.pending.len()
+                    } else {
+                        whole_events_length(&self.pending)
+                    };
                     let events = self.pending.split_to(end).freeze();
                     if !events.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(strip_events(self.surface, &events)))));
@@ -98,7 +101,7 @@ impl<B: Body<Data = Bytes> + Unpin> StrippedStream<B> {
 }
 
 /// How many bytes whole events take: up to the last blank line.
-fn whole(pending: &[u8]) -> usize {
+fn whole_events_length(pending: &[u8]) -> usize {
     [&b"\n\n"[..], b"\r\n\r\n", b"\r\r"]
         .iter()
         .filter_map(|blank| Some(memchr::memmem::rfind(pending, blank)? + blank.len()))
@@ -153,7 +156,7 @@ mod tests {
                 assert!(stream.is_over());
                 assert_eq!(String::from_utf8_lossy(&out), UNASKED.get(..out.len()).expect("as long"), "{chunk}");
                 assert_eq!(out.len(), UNASKED.len() - (ASKED.len() - text.len()));
-                assert_eq!(tape.whole(), text.as_bytes());
+                assert_eq!(tape.all_bytes(), text.as_bytes());
             }
         }
     }

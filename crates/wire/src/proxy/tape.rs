@@ -67,7 +67,7 @@ impl Tape {
     pub(super) fn is_stream(&self) -> Option<bool> {
         match self.chunks.as_slice() {
             [(first, _)] => sse::is_stream(first),
-            [(first, _), ..] if first.len() < TELLING && self.length < TELLING => sse::is_stream(&self.whole()),
+            [(first, _), ..] if first.len() < TELLING && self.length < TELLING => sse::is_stream(&self.joined_bytes()),
             _ => None,
         }
     }
@@ -89,7 +89,7 @@ impl Tape {
     }
 
     /// All of it in one piece.
-    pub(super) fn whole(&self) -> Bytes {
+    pub(super) fn joined_bytes(&self) -> Bytes {
         match self.chunks.as_slice() {
             [(only, _)] => only.clone(),
             chunks => chunks.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),

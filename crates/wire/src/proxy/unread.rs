@@ -79,7 +79,7 @@ impl Proxy {
             }
         }
         if self.looks_into(&arrived) {
-            return self.call(arrived.whole(&self.limits).await?, link).await;
+            return self.call(arrived.with_body(&self.limits).await?, link).await;
         }
         // An upstream of the run's own, as a recording is one, looks for what it is asked by the whole of it.
         let has_own = run.and_then(|run| self.runs.find(&run)).is_some_and(|run| run.upstream.is_some());
@@ -120,7 +120,7 @@ impl Proxy {
         if !self.looks_into(&arrived) {
             return self.pass(arrived).await;
         }
-        let call = arrived.whole(&self.limits).await?;
+        let call = arrived.with_body(&self.limits).await?;
         self.check_goes_on(&call).await?;
         self.pass_on(call.parts, Either::Left(Full::new(call.body)), &call.hinted).await
     }

@@ -56,9 +56,9 @@ impl EarlyPieces {
 
 /// The bytes of a reply that have gone ahead of it, and are not to go again.
 #[derive(Debug, Default)]
-pub(super) struct GoneAhead(usize);
+pub(super) struct SentAhead(usize);
 
-impl GoneAhead {
+impl SentAhead {
     /// The next bytes that are to go.
     pub(super) fn next(&mut self, ready: &mut VecDeque<Bytes>) -> Option<Bytes> {
         loop {
@@ -76,7 +76,7 @@ impl GoneAhead {
 pub(super) type Edit<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A reply that waits for its edit.
-pub(super) struct Held<T> {
+pub(super) struct WaitingReply<T> {
     edit: Edit<T>,
     edited: Option<T>,
     ahead: mpsc::UnboundedReceiver<Bytes>,
@@ -88,12 +88,12 @@ pub(super) struct Held<T> {
 /// What a held reply has to pass on.
 pub(super) enum PassedOn<T> {
     /// That the edit has ended, what came of it, and what has gone ahead of it.
-    Edited(T, GoneAhead),
+    Edited(T, SentAhead),
     /// What goes ahead, or a comment: that it is alive.
     Frame(Bytes),
 }
 
-impl<T> Held<T> {
+impl<T> WaitingReply<T> {
     /// Tells the client every so often that the stream is alive.
     pub(super) fn new(edit: Edit<T>, every: Duration, ahead: mpsc::UnboundedReceiver<Bytes>) -> Self {
         Self { edit, edited: None, ahead, gone: 0, every, next: Box::pin(tokio::time::sleep(every)) }
@@ -111,7 +111,7 @@ impl<T> Held<T> {
             return Poll::Ready(PassedOn::Frame(frame));
         }
         if let Some(edited) = self.edited.take() {
-            return Poll::Ready(PassedOn::Edited(edited, GoneAhead(self.gone)));
+            return Poll::Ready(PassedOn::Edited(edited, SentAhead(self.gone)));
         }
         ready!(self.next.as_mut().poll(context));
         let next = tokio::time::Instant::now() + self.every;
@@ -120,7 +120,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Held<T> {
+impl<T> std::fmt::Debug for WaitingReply<T> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Held").field("every", &self.every).finish_non_exhaustive()
     }

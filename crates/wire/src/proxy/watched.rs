@@ -16,14 +16,14 @@ use crate::{
 };
 
 /// Hears of a sign as it is seen.
-pub type Teller = Box<dyn Fn(&RunId, &WatchSign) + Send + Sync>;
+pub type SignListener = Box<dyn Fn(&RunId, &WatchSign) + Send + Sync>;
 
 /// What all runs of a server are watched for, and who hears of it.
 pub struct LiveWatch {
     settings: Arc<WatchSettings>,
     /// The names of the agents that a run may have.
     roster: Vec<String>,
-    tell: Teller,
+    tell: SignListener,
     /// Signs of each rule so far, in the order of the list.
     counts: Vec<AtomicU64>,
 }
@@ -36,7 +36,7 @@ impl std::fmt::Debug for LiveWatch {
 
 impl LiveWatch {
     /// Watches for what the settings name. `roster`: the names of the agents that a run may have.
-    pub fn new(settings: WatchSettings, roster: Vec<String>, tell: Teller) -> Arc<Self> {
+    pub fn new(settings: WatchSettings, roster: Vec<String>, tell: SignListener) -> Arc<Self> {
         let counts = RULES.iter().map(|_| AtomicU64::new(0)).collect();
         Arc::new(Self { settings: Arc::new(settings), roster, tell, counts })
     }
@@ -91,7 +91,7 @@ enum WatchedAnswer {
 
 impl StepWatch {
     /// What the upstream is asked.
-    pub(super) fn asks(&mut self, is_watched: bool, surface: &'static dyn Surface, asked: &Bytes) {
+    pub(super) fn note_sent_request(&mut self, is_watched: bool, surface: &'static dyn Surface, asked: &Bytes) {
         self.0 = is_watched.then(|| (surface, asked.clone(), None));
     }
 

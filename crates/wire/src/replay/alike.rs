@@ -10,13 +10,13 @@ type Ranked = BTreeSet<(Call, usize)>;
 
 /// Records that answer one request, as far as they may still be given.
 #[derive(Debug, Default)]
-pub(super) struct Alike {
+pub(super) struct EqualRecords {
     all: Ranked,
     /// By agent and instance.
     own: HashMap<(AgentName, u32), Ranked>,
 }
 
-impl Alike {
+impl EqualRecords {
     /// All of these, each with its position, whose it is and its call.
     pub(super) fn group<'a>(records: impl Iterator<Item = (usize, &'a Attribution, Call)>) -> Self {
         let mut alike = Self::default();

@@ -64,7 +64,7 @@ pub struct Cassette {
 type Positions = HashMap<u128, Vec<usize>>;
 
 /// Steps that were asked the same: the key of that, and their positions in recorded order.
-pub(super) type Same<'a> = (u128, &'a [usize]);
+pub(super) type EqualSteps<'a> = (u128, &'a [usize]);
 
 impl Cassette {
     /// Opens a recorded run, with the rules that it was recorded under.
@@ -168,7 +168,7 @@ impl Cassette {
     }
 
     /// What was recorded, without the requests of its steps.
-    pub fn bare(&self) -> &Recording {
+    pub fn bare_recording(&self) -> &Recording {
         &self.bare
     }
 
@@ -218,12 +218,12 @@ impl Cassette {
     }
 
     /// The steps whose request has the same bytes.
-    pub(super) fn same_bytes(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
-        found(&self.exact, key(surface, asker, body))
+    pub(super) fn same_bytes(&self, surface: &str, asker: &Attribution, body: &[u8]) -> EqualSteps<'_> {
+        find_same(&self.exact, key(surface, asker, body))
     }
 
     /// The steps whose request has the same canonical form.
-    pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+    pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> EqualSteps<'_> {
         let form = |surface: &str, asker: &Attribution, body: &[u8]| {
             key(surface, asker, Form::from_body(surface, body, &self.request_rules).text().as_bytes())
         };
@@ -231,16 +231,16 @@ impl Cassette {
             let steps = self.bare_steps().iter().enumerate();
             positions(steps.map(|(at, step)| form(&request_key(step), &step.attribution, &self.request(at))))
         });
-        found(index, form(surface, asker, body))
+        find_same(index, form(surface, asker, body))
     }
 
     /// The steps whose request has the same canonical form but for values that change from call to call in the record.
-    pub(super) fn same_but_volatile(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+    pub(super) fn same_but_volatile(&self, surface: &str, asker: &Attribution, body: &[u8]) -> EqualSteps<'_> {
         let (rules, index) = self.renewed();
         if rules.volatile().is_empty() {
             return (0, &[]);
         }
-        found(index, key(surface, asker, Form::from_body(surface, body, rules).text().as_bytes()))
+        find_same(index, key(surface, asker, Form::from_body(surface, body, rules).text().as_bytes()))
     }
 
     /// What may differ in a request, values that change from call to call in the record among it.
@@ -273,7 +273,7 @@ impl Cassette {
     }
 
     /// The steps that were asked the same but for what tools gave; none where the request holds no such thing.
-    pub(super) fn same_but_results(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+    pub(super) fn same_but_results(&self, surface: &str, asker: &Attribution, body: &[u8]) -> EqualSteps<'_> {
         let rules = self.rules.clone().with_tool_results(ToolResults::Any);
         let asked = |surface: &str, asker: &Attribution, body: &[u8]| {
             let form = || Form::from_body(surface, body, &rules).text();
@@ -290,11 +290,11 @@ impl Cassette {
             }
             index
         });
-        found(index, key)
+        find_same(index, key)
     }
 
     /// The same where results of tools may be anything; else none.
-    pub(super) fn same_with_any_results(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+    pub(super) fn same_with_any_results(&self, surface: &str, asker: &Attribution, body: &[u8]) -> EqualSteps<'_> {
         if self.rules.tool_results() == ToolResults::Any {
             return self.same_but_results(surface, asker, body);
         }
@@ -362,7 +362,7 @@ fn key(surface: &str, asker: &Attribution, body: &[u8]) -> u128 {
     hasher.finish_128()
 }
 
-fn found(index: &Positions, key: u128) -> Same<'_> {
+fn find_same(index: &Positions, key: u128) -> EqualSteps<'_> {
     (key, index.get(&key).map(Vec::as_slice).unwrap_or_default())
 }
 

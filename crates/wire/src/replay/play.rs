@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use super::{
     Cassette, Fit, ReplayReport, ServedReply, Timing,
-    alike::Alike,
-    cassette::{Same, request_key},
+    alike::EqualRecords,
+    cassette::{EqualSteps, request_key},
     other_value::{other_value, renewed_values},
     question::CassetteQuestion,
-    reply::{self, Given, GivenHow},
+    reply::{self, ReplayedFraming, ReplayedPart},
 };
 use crate::{
     identity::{AttributedCall, CallRelation, LedgerNumber},
@@ -44,7 +44,7 @@ pub(super) struct PlayState {
     /// How often each recorded step was served, by position.
     pub(super) used: HashMap<usize, usize>,
     /// Records that answer one request and were never given, by how they fit it and its key.
-    fresh: HashMap<(Fit, u128), Alike>,
+    fresh: HashMap<(Fit, u128), EqualRecords>,
     /// Positions whose agent a call of the run was given: the next that asks the same is of the next position.
     claimed: HashSet<usize>,
     /// Of records that answer one request: before this one, each was claimed.
@@ -92,7 +92,7 @@ impl Play {
 
     /// Takes the record that answers a question: an unused one, or the one that an earlier attempt of the same step was
     /// answered from.
-    pub(super) fn take(&self, state: &mut PlayState, question: &CassetteQuestion) -> Option<Taken> {
+    pub(super) fn take(&self, state: &mut PlayState, question: &CassetteQuestion) -> Option<TakenRecord> {
         let asker = &question.asker;
         let found = if let Some(bound) = state.bound.get(&asker.step) {
             Some(*bound)
@@ -106,7 +106,7 @@ impl Play {
         let attempt = step.attempts.get(*served).or_else(|| step.last_attempt())?;
         *served += 1;
         state.bound.insert(asker.step, (position, fit));
-        Some(Taken { position, attempt: attempt.clone(), fit })
+        Some(TakenRecord { position, attempt: attempt.clone(), fit })
     }
 
     /// The record whose last given attempt was cut short in good order: the ledger takes that for an answer, and its next try for a
@@ -124,12 +124,17 @@ impl Play {
     }
 
     /// Takes this record, whatever is asked.
-    pub(super) fn take_at(&self, state: &mut PlayState, question: &CassetteQuestion, position: usize) -> Option<Taken> {
+    pub(super) fn take_at(
+        &self,
+        state: &mut PlayState,
+        question: &CassetteQuestion,
+        position: usize,
+    ) -> Option<TakenRecord> {
         let attempt = self.cassette.bare_steps().get(position)?.last_attempt()?.clone();
         *state.used.entry(position).or_default() += 1;
         let fit = Fit::Set;
         state.bound.insert(question.asker.step, (position, fit));
-        Some(Taken { position, attempt, fit })
+        Some(TakenRecord { position, attempt, fit })
     }
 
     /// Who asks, by the record: as it names this very request, else as it names whom the rules call the same.
@@ -145,12 +150,12 @@ impl Play {
         let PlayState { claimed, first_unclaimed, .. } = &mut *state;
         let twins = self.cassette.twins();
         let same = |a: &Attribution, b: &Attribution| a.agent == b.agent && a.instance == b.instance;
-        let mut unclaimed = |fit, (key, positions): Same<'_>| {
+        let mut unclaimed = |fit, (key, positions): EqualSteps<'_>| {
             let next = first_unclaimed.entry((fit, key)).or_default();
-            while positions.get(*next).is_some_and(|place| claimed.contains(&twins.given(*place))) {
+            while positions.get(*next).is_some_and(|place| claimed.contains(&twins.answering_record(*place))) {
                 *next += 1;
             }
-            if let Some(position) = positions.get(*next).map(|place| twins.given(*place)) {
+            if let Some(position) = positions.get(*next).map(|place| twins.answering_record(*place)) {
                 claimed.insert(position);
                 return steps.get(position).map(|step| step.attribution.clone());
             }
@@ -191,16 +196,17 @@ impl Play {
         let PlayState { used, fresh, .. } = state;
         let twins = cassette.twins();
         let left = |place: usize| {
-            let position = twins.given(place);
+            let position = twins.answering_record(place);
             allowed(position) && !used.contains_key(&position)
         };
-        let mut of = |fit, (key, positions): Same<'_>| {
+        let mut of = |fit, (key, positions): EqualSteps<'_>| {
             // In the place of a twin stands the record that is given there, at that place's turn.
-            let record =
-                |place: &usize| Some((*place, &steps.get(twins.given(*place))?.attribution, steps.get(*place)?.call));
-            let of = || Alike::group(positions.iter().filter_map(record));
+            let record = |place: &usize| {
+                Some((*place, &steps.get(twins.answering_record(*place))?.attribution, steps.get(*place)?.call))
+            };
+            let of = || EqualRecords::group(positions.iter().filter_map(record));
             let alike = fresh.entry((fit, key)).or_insert_with(of);
-            alike.best(who, asker.call, left).map(|place| (twins.given(place), fit))
+            alike.best(who, asker.call, left).map(|place| (twins.answering_record(place), fit))
         };
         let bytes = cassette.same_bytes(surface, who, asked);
         of(Fit::Bytes, bytes)
@@ -214,14 +220,14 @@ impl Play {
     pub(super) async fn give(
         &self,
         question: &CassetteQuestion,
-        taken: Taken,
-        given: Given,
+        taken: TakenRecord,
+        given: ReplayedPart,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
-        let Taken { position, attempt, fit } = taken;
+        let TakenRecord { position, attempt, fit } = taken;
         let Some(step) = self.cassette.bare_steps().get(position) else { return Err(UpstreamError::Hushed) };
         {
             let mut state = self.state();
-            let replaced = matches!(given, Given::Instead(_));
+            let replaced = matches!(given, ReplayedPart::Instead(_));
             let usage = attempt.usage.filter(|_| !replaced).unwrap_or_default();
             let saved = &mut state.report.saved;
             *saved = Usage { input: saved.input + usage.input, output: saved.output + usage.output };
@@ -255,7 +261,7 @@ impl Play {
         }
         let attempt = question.answered_by(attempt);
         let left = (attempt.streamed || attempt.status.is_none()) && attempt.cause == Some(CloseCause::ClientGone);
-        let how = GivenHow {
+        let how = ReplayedFraming {
             timing: self.timing,
             cut_clean: self.cassette.is_cut_clean(step, &attempt),
             stays_open: left && surface::is_of_server(&question.surface),
@@ -328,7 +334,7 @@ impl Play {
 }
 
 /// A record that answers a request.
-pub(super) struct Taken {
+pub(super) struct TakenRecord {
     pub(super) position: usize,
     pub(super) attempt: Attempt,
     fit: Fit,

@@ -11,9 +11,9 @@ use hyper::{Method, Request, header::CONTENT_LENGTH};
 
 use super::{
     AtFork, Cassette, ForkPoint, NoSuchStep, ReplayReport, Timing, effects,
-    play::{Play, PlayState, Taken},
+    play::{Play, PlayState, TakenRecord},
     question::CassetteQuestion,
-    reply::Given,
+    reply::ReplayedPart,
 };
 use crate::{
     identity::{AttributedCall, ReferenceCalls},
@@ -29,7 +29,7 @@ pub struct Prefixed {
     play: Play,
     fork: ForkPoint,
     /// An agent that says what it is given, call by call, whatever it is asked.
-    puppet: Option<Puppet>,
+    puppet: Option<ScriptedAgent>,
     /// The injections whose edited replies the recorded run sent to an upstream that stores replies.
     retold_injections: HashSet<u32>,
     live: Arc<dyn Upstream>,
@@ -37,7 +37,7 @@ pub struct Prefixed {
 
 /// An agent whose replies are set.
 #[derive(Debug)]
-struct Puppet {
+struct ScriptedAgent {
     agent: AgentName,
     /// By call: the position of the recorded step whose head it gets, and the body.
     says: HashMap<Call, (usize, AtFork)>,
@@ -45,7 +45,7 @@ struct Puppet {
 
 /// What becomes of a request.
 enum Course {
-    Recorded(Box<Taken>, Given),
+    Recorded(Box<TakenRecord>, ReplayedPart),
     Live,
     /// Live, with this request instead.
     LiveRequest(Bytes),
@@ -86,7 +86,7 @@ impl Prefixed {
             let position = steps.iter().position(|recorded| recorded.step == step)?;
             Some((steps.get(position)?.call, (position, at)))
         };
-        self.puppet = Some(Puppet { agent, says: says.into_iter().filter_map(set).collect() });
+        self.puppet = Some(ScriptedAgent { agent, says: says.into_iter().filter_map(set).collect() });
         self
     }
 
@@ -107,7 +107,7 @@ impl Prefixed {
         }
         if let Some((position, at)) = self.set(&state, question)
             && let Some(taken) = self.play.take_at(&mut state, question, position)
-            && let Some(course) = given(taken, &at)
+            && let Some(course) = course_at_fork(taken, &at)
         {
             return course;
         }
@@ -121,14 +121,14 @@ impl Prefixed {
         match taken {
             // An edited request is another request, whatever the client asked: the record has no answer to it.
             Some(_) if edited => {}
-            Some(taken) if !at_fork => return Course::Recorded(Box::new(taken), Given::Delivered),
+            Some(taken) if !at_fork => return Course::Recorded(Box::new(taken), ReplayedPart::Delivered),
             Some(mut taken) => {
                 // Attempts before the last one were the upstream's failures of that day.
                 let recorded = self.play.cassette.bare_steps().get(taken.position);
                 if let Some(last) = recorded.and_then(Step::last_attempt) {
                     taken.attempt = last.clone();
                 }
-                if let Some(course) = given(taken, &self.fork.at) {
+                if let Some(course) = course_at_fork(taken, &self.fork.at) {
                     return course;
                 }
             }
@@ -154,12 +154,12 @@ impl Prefixed {
     }
 
     /// The reply as the upstream stores it and as it is given, where these differ.
-    fn altered_reply(&self, taken: &Taken, given: &Given) -> Option<AlteredReply> {
+    fn altered_reply(&self, taken: &TakenRecord, given: &ReplayedPart) -> Option<AlteredReply> {
         let Attempt { reply: kept, reply_delivered, streamed, .. } = &taken.attempt;
         let (body, by) = match given {
-            Given::Upstream => return None,
-            Given::Delivered => (reply_delivered.as_ref()?, self.edit(taken.position)),
-            Given::Instead(body) => match self.fork.at {
+            ReplayedPart::Upstream => return None,
+            ReplayedPart::Delivered => (reply_delivered.as_ref()?, self.edit(taken.position)),
+            ReplayedPart::Instead(body) => match self.fork.at {
                 AtFork::AlteredAgain(_) => (body, self.edit(taken.position)),
                 AtFork::Perturbed(_) => (body, ReplyChange::NeutralChange),
                 _ => (body, ReplyChange::Replacement),
@@ -197,11 +197,13 @@ impl Prefixed {
 }
 
 /// What a fork point gives of a record; `None` where it asks the live upstream.
-fn given(taken: Taken, at: &AtFork) -> Option<Course> {
+fn course_at_fork(taken: TakenRecord, at: &AtFork) -> Option<Course> {
     let given = match at {
-        AtFork::Recorded => Given::Upstream,
-        AtFork::Delivered => Given::Delivered,
-        AtFork::Instead(body) | AtFork::AlteredAgain(body) | AtFork::Perturbed(body) => Given::Instead(body.clone()),
+        AtFork::Recorded => ReplayedPart::Upstream,
+        AtFork::Delivered => ReplayedPart::Delivered,
+        AtFork::Instead(body) | AtFork::AlteredAgain(body) | AtFork::Perturbed(body) => {
+            ReplayedPart::Instead(body.clone())
+        }
         AtFork::Live | AtFork::LiveRequest(_) => return None,
     };
     Some(Course::Recorded(Box::new(taken), given))

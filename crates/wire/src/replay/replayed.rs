@@ -7,7 +7,9 @@ use std::{
 
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::{Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::Given};
+use super::{
+    Cassette, RefusedRequest, ReplayReport, Timing, play::Play, question::CassetteQuestion, reply::ReplayedPart,
+};
 use crate::{
     identity::{AttributedCall, ReferenceCalls},
     proxy::upstream::{Asker, BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
@@ -105,7 +107,7 @@ impl Upstream for Replayed {
                     UpstreamError::NotRecorded(said)
                 })
             };
-            self.play.give(&question, taken?, Given::Delivered).await
+            self.play.give(&question, taken?, ReplayedPart::Delivered).await
         })
     }
 }

@@ -35,7 +35,7 @@ pub enum Timing {
 
 /// What is given of an attempt.
 #[derive(Debug, Clone)]
-pub(super) enum Given {
+pub(super) enum ReplayedPart {
     /// What the client got.
     Delivered,
     /// What the upstream sent, before any edit.
@@ -46,7 +46,7 @@ pub(super) enum Given {
 
 /// How a recorded attempt is given.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GivenHow {
+pub(super) struct ReplayedFraming {
     pub(super) timing: Timing,
     /// A fault cut it short, but its framing says that it is whole.
     pub(super) cut_clean: bool,
@@ -58,8 +58,8 @@ pub(super) struct GivenHow {
 pub(super) async fn give(
     attempt: &Attempt,
     detail: Option<&ExchangeDetail>,
-    given: &Given,
-    GivenHow { timing, cut_clean, stays_open }: GivenHow,
+    given: &ReplayedPart,
+    ReplayedFraming { timing, cut_clean, stays_open }: ReplayedFraming,
 ) -> Result<Response<ReceivedBody>, UpstreamError> {
     let asked = Instant::now();
     let at = |us: Option<u64>| asked + Duration::from_micros(us.unwrap_or_default());
@@ -77,10 +77,10 @@ pub(super) async fn give(
         return Err(unanswered(attempt));
     };
     wait(attempt.first_byte_us.or(attempt.last_byte_us)).await;
-    let cause = if matches!(given, Given::Delivered) { attempt.cause } else { Some(CloseCause::Complete) };
+    let cause = if matches!(given, ReplayedPart::Delivered) { attempt.cause } else { Some(CloseCause::Complete) };
     let whole = cut_clean || matches!(cause, Some(CloseCause::Complete | CloseCause::UpstreamTruncated));
     let frames = frames(attempt, detail, given);
-    let edited = !matches!(given, Given::Upstream) && attempt.reply_delivered.is_some();
+    let edited = !matches!(given, ReplayedPart::Upstream) && attempt.reply_delivered.is_some();
     let body = if whole && timing == Timing::Fast {
         ReceivedBody::Made(frames.into_iter().map(|(_, frame)| frame).collect())
     } else {
@@ -97,7 +97,7 @@ pub(super) async fn give(
             response.headers_mut().append(name, value);
         }
     }
-    if edited || whole || matches!(given, Given::Instead(_)) {
+    if edited || whole || matches!(given, ReplayedPart::Instead(_)) {
         // Counted anew: a whole body says its length itself.
         response.headers_mut().remove(header::CONTENT_LENGTH);
     }
@@ -105,12 +105,12 @@ pub(super) async fn give(
 }
 
 /// Where the reply comes from, as the run that gets it records it.
-fn origin(attempt: &Attempt, given: &Given) -> ReplyOrigin {
+fn origin(attempt: &Attempt, given: &ReplayedPart) -> ReplyOrigin {
     match given {
-        Given::Instead(_) => ReplyOrigin::Replaced,
-        Given::Delivered if attempt.reply_delivered.is_some() => ReplyOrigin::AlteredAgain,
-        Given::Delivered if !attempt.origin.is_live() => attempt.origin,
-        Given::Delivered | Given::Upstream => ReplyOrigin::Recorded,
+        ReplayedPart::Instead(_) => ReplyOrigin::Replaced,
+        ReplayedPart::Delivered if attempt.reply_delivered.is_some() => ReplyOrigin::AlteredAgain,
+        ReplayedPart::Delivered if !attempt.origin.is_live() => attempt.origin,
+        ReplayedPart::Delivered | ReplayedPart::Upstream => ReplyOrigin::Recorded,
     }
 }
 
@@ -132,11 +132,11 @@ fn unanswered(attempt: &Attempt) -> UpstreamError {
 }
 
 /// The frames of the reply, each with the µs after which it came.
-fn frames(attempt: &Attempt, detail: Option<&ExchangeDetail>, given: &Given) -> VecDeque<(u64, Bytes)> {
+fn frames(attempt: &Attempt, detail: Option<&ExchangeDetail>, given: &ReplayedPart) -> VecDeque<(u64, Bytes)> {
     let body = match given {
-        Given::Delivered => attempt.delivered(),
-        Given::Upstream => &attempt.reply,
-        Given::Instead(body) => body,
+        ReplayedPart::Delivered => attempt.delivered(),
+        ReplayedPart::Upstream => &attempt.reply,
+        ReplayedPart::Instead(body) => body,
     };
     let last = attempt.last_byte_us.unwrap_or_default();
     if !attempt.streamed {

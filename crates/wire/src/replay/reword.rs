@@ -93,7 +93,7 @@ fn written(surface: &dyn Surface, step: &Step, before: &Reply, after: &Reply) ->
     let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
     let calls = before.answers.iter().any(|answer| !answer.message.tool_calls.is_empty());
     if !calls {
-        let body = Bytes::from(door::plain(&body).into_owned());
+        let body = Bytes::from(door::without_codings(&body).into_owned());
         let spliced = door::write_reply(surface, &body, is_streamed(step), before, after);
         match spliced {
             Ok(spliced) if !is_of_server || spliced != body => return Ok(spliced),

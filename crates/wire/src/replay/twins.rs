@@ -78,7 +78,7 @@ impl RecordedTwins {
     }
 
     /// The record whose answer is given in the place of another.
-    pub(super) fn given(&self, position: usize) -> usize {
+    pub(super) fn answering_record(&self, position: usize) -> usize {
         self.given.get(&position).copied().unwrap_or(position)
     }
 

@@ -29,7 +29,7 @@ pub(super) enum Duty {
 /// `Your role: …`), then from any telling word of the prompt, then from the last message.
 pub(super) fn read_duty(prompt: &str, last: &str) -> Duty {
     stated_duty(prompt)
-        .or_else(|| any(prompt))
+        .or_else(|| find_duty(prompt))
         .or_else(|| stated_duty(last))
         .or_else(|| requested_duty(last))
         .unwrap_or(Duty::Open)
@@ -140,7 +140,7 @@ fn stated_duty(text: &str) -> Option<Duty> {
     None
 }
 
-fn any(prompt: &str) -> Option<Duty> {
+fn find_duty(prompt: &str) -> Option<Duty> {
     words(prompt).iter().find_map(|word| duty_of(word))
 }
 

@@ -72,7 +72,7 @@ impl ExpressionReader<'_> {
         symbol
     }
 
-    fn takes(&mut self, operators: &[char]) -> Option<char> {
+    fn take_any(&mut self, operators: &[char]) -> Option<char> {
         match self.symbols.get(self.at) {
             Some(Symbol::Operator(operator)) if operators.contains(operator) => {
                 self.at += 1;
@@ -84,7 +84,7 @@ impl ExpressionReader<'_> {
 
     fn sum(&mut self) -> Option<f64> {
         let mut total = self.product()?;
-        while let Some(operator) = self.takes(&['+', '-']) {
+        while let Some(operator) = self.take_any(&['+', '-']) {
             let right = self.product()?;
             total = if operator == '+' { total + right } else { total - right };
         }
@@ -93,7 +93,7 @@ impl ExpressionReader<'_> {
 
     fn product(&mut self) -> Option<f64> {
         let mut total = self.power()?;
-        while let Some(operator) = self.takes(&['*', '/', '%']) {
+        while let Some(operator) = self.take_any(&['*', '/', '%']) {
             let right = self.power()?;
             if operator != '*' && right == 0.0 {
                 return None;
@@ -112,17 +112,17 @@ impl ExpressionReader<'_> {
         if self.depth > 64 {
             return None;
         }
-        let negative = self.takes(&['-']).is_some();
+        let negative = self.take_any(&['-']).is_some();
         let base = match self.next()? {
             Symbol::Number(value) => value,
             Symbol::Operator('(') => {
                 let inner = self.sum()?;
-                self.takes(&[')'])?;
+                self.take_any(&[')'])?;
                 inner
             }
             _ => return None,
         };
-        let raised = if self.takes(&['^']).is_some() { base.powf(self.power()?) } else { base };
+        let raised = if self.take_any(&['^']).is_some() { base.powf(self.power()?) } else { base };
         self.depth -= 1;
         raised.is_finite().then_some(if negative { -raised } else { raised })
     }

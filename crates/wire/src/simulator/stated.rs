@@ -9,7 +9,7 @@ use crate::trajectory::WrittenNumber;
 /// The final answer that a text states, written as the simulator writes answers: a number, a choice letter, or a block
 /// of code. The last statement counts.
 pub(super) fn answer(text: &str) -> Option<String> {
-    concluded(text).or_else(|| bare(text))
+    concluded(text).or_else(|| bare_answer(text))
 }
 
 /// The last answer line of a text; without one its last block of code.
@@ -147,7 +147,7 @@ fn is_choice(word: &str, after: &str) -> bool {
 }
 
 /// A text that is nothing but an answer: `75`, `75 pencils.`
-fn bare(text: &str) -> Option<String> {
+fn bare_answer(text: &str) -> Option<String> {
     let words = tokens(text);
     let said: Vec<&TextToken> = words.iter().filter(|t| !matches!(t, TextToken::Stop | TextToken::Comma)).collect();
     let number = match said.as_slice() {

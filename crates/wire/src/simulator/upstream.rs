@@ -73,11 +73,11 @@ impl Simulator {
         let path = head.uri.path();
         let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
         if head.method == hyper::Method::GET && path.trim_end_matches('/').ends_with("/models") {
-            return made(StatusCode::OK, JSON, [models()]);
+            return composed_response(StatusCode::OK, JSON, [models()]);
         }
         let Some(surface) = surface::for_path(head.method.as_str(), path) else {
             if let Some(kept) = self.stored_reply(&head.method, path) {
-                return made(StatusCode::OK, JSON, [kept]);
+                return composed_response(StatusCode::OK, JSON, [kept]);
             }
             let message = format!("The simulator does not serve {} {path}.", head.method);
             return refused(&OpenaiChat, StatusCode::NOT_FOUND, &message);
@@ -118,13 +118,13 @@ impl Simulator {
         if conversation.stream {
             let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);
             if surface.path_parameters(target).stream == Some(StreamForm::List) {
-                return made(StatusCode::OK, JSON, [listed(&frames.concat())]);
+                return composed_response(StatusCode::OK, JSON, [listed(&frames.concat())]);
             }
-            return made(StatusCode::OK, EVENTS, frames);
+            return composed_response(StatusCode::OK, EVENTS, frames);
         }
         let unmade = surface.in_background(&body).then(|| surface.read_reply(&whole).ok()).flatten();
         let unmade = unmade.and_then(|read| self.stored().look(&read.id, CREATED));
-        made(StatusCode::OK, JSON, [unmade.unwrap_or(whole)])
+        composed_response(StatusCode::OK, JSON, [unmade.unwrap_or(whole)])
     }
 }
 
@@ -140,7 +140,7 @@ impl Upstream for Simulator {
 
 fn refused(surface: &dyn Surface, status: StatusCode, message: &str) -> Response<ReceivedBody> {
     let error = ErrorBody { message, kind: "invalid_request_error", code: None, param: None };
-    made(status, JSON, [surface.error_body(&error)])
+    composed_response(status, JSON, [surface.error_body(&error)])
 }
 
 /// The data of a stream's events as one list.
@@ -156,7 +156,11 @@ fn models() -> Bytes {
     Bytes::from(serde_json::json!({"object": "list", "data": [model]}).to_string())
 }
 
-fn made(status: StatusCode, kind: &'static str, frames: impl IntoIterator<Item = Bytes>) -> Response<ReceivedBody> {
+fn composed_response(
+    status: StatusCode,
+    kind: &'static str,
+    frames: impl IntoIterator<Item = Bytes>,
+) -> Response<ReceivedBody> {
     let frames: VecDeque<Bytes> = frames.into_iter().collect();
     let length: usize = frames.iter().map(Bytes::len).sum();
     let mut response = Response::new(ReceivedBody::Made(frames));

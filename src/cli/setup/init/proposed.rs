@@ -94,7 +94,7 @@ impl<'a> Proposed<'a> {
              # Agents of the run: {others}. \"*\" is any.\n\
              format = 1\nseed = 7\n\n[[injection]]\nagent = {quoted}\nfailure_mode = \"{mode}\"\nwhen.call = {call}\n{edit}\n",
             run = self.recording.manifest.run,
-            agent = plain(agent),
+            agent = comment_name(agent),
             others = others.join(", "),
             quoted = quoted(agent),
         )
@@ -205,6 +205,6 @@ fn quoted(text: &str) -> String {
 }
 
 /// A name within a comment.
-fn plain(text: &str) -> String {
+fn comment_name(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

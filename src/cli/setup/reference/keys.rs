@@ -17,13 +17,13 @@ pub(super) struct KeyPage {
 }
 
 /// A table that is yet to be written: its heading, its schema.
-type Ahead<'a> = (String, &'a Value);
+type PendingTable<'a> = (String, &'a Value);
 
 impl KeyPage {
     /// The page: the file's own keys, then a section for each table in it.
     pub(super) fn text(&self, root: &Value) -> String {
         let mut text = format!("{MADE}# {}\n\n{}\n", self.title, self.description);
-        let mut ahead: Vec<Ahead<'_>> = vec![(String::new(), root)];
+        let mut ahead: Vec<PendingTable<'_>> = vec![(String::new(), root)];
         let mut done = BTreeSet::new();
         while !ahead.is_empty() {
             let (heading, table) = ahead.remove(0);
@@ -32,7 +32,7 @@ impl KeyPage {
                     continue;
                 }
                 let _ = write!(text, "\n## `{heading}`\n");
-                let about = plain(table.get("description"));
+                let about = one_line_description(table.get("description"));
                 if !about.is_empty() && !about.starts_with('`') {
                     let _ = write!(text, "\n{about}\n");
                 }
@@ -47,12 +47,12 @@ impl KeyPage {
     }
 
     /// The keys of a table; gives the tables within it.
-    fn table<'a>(&self, text: &mut String, table: &'a Value, heading: &str, root: &'a Value) -> Vec<Ahead<'a>> {
+    fn table<'a>(&self, text: &mut String, table: &'a Value, heading: &str, root: &'a Value) -> Vec<PendingTable<'a>> {
         let mut below = Vec::new();
         let required: Vec<&str> = table.get("required").into_iter().flat_map(strings).collect();
         for (key, property) in properties(table) {
             let whole = resolved(property, root);
-            let about = [property, whole].map(|schema| plain(schema.get("description")));
+            let about = [property, whole].map(|schema| one_line_description(schema.get("description")));
             let about = about.into_iter().find(|about| !about.is_empty()).unwrap_or_default();
             let path = [heading.trim_matches(['[', ']']), key].join(".");
             let known = self.defaults.iter().find(|(name, _)| *name == path.trim_start_matches('.'));
@@ -65,10 +65,10 @@ impl KeyPage {
             };
             let takes = match self.elsewhere.iter().find(|(name, _)| name == key) {
                 Some((name, place)) => format!("a [{name}]({place})"),
-                None => takes(property, root),
+                None => accepted_values(property, root),
             };
             if !self.elsewhere.iter().any(|(name, _)| name == key) {
-                below.extend(within(key, heading, whole, root));
+                below.extend(nested_tables(key, heading, whole, root));
             }
             let _ = writeln!(text, "- `{key}` ({}{default}): {}", line(&takes), line(&about));
         }
@@ -77,7 +77,7 @@ impl KeyPage {
 }
 
 /// The tables that a key holds: itself, each of a list, or one for each of its variants.
-fn within<'a>(key: &str, heading: &str, property: &'a Value, root: &'a Value) -> Vec<Ahead<'a>> {
+fn nested_tables<'a>(key: &str, heading: &str, property: &'a Value, root: &'a Value) -> Vec<PendingTable<'a>> {
     let path = match heading.trim_matches(['[', ']']) {
         "" => key.to_owned(),
         above => format!("{above}.{key}"),
@@ -95,9 +95,9 @@ fn within<'a>(key: &str, heading: &str, property: &'a Value, root: &'a Value) ->
 }
 
 /// Tables of one key each, of which one stands for the choice: `{ numeric = { … } }`.
-fn variants<'a>(path: &str, choice: &'a Value, root: &'a Value) -> Vec<Ahead<'a>> {
+fn variants<'a>(path: &str, choice: &'a Value, root: &'a Value) -> Vec<PendingTable<'a>> {
     let options = ["oneOf", "anyOf"].into_iter().filter_map(|union| choice.get(union)?.as_array()).flatten();
-    let table = |option: &'a Value| -> Option<Ahead<'a>> {
+    let table = |option: &'a Value| -> Option<PendingTable<'a>> {
         let properties = resolved(option, root).get("properties")?.as_object()?;
         let (name, inner) = properties.iter().next().filter(|_| properties.len() == 1)?;
         let inner = resolved(inner, root);
@@ -108,9 +108,9 @@ fn variants<'a>(path: &str, choice: &'a Value, root: &'a Value) -> Vec<Ahead<'a>
 }
 
 /// What a key takes, in words.
-fn takes(property: &Value, root: &Value) -> String {
+fn accepted_values(property: &Value, root: &Value) -> String {
     if property.get("$ref").is_some() {
-        return takes(resolved(property, root), root);
+        return accepted_values(resolved(property, root), root);
     }
     if let Some(word) = property.get("const") {
         return format!("`{word}`");
@@ -121,7 +121,7 @@ fn takes(property: &Value, root: &Value) -> String {
     for union in ["oneOf", "anyOf"] {
         if let Some(options) = property.get(union).and_then(Value::as_array) {
             let options = options.iter().filter(|option| option.get("type").is_none_or(|kind| kind != "null"));
-            let mut words: Vec<String> = options.map(|option| takes(option, root)).collect();
+            let mut words: Vec<String> = options.map(|option| accepted_values(option, root)).collect();
             words.dedup();
             return words.join(" or ");
         }
@@ -136,7 +136,7 @@ fn takes(property: &Value, root: &Value) -> String {
             _ => "table".to_owned(),
         },
         Some("array") => match property.get("items") {
-            Some(items) => match takes(items, root) {
+            Some(items) => match accepted_values(items, root) {
                 one if matches!(one.as_str(), "table" | "text" | "whole number") => format!("list of {one}s"),
                 other => format!("list of {other}"),
             },
@@ -175,7 +175,7 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// A description on one line; links of the code's own documentation are words here.
-fn plain(description: Option<&Value>) -> String {
+fn one_line_description(description: Option<&Value>) -> String {
     let text = description.and_then(Value::as_str).unwrap_or_default();
     let first = text.split("\n\n").next().unwrap_or_default();
     first.replace('\n', " ").replace("[`", "`").replace("`]", "`")

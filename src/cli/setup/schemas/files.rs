@@ -1,6 +1,6 @@
 //! The files that Aegis writes, with the type of each.
 
-use super::{WrittenSchema, made};
+use super::{WrittenSchema, schema_of};
 use crate::{
     attribution::{RecordedProof, RetriedRun, TraceFinding, trace_journal_schema},
     campaign::{
@@ -32,10 +32,11 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "a line of a recording's log; docs/reference/log-format.md says how bodies are rebuilt",
         log_schema,
     ),
-    WrittenSchema::new("files/run", "logs/RUN/run.json", "what a run is", made::<Manifest>).hashed(),
-    WrittenSchema::new("files/seal", "logs/RUN/seal.json", "what a sealed run holds", made::<Seal>).hashed(),
-    WrittenSchema::new("files/kept", "logs/RUN/kept.json", "that a run is never pruned", made::<KeepMark>).hashed(),
-    WrittenSchema::new("files/label", "logs/RUN/label.json", "the ground truth of a run", made::<Label>).hashed(),
+    WrittenSchema::new("files/run", "logs/RUN/run.json", "what a run is", schema_of::<Manifest>).hashed(),
+    WrittenSchema::new("files/seal", "logs/RUN/seal.json", "what a sealed run holds", schema_of::<Seal>).hashed(),
+    WrittenSchema::new("files/kept", "logs/RUN/kept.json", "that a run is never pruned", schema_of::<KeepMark>)
+        .hashed(),
+    WrittenSchema::new("files/label", "logs/RUN/label.json", "the ground truth of a run", schema_of::<Label>).hashed(),
     WrittenSchema::new(
         "files/label.former",
         "logs/RUN/label.former.json",
@@ -56,33 +57,38 @@ pub(super) const FILES: &[WrittenSchema] = &[
         cards_schema,
     )
     .hashed(),
-    WrittenSchema::new("files/facts", "logs/RUN/facts.jsonl", "a line of what became known later", made::<RunFact>)
-        .hashed(),
+    WrittenSchema::new(
+        "files/facts",
+        "logs/RUN/facts.jsonl",
+        "a line of what became known later",
+        schema_of::<RunFact>,
+    )
+    .hashed(),
     WrittenSchema::new(
         "files/attribution",
         "logs/RUN/attribution.jsonl",
         "a line of what a method says of the run",
-        made::<AttributionRow<'static>>,
+        schema_of::<AttributionRow<'static>>,
     ),
     WrittenSchema::new(
         "files/trace",
         "logs/RUN/trace.json",
         "what a trace found, with its evidence",
-        made::<TraceFinding>,
+        schema_of::<TraceFinding>,
     )
     .hashed(),
     WrittenSchema::new(
         "files/missed-catch",
         "logs/RUN/missed-catch.json",
         "what a search for missed catches found",
-        made::<PrintedCatches<'static>>,
+        schema_of::<PrintedCatches<'static>>,
     )
     .hashed(),
     WrittenSchema::new(
         "files/search-refused",
         "logs/RUN/search-refused.json",
         "why a campaign cannot search a failed run",
-        made::<SearchRefusal>,
+        schema_of::<SearchRefusal>,
     )
     .hashed(),
     WrittenSchema::new(
@@ -91,24 +97,34 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "a line of what a trace executed, so that it can go on",
         trace_journal_schema,
     ),
-    WrittenSchema::new("files/proof", "logs/RUN/proof.json", "the executions of proofs", made::<Vec<RecordedProof>>),
-    WrittenSchema::new("files/retry", "logs/RUN/retry.json", "what a retry found", made::<RetryFile<'static>>),
+    WrittenSchema::new(
+        "files/proof",
+        "logs/RUN/proof.json",
+        "the executions of proofs",
+        schema_of::<Vec<RecordedProof>>,
+    ),
+    WrittenSchema::new("files/retry", "logs/RUN/retry.json", "what a retry found", schema_of::<RetryFile<'static>>),
     WrittenSchema::new(
         "files/retried",
         "retried.jsonl",
         "a line of a retry of many runs, so that it can go on",
-        made::<RetriedRun>,
+        schema_of::<RetriedRun>,
     ),
     WrittenSchema::new("files/audit", "logs/audit.jsonl", "a line for a change over HTTP", audit_schema),
     WrittenSchema::new(
         "files/annotation",
         "logs/annotations/NAME.jsonl",
         "a line of what an annotator says of a run",
-        made::<Annotation>,
+        schema_of::<Annotation>,
     ),
-    WrittenSchema::new("files/tokens", "tokens.toml", "who may ask a server (`serve --tokens`)", made::<TokensFile>),
-    WrittenSchema::new("files/report", "NAME-run/report.json", "the report of a campaign", made::<CampaignReport>),
-    WrittenSchema::new("files/cell", "NAME-run/cells/RUN.json", "a finished run of a campaign", made::<EndedCell>),
+    WrittenSchema::new(
+        "files/tokens",
+        "tokens.toml",
+        "who may ask a server (`serve --tokens`)",
+        schema_of::<TokensFile>,
+    ),
+    WrittenSchema::new("files/report", "NAME-run/report.json", "the report of a campaign", schema_of::<CampaignReport>),
+    WrittenSchema::new("files/cell", "NAME-run/cells/RUN.json", "a finished run of a campaign", schema_of::<EndedCell>),
     WrittenSchema::new(
         "files/chain",
         "NAME-run/chains/",
@@ -127,26 +143,26 @@ pub(super) const FILES: &[WrittenSchema] = &[
         "files/snapshot",
         "campaign.json.zst",
         "a campaign with all files that it reads, packed",
-        made::<CampaignSnapshot>,
+        schema_of::<CampaignSnapshot>,
     ),
-    WrittenSchema::new("files/merged", "merged.json", "what was merged of which parts", made::<Merged>),
+    WrittenSchema::new("files/merged", "merged.json", "what was merged of which parts", schema_of::<Merged>),
     WrittenSchema::new(
         "files/dataset",
         "dataset.json",
         "the manifest of a data set; `dataset` describes its rows",
-        made::<DatasetManifest>,
+        schema_of::<DatasetManifest>,
     ),
     WrittenSchema::new(
         "files/export",
         "*.manifest.json, manifest.json",
         "the manifest of an export",
-        made::<ExportManifest>,
+        schema_of::<ExportManifest>,
     ),
-    WrittenSchema::new("files/import", "import.json", "what an import read", made::<Imported>),
+    WrittenSchema::new("files/import", "import.json", "what an import read", schema_of::<Imported>),
     WrittenSchema::new(
         "files/certificate",
         "certificate.json",
         "what a judge's answers were measured to be",
-        made::<Certificate>,
+        schema_of::<Certificate>,
     ),
 ];

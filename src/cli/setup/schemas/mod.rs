@@ -27,7 +27,7 @@ pub(super) struct WrittenSchema {
 }
 
 /// Makes the schema of a type: a row of a list names it.
-fn made<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.root_schema_for::<T>()
 }
 

@@ -181,7 +181,7 @@ fn listed<A>(route: &HttpRoute<A>, tag: &str, errors: Map<String, Value>, replie
     responses.extend(errors);
     let operation = json!({"tags": [tag], "summary": route.about, "responses": responses});
     let Some(schema) = route.takes else { return operation };
-    let content = json!({"application/json": {"schema": taken(schema)}});
+    let content = json!({"application/json": {"schema": standalone_schema(schema)}});
     with(operation, "requestBody", json!({"required": true, "content": content}))
 }
 
@@ -205,7 +205,7 @@ fn refusal(words: &str, schema: &str) -> Value {
 }
 
 /// The schema of a body that is read, as it stands alone.
-fn taken(schema: BodySchema) -> Value {
+fn standalone_schema(schema: BodySchema) -> Value {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let mut reader = settings.with(|settings| settings.inline_subschemas = true).into_generator();
     schema(&mut reader).into()

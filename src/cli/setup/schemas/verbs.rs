@@ -2,7 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator};
 
-use super::{WrittenSchema, made};
+use super::{WrittenSchema, schema_of};
 use crate::{
     campaign::{CampaignSums, Merged, ShardEnd},
     cli::{
@@ -31,24 +31,24 @@ use crate::{
 
 /// Makes the schema of data that a last word ends.
 fn ended<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    made::<PrintedEnd<T>>(generator)
+    schema_of::<PrintedEnd<T>>(generator)
 }
 
 /// All of them: `verbs/VERB` or `verbs/VERB.FORM`.
 pub(super) const VERBS: &[WrittenSchema] = &[
-    WrittenSchema::new("verbs/error", "any verb", "why it could not do its work", made::<PrintedFailure<'static>>),
+    WrittenSchema::new("verbs/error", "any verb", "why it could not do its work", schema_of::<PrintedFailure<'static>>),
     WrittenSchema::new(
         "verbs/stopped",
         "any verb",
         "the last word alone, where a signal or a budget ended the verb",
         ended::<NoData>,
     ),
-    WrittenSchema::new("verbs/agents", "agents", "which agent made each call", made::<ShownAgents<'static>>),
+    WrittenSchema::new("verbs/agents", "agents", "which agent made each call", schema_of::<ShownAgents<'static>>),
     WrittenSchema::new(
         "verbs/agents.roster",
         "agents --roster",
         "what a roster would make of the calls",
-        made::<RosterTrial<'static>>,
+        schema_of::<RosterTrial<'static>>,
     ),
     WrittenSchema::new("verbs/amend", "amend", "facts that were added to runs", ended::<AmendedRuns<'static>>),
     WrittenSchema::new(
@@ -102,8 +102,8 @@ pub(super) const VERBS: &[WrittenSchema] = &[
         "what of a certificate does not follow",
         ended::<CheckedCertificate>,
     ),
-    WrittenSchema::new("verbs/diff", "diff", "two runs, aligned by agent and call", made::<ComparedRuns<'static>>),
-    WrittenSchema::new("verbs/doctor", "doctor", "what was looked at", made::<Vec<Examined>>),
+    WrittenSchema::new("verbs/diff", "diff", "two runs, aligned by agent and call", schema_of::<ComparedRuns<'static>>),
+    WrittenSchema::new("verbs/doctor", "doctor", "what was looked at", schema_of::<Vec<Examined>>),
     WrittenSchema::new("verbs/export", "export", "the manifest of the export", ended::<ExportManifest>),
     WrittenSchema::new("verbs/export.list", "export --list", "the formats", ended::<ListedFormats>),
     WrittenSchema::new("verbs/fork", "fork", "executions from a step on", ended::<PrintedFork<'static>>),
@@ -128,14 +128,14 @@ pub(super) const VERBS: &[WrittenSchema] = &[
         "verbs/plan.check",
         "plan check",
         "what was found about each plan",
-        made::<Vec<CheckedPlan<'static>>>,
+        schema_of::<Vec<CheckedPlan<'static>>>,
     ),
-    WrittenSchema::new("verbs/plan.explain", "plan explain", "a plan in words", made::<ExplainedPlan<'static>>),
-    WrittenSchema::new("verbs/plan.list", "plan list", "manipulators and faults", made::<Vec<CatalogueEntry>>),
-    WrittenSchema::new("verbs/plan.ready", "plan ready", "ready-made plans", made::<Vec<ReadyPlan<'static>>>),
+    WrittenSchema::new("verbs/plan.explain", "plan explain", "a plan in words", schema_of::<ExplainedPlan<'static>>),
+    WrittenSchema::new("verbs/plan.list", "plan list", "manipulators and faults", schema_of::<Vec<CatalogueEntry>>),
+    WrittenSchema::new("verbs/plan.ready", "plan ready", "ready-made plans", schema_of::<Vec<ReadyPlan<'static>>>),
     WrittenSchema::new("verbs/prove", "prove of a run", "its label, and what shows it", ended::<PrintedProof<'static>>),
     WrittenSchema::new("verbs/prove.rows", "prove of a data set", "how many rows are proven", ended::<ProvenRows>),
-    WrittenSchema::new("verbs/repair", "repair", "what was recovered", made::<RepairedRun<'static>>),
+    WrittenSchema::new("verbs/repair", "repair", "what was recovered", schema_of::<RepairedRun<'static>>),
     WrittenSchema::new(
         "verbs/replay",
         "replay -- CMD",
@@ -173,7 +173,7 @@ pub(super) const VERBS: &[WrittenSchema] = &[
         "verbs/serve",
         "serve, reward, replay without a command",
         "where it listens, one line at the start",
-        made::<ListeningAt>,
+        schema_of::<ListeningAt>,
     ),
     WrittenSchema::new("verbs/shard.emit", "shard emit", "a job file", ended::<EmittedScript<'static>>),
     WrittenSchema::new("verbs/shard.merge", "shard merge", "what was merged", ended::<PrintedMerge<'static>>),
@@ -183,18 +183,18 @@ pub(super) const VERBS: &[WrittenSchema] = &[
         "what was merged, where parts are missing",
         ended::<Merged>,
     ),
-    WrittenSchema::new("verbs/show", "show", "a run and its steps", made::<ShownRun<'static>>),
+    WrittenSchema::new("verbs/show", "show", "a run and its steps", schema_of::<ShownRun<'static>>),
     WrittenSchema::new(
         "verbs/show.verdict",
         "show --verdict",
         "how a program met its faults",
-        made::<ShownVerdict<'static>>,
+        schema_of::<ShownVerdict<'static>>,
     ),
     WrittenSchema::new(
         "verbs/show.watch",
         "show --watch-rules",
         "signs of trouble in a run",
-        made::<ShownSigns<'static>>,
+        schema_of::<ShownSigns<'static>>,
     ),
     WrittenSchema::new("verbs/stats", "stats", "what a data set is like", ended::<Statistics>),
     WrittenSchema::new("verbs/tasks", "tasks import", "tasks that were read", ended::<ImportedTasks>),
@@ -231,6 +231,11 @@ pub(super) const VERBS: &[WrittenSchema] = &[
         "what it would take",
         ended::<ForetoldCatches>,
     ),
-    WrittenSchema::new("verbs/view", "view", "where the page is, one line at the start", made::<ViewedAt<'static>>),
+    WrittenSchema::new(
+        "verbs/view",
+        "view",
+        "where the page is, one line at the start",
+        schema_of::<ViewedAt<'static>>,
+    ),
     WrittenSchema::new("verbs/view.file", "view --out", "the page that was written", ended::<WrittenPage<'static>>),
 ];

@@ -33,7 +33,8 @@ impl Method for A2p {
         dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
         // The moves are written out before the answer: a schema would leave no room for them.
-        let asked = || LogPrompt { schema: None, ..LogPrompt::whole(run, format!("{ASKED}\n\nThen: {}", form())) };
+        let asked =
+            || LogPrompt { schema: None, ..LogPrompt::about_whole_log(run, format!("{ASKED}\n\nThen: {}", form())) };
         dialogue.ask(|| asked().question(view), |words| predicted::culprit(run, words)).map(|found| vec![found])
     }
 }

@@ -20,13 +20,16 @@ pub(super) fn seats(run: &LoggedRun) -> Vec<(Seat<'_>, &LoggedTurn)> {
 }
 
 /// A text by which equal words are equal: blanks joined, case folded.
-pub(super) fn bare(text: &str) -> String {
+pub(super) fn folded_words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 /// How many seats of both runs hold the same words.
 pub(super) fn alike(a: &LoggedRun, b: &LoggedRun) -> usize {
     let said: BTreeMap<Seat<'_>, String> =
-        seats(b).into_iter().map(|(seat, turn)| (seat, bare(&turn.whole()))).collect();
-    seats(a).into_iter().filter(|(seat, turn)| said.get(seat).is_some_and(|said| *said == bare(&turn.whole()))).count()
+        seats(b).into_iter().map(|(seat, turn)| (seat, folded_words(&turn.words_and_calls()))).collect();
+    seats(a)
+        .into_iter()
+        .filter(|(seat, turn)| said.get(seat).is_some_and(|said| *said == folded_words(&turn.words_and_calls())))
+        .count()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Abstention, Dialogue, LoggedRun, LoggedTurn, Method, Needs, Pause, PredictedStep, View,
-    aligned::{Seat, alike, bare, seats},
+    aligned::{Seat, alike, folded_words, seats},
 };
 
 /// Compares with the passed run of the same task that is most like this one.
@@ -44,11 +44,14 @@ impl Method for Alignment {
                 differing.push((false, PredictedStep::at(run, turn.step, why)));
                 continue;
             };
-            if bare(&turn.whole()) != bare(&other.whole()) {
-                let (said, expected) = difference(&turn.whole(), &other.whole());
+            if folded_words(&turn.words_and_calls()) != folded_words(&other.words_and_calls()) {
+                let (said, expected) = difference(&turn.words_and_calls(), &other.words_and_calls());
                 let why = format!("said `{said}`, where a passed run said `{expected}`");
                 let found = PredictedStep::at(run, turn.step, why).quoting(run, turn.step, &said);
-                differing.push((bare(&turn.given) == bare(&other.given), PredictedStep { fix: expected, ..found }));
+                differing.push((
+                    folded_words(&turn.given) == folded_words(&other.given),
+                    PredictedStep { fix: expected, ..found },
+                ));
             }
         }
         let own = differing.iter().position(|(same_given, _)| *same_given).unwrap_or(0);

@@ -29,7 +29,7 @@ impl Method for AllAtOnce {
         view: View<'_>,
         dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
-        one(run, view, dialogue).map(|found| vec![found])
+        single_answer(run, view, dialogue).map(|found| vec![found])
     }
 
     fn answer(&self, run: &LoggedRun, view: View<'_>, dialogue: &mut Dialogue<'_>) -> Result<MethodAnswer, Pause> {
@@ -41,7 +41,11 @@ impl Method for AllAtOnce {
 }
 
 /// The one answer.
-pub(super) fn one(run: &LoggedRun, view: View<'_>, dialogue: &mut Dialogue<'_>) -> Result<PredictedStep, Pause> {
+pub(super) fn single_answer(
+    run: &LoggedRun,
+    view: View<'_>,
+    dialogue: &mut Dialogue<'_>,
+) -> Result<PredictedStep, Pause> {
     if view.compat {
         return whowhen::all_at_once(run, dialogue);
     }
@@ -53,5 +57,5 @@ fn question(run: &LoggedRun, view: View<'_>) -> JudgeQuestion {
         "Which agent made the decisive error, and at which step? If no error is obvious, name the likeliest.\n{}",
         form()
     );
-    LogPrompt::whole(run, asked).question(view)
+    LogPrompt::about_whole_log(run, asked).question(view)
 }

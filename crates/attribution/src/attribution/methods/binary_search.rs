@@ -71,7 +71,7 @@ fn segment(run: &LoggedRun, view: View<'_>, first: usize, middle: usize, last: u
         schema: Some(schema),
         // With an odd count of steps the upper half is the longer one.
         longest_way: json!({"reason": "", "half": "upper"}).to_string(),
-        ..LogPrompt::whole(run, asked)
+        ..LogPrompt::about_whole_log(run, asked)
     }
     .question(view)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     LoggedRun, LoggedTurn,
-    aligned::{Seat, bare, seats},
+    aligned::{Seat, folded_words, seats},
     rules::weighed_signs,
     spectrum,
 };
@@ -109,7 +109,7 @@ impl<'a> RunClues<'a> {
             hops: hops(run),
             spectrum: scored.iter().filter_map(|(score, _, at)| Some((at.step?, score / highest))).collect(),
             rules,
-            words: run.turns.iter().map(|turn| words(&turn.whole())).sum::<f64>() / count,
+            words: run.turns.iter().map(|turn| words(&turn.words_and_calls())).sum::<f64>() / count,
             doubt,
         }
     }
@@ -119,7 +119,7 @@ impl<'a> RunClues<'a> {
         let all = self.run.turns.len();
         let left = all.saturating_sub(place + 1);
         let own = self.run.turns.iter().filter(|other| other.agent == agent).count();
-        let said = words(&turn.whole());
+        let said = words(&turn.words_and_calls());
         vec![
             real(place) / real(all.saturating_sub(1).max(1)),
             real(left).ln_1p(),
@@ -150,11 +150,13 @@ impl<'a> RunClues<'a> {
     /// What passed runs said at the same call.
     fn beside_passed(&self, seat: Seat<'_>, turn: &LoggedTurn) -> [f64; 4] {
         let theirs: Vec<&LoggedTurn> = self.passed.iter().filter_map(|run| run.get(&seat).copied()).collect();
-        let (said, given) = (bare(&turn.whole()), bare(&turn.given));
+        let (said, given) = (folded_words(&turn.words_and_calls()), folded_words(&turn.given));
         let share = |of: &[&LoggedTurn]| {
-            real(of.iter().filter(|other| bare(&other.whole()) != said).count()) / real(of.len().max(1))
+            real(of.iter().filter(|other| folded_words(&other.words_and_calls()) != said).count())
+                / real(of.len().max(1))
         };
-        let alike: Vec<&LoggedTurn> = theirs.iter().filter(|other| bare(&other.given) == given).copied().collect();
+        let alike: Vec<&LoggedTurn> =
+            theirs.iter().filter(|other| folded_words(&other.given) == given).copied().collect();
         let absent = self.passed.len() - theirs.len();
         [share(&theirs), share(&alike), entropy(&theirs), real(absent) / real(self.passed.len().max(1))]
     }
@@ -171,7 +173,7 @@ impl<'a> RunClues<'a> {
             flag(error),
             flag(error && again),
             flag(cut),
-            flag(turn.status.is_some() || turn.whole().trim().is_empty()),
+            flag(turn.status.is_some() || turn.words_and_calls().trim().is_empty()),
             f64::from(turn.attempts.saturating_sub(1)).ln_1p(),
         ]
     }
@@ -214,7 +216,7 @@ fn entropy(turns: &[&LoggedTurn]) -> f64 {
     }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for turn in turns {
-        *counts.entry(bare(&turn.whole())).or_default() += 1;
+        *counts.entry(folded_words(&turn.words_and_calls())).or_default() += 1;
     }
     let all = real(turns.len());
     let entropy: f64 = counts.values().map(|count| real(*count) / all).map(|share| -share * share.ln()).sum();

@@ -46,7 +46,7 @@ impl Method for Confidence {
                 "its {} tokens have {:.3} nats of doubt in the mean, {:.2} at most; {} of {} steps say how sure they are",
                 doubt.tokens, doubt.mean, doubt.highest, of.0, of.1
             );
-            let start = turn.whole().split_whitespace().take(16).collect::<Vec<_>>().join(" ");
+            let start = turn.words_and_calls().split_whitespace().take(16).collect::<Vec<_>>().join(" ");
             PredictedStep::at(run, turn.step, why).scored(doubt.mean).quoting(run, turn.step, &start)
         });
         Ok(said.collect())

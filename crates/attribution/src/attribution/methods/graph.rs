@@ -39,7 +39,7 @@ impl Method for Graph {
         view: View<'_>,
         dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
-        let spoke = |turn: &&LoggedTurn| !turn.whole().trim().is_empty();
+        let spoke = |turn: &&LoggedTurn| !turn.words_and_calls().trim().is_empty();
         let Some(mut here) = run.turns.iter().rev().find(spoke).or(run.turns.last()) else {
             return Err(Pause::Abstain(Abstention::Inapplicable("the run has no step".to_owned())));
         };
@@ -98,12 +98,12 @@ fn question(run: &LoggedRun, view: View<'_>, here: &LoggedTurn, sources: &[&Logg
     // The longest way goes back through the latest source each time, with words of it.
     let longest_way = match sources.last() {
         Some(source) => {
-            json!({"reason": "", "error_from": source.step.to_string(), "quote": source.whole(), "fix": ""})
+            json!({"reason": "", "error_from": source.step.to_string(), "quote": source.words_and_calls(), "fix": ""})
         }
         None => json!({"reason": "", "error_from": "here", "quote": "", "fix": ""}),
     };
     let longest_way = longest_way.to_string();
-    LogPrompt { turns, pivot: Some(last), schema: Some(schema), longest_way, ..LogPrompt::whole(run, asked) }
+    LogPrompt { turns, pivot: Some(last), schema: Some(schema), longest_way, ..LogPrompt::about_whole_log(run, asked) }
         .question(view)
 }
 
@@ -123,7 +123,7 @@ fn hop(run: &LoggedRun, here: &LoggedTurn, sources: &[&LoggedTurn], words: &str)
         if !sources.iter().any(|source| source.step == step) {
             return Err(format!("step {step} is none of those that step {} was given", here.step));
         }
-        if !run.turn(step).is_some_and(|source| predicted::stands(&source.whole(), &text("quote"))) {
+        if !run.turn(step).is_some_and(|source| predicted::stands(&source.words_and_calls(), &text("quote"))) {
             return Err(format!("its quote does not stand in step {step}"));
         }
     }

@@ -25,7 +25,7 @@ impl Method for Hybrid {
         view: View<'_>,
         dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
-        let first = all_at_once::one(run, view, dialogue)?;
+        let first = all_at_once::single_answer(run, view, dialogue)?;
         let Some(agent) = first.agent.as_deref().and_then(|agent| run.agent(agent)) else {
             let why = format!("nobody called `{}` speaks", first.agent.unwrap_or_default());
             return Err(Pause::Abstain(Abstention::NothingFound(why)));

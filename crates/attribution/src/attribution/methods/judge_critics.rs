@@ -49,7 +49,11 @@ impl Method for JudgeCritics {
                 let (holds, why) = dialogue.ask(question, verdict)?;
                 held += usize::from(holds);
                 if !holds {
-                    objections.push(format!("{} at step {} is not {name}: {why}", who(&candidate), at(&candidate)));
+                    objections.push(format!(
+                        "{} at step {} is not {name}: {why}",
+                        agent_name(&candidate),
+                        at(&candidate)
+                    ));
                 }
             }
             // Of equal ones the later: it knew the objections to the earlier.
@@ -65,7 +69,7 @@ impl Method for JudgeCritics {
     }
 }
 
-fn who(candidate: &PredictedStep) -> &str {
+fn agent_name(candidate: &PredictedStep) -> &str {
     candidate.agent.as_deref().unwrap_or("(nobody)")
 }
 
@@ -86,14 +90,14 @@ fn judge(run: &LoggedRun, view: View<'_>, objections: &[String], round: usize) -
     // A dry run goes through every revision.
     let step = run.turns.get(round).map_or(0, |turn| turn.step);
     let longest_way = super::prompt::culprit_of(run, step);
-    LogPrompt { longest_way, ..LogPrompt::whole(run, asked) }.question(view)
+    LogPrompt { longest_way, ..LogPrompt::about_whole_log(run, asked) }.question(view)
 }
 
 fn critic(run: &LoggedRun, view: View<'_>, candidate: &PredictedStep, doubt: &str) -> super::JudgeQuestion {
     let asked = format!(
         "Somebody says that {} made the decisive error at step {}: {}\n{doubt}\nAnswer with one JSON object: {{\"reason\": why, \
          \"holds\": true or false}}.",
-        who(candidate),
+        agent_name(candidate),
         at(candidate),
         candidate.reason
     );
@@ -108,7 +112,7 @@ fn critic(run: &LoggedRun, view: View<'_>, candidate: &PredictedStep, doubt: &st
         particular: "You are a critic of one claim and answer nothing else.",
         schema: Some(schema),
         longest_way: json!({"reason": "", "holds": false}).to_string(),
-        ..LogPrompt::whole(run, asked)
+        ..LogPrompt::about_whole_log(run, asked)
     }
     .question(view)
 }

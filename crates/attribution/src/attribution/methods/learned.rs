@@ -214,7 +214,7 @@ impl Method for Learned {
             return inapplicable("the run has no step");
         }
         let said = ranked.into_iter().take(NAMED).map(|(step, score, reasons)| {
-            let start = run.turn(step).map(LoggedTurn::whole).unwrap_or_default();
+            let start = run.turn(step).map(LoggedTurn::words_and_calls).unwrap_or_default();
             let start = start.split_whitespace().take(16).collect::<Vec<_>>().join(" ");
             PredictedStep::at(run, step, format!("speaks for it: {reasons}")).scored(score).quoting(run, step, &start)
         });

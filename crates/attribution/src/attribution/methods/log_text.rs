@@ -76,7 +76,7 @@ fn render(turn: &LoggedTurn, ends: Option<usize>) -> (String, u64) {
     };
     let given = Some(short(&turn.given)).filter(|given| !given.is_empty());
     let given = given.map(|given| format!("new in its request:\n{given}\nits reply:\n")).unwrap_or_default();
-    let said = short(&turn.whole());
+    let said = short(&turn.words_and_calls());
     let said = if said.trim().is_empty() { "(nothing)".to_owned() } else { said };
     (format!("Step {} - {}:\n{given}{said}\n", turn.step, turn.agent), cut)
 }

@@ -157,7 +157,7 @@ impl LoggedRun {
 
 impl LoggedTurn {
     /// Its words and its tool calls.
-    pub fn whole(&self) -> String {
+    pub fn words_and_calls(&self) -> String {
         let mut whole = self.reply.clone();
         for call in &self.calls {
             if !whole.is_empty() {
@@ -176,7 +176,7 @@ fn turn(sample: &Sample, step: &SampleStep, wired: bool) -> LoggedTurn {
         step: step.step,
         agent: step.agent.as_str().to_owned(),
         speaker: step.raw_agent.clone().unwrap_or_else(|| step.agent.as_str().to_owned()),
-        given: given(step),
+        given: new_in_request(step),
         reply: output.map(|output| output.text.clone()).unwrap_or_default(),
         calls: calls
             .iter()
@@ -191,7 +191,7 @@ fn turn(sample: &Sample, step: &SampleStep, wired: bool) -> LoggedTurn {
 }
 
 /// What is new in a step's request. The instruction that makes the agent what it is, is new once.
-fn given(step: &SampleStep) -> String {
+fn new_in_request(step: &SampleStep) -> String {
     let messages = step.input.iter().flat_map(|input| &input.messages);
     let told = |said: &SampleMessage| {
         let name = said.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();

@@ -86,7 +86,8 @@ fn question(run: &LoggedRun, view: View<'_>, seat: usize, analyst: &str, before:
     // In a dry run everybody names another step.
     let step = run.turns.get(seat % run.turns.len().max(1)).map_or(0, |turn| turn.step);
     let longest_way = super::prompt::culprit_of(run, step);
-    LogPrompt { particular: analyst, schema: Some(schema), longest_way, ..LogPrompt::whole(run, asked) }.question(view)
+    LogPrompt { particular: analyst, schema: Some(schema), longest_way, ..LogPrompt::about_whole_log(run, asked) }
+        .question(view)
 }
 
 /// An answer and its weight; without a confidence that is a number from 0 to 1, a half.

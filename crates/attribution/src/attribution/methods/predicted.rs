@@ -70,7 +70,8 @@ impl PredictedStep {
     pub fn quoting(mut self, run: &LoggedRun, step: u32, quote: &str) -> Self {
         let quote = quote.trim();
         if !quote.is_empty() {
-            let stands = run.turn(step).is_some_and(|turn| stands(&turn.whole(), quote) || stands(&turn.given, quote));
+            let stands =
+                run.turn(step).is_some_and(|turn| stands(&turn.words_and_calls(), quote) || stands(&turn.given, quote));
             self.evidence.push(QuotedEvidence { step, quote: quote.to_owned(), stands });
         }
         self

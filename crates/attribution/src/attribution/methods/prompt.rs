@@ -37,7 +37,7 @@ pub(super) struct LogPrompt<'a> {
 
 impl<'a> LogPrompt<'a> {
     /// A question about a whole log whose answer names a culprit.
-    pub(super) fn whole(run: &'a LoggedRun, asked: impl Into<String>) -> Self {
+    pub(super) fn about_whole_log(run: &'a LoggedRun, asked: impl Into<String>) -> Self {
         Self {
             run,
             turns: run.turns.iter().collect(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Abstention, Dialogue, LoggedRun, Method, Needs, Pause, PredictedStep, View,
-    aligned::{bare, seats},
+    aligned::{folded_words, seats},
     formula::{FORMULAS, Spectra, kulczynski2, ochiai},
 };
 
@@ -78,7 +78,7 @@ pub(super) fn scored(run: &LoggedRun, others: &[LoggedRun]) -> Option<Vec<(f64, 
     let mut ranked: Vec<(f64, f64, PredictedStep)> = Vec::new();
     let mut seen: BTreeSet<Act> = BTreeSet::new();
     for (_, turn) in seats(run) {
-        let act = (turn.agent.clone(), bare(&turn.whole()));
+        let act = (turn.agent.clone(), folded_words(&turn.words_and_calls()));
         // An act that is repeated is blamed where it first stands.
         if !seen.insert(act.clone()) {
             continue;
@@ -97,7 +97,7 @@ pub(super) fn scored(run: &LoggedRun, others: &[LoggedRun]) -> Option<Vec<(f64, 
         ranked.push((
             score,
             ochiai(plain),
-            PredictedStep::at(run, turn.step, why).quoting(run, turn.step, &start(&turn.whole())),
+            PredictedStep::at(run, turn.step, why).quoting(run, turn.step, &start(&turn.words_and_calls())),
         ));
     }
     Some(ranked)
@@ -107,7 +107,7 @@ impl ActCoverage {
     fn from_run(run: &LoggedRun, passed: bool) -> Self {
         let (mut acts, mut turns) = (BTreeMap::new(), BTreeMap::new());
         for turn in &run.turns {
-            *acts.entry((turn.agent.clone(), bare(&turn.whole()))).or_default() += 1;
+            *acts.entry((turn.agent.clone(), folded_words(&turn.words_and_calls()))).or_default() += 1;
             *turns.entry(turn.agent.clone()).or_default() += 1;
         }
         Self { passed, acts, turns }

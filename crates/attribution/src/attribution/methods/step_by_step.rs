@@ -56,7 +56,10 @@ pub(super) fn scan(
                 pivot: Some(at),
                 schema: Some(schema()),
                 longest_way: json!({"reason": "", "error": false, "quote": "", "fix": ""}).to_string(),
-                ..LogPrompt::whole(run, format!("The log ends with step {}, by {}. {ASKED}", turn.step, turn.agent))
+                ..LogPrompt::about_whole_log(
+                    run,
+                    format!("The log ends with step {}, by {}. {ASKED}", turn.step, turn.agent),
+                )
             }
             .question(view)
         };

@@ -90,7 +90,7 @@ impl ChainRuns {
             }
             Ran::Again { .. } | Ran::Control { .. } | Ran::Sham { .. } | Ran::Without { .. } => self.proof.add(ended),
         }
-        match (&ended.kind, ended.says()) {
+        match (&ended.kind, ended.proof_sample()) {
             (Ran::Control { .. }, ProofSample::Passed) => self.controls.0 += 1,
             (Ran::Control { .. }, ProofSample::Failed) => self.controls.1 += 1,
             _ => {}

@@ -26,7 +26,7 @@ use crate::{
         error::CampaignError,
         journal,
         report_sums::ReportContext,
-        state::{CHAINS, CampaignState, Earlier},
+        state::{CHAINS, CampaignState, ExistingContent},
     },
     recording::{Masked, MaskedFile, RunFile},
 };
@@ -139,7 +139,7 @@ pub async fn merge(
     if options.overwrite {
         clear(&options.out)?;
     }
-    let state = CampaignState::open(&options.out, Earlier::Refuse)?;
+    let state = CampaignState::open(&options.out, ExistingContent::Refuse)?;
     let mut merged = Merged { shards: shards.len(), ..Merged::default() };
     write(&state, &merged)?;
     let digest = first.manifest.digest.hash();
@@ -245,7 +245,7 @@ fn clear(out: &Path) -> Result<(), CampaignError> {
         return Ok(());
     }
     // Locked as by anyone who works there.
-    let state = CampaignState::open(out, Earlier::Replace)?;
+    let state = CampaignState::open(out, ExistingContent::Replace)?;
     let aside = state.root().join(ASIDE);
     let cannot = |source| CampaignError::Directory { path: aside.clone(), source };
     if aside.exists() {

@@ -237,7 +237,7 @@ pub fn of_reply_to(step: &Step) -> ReadState {
 pub fn edits_unplaced(step: &Step) -> bool {
     let Some(surface) = surface::named(&step.surface) else { return true };
     let edited = step.request_sent.as_ref().unwrap_or(&step.request);
-    written::touches_unplaced(surface, &door::plain(&step.request), &door::plain(edited)).is_err()
+    written::touches_unplaced(surface, &door::without_codings(&step.request), &door::without_codings(edited)).is_err()
 }
 
 fn unread_call() -> ReadState {

@@ -61,7 +61,7 @@ const RULES: &BlockRules = &BlockRules {
 };
 
 /// A whole reply.
-pub(super) fn whole(root: &Node<'_>, account: &mut ReadAccount) {
+pub(super) fn whole_reply(root: &Node<'_>, account: &mut ReadAccount) {
     account.loose("", root, &["content"]);
     let Some((path, content)) = inner("", root, "content") else { return };
     if content.string().is_some() {
@@ -103,11 +103,11 @@ pub(super) fn event(root: &Node<'_>, state: &mut StreamState, account: &mut Read
 pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     account.elsewhere(root, ELSEWHERE);
     if let Some((path, system)) = inner("", root, "system") {
-        account.within(&system, |account| RULES.request_list(&path, &system, account));
+        account.walk_element(&system, |account| RULES.request_list(&path, &system, account));
     }
     let Some((path, messages)) = inner("", root, "messages") else { return };
     for (path, message) in elements(&path, &messages) {
-        account.within(&message, |account| {
+        account.walk_element(&message, |account| {
             account.strict(&path, &message, MESSAGE);
             if let Some((path, content)) = inner(&path, &message, "content") {
                 RULES.request_list(&path, &content, account);

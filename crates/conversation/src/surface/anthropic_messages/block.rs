@@ -83,7 +83,7 @@ impl BlockForm for MessageBlocks {
         read(node)
     }
 
-    fn plain(&self, text: &str) -> String {
+    fn plain_content(&self, text: &str) -> String {
         encode_string(text)
     }
 

@@ -46,7 +46,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         }
         elements.push(Element::retained(at, inside));
     }
-    elements.extend(changes.added.iter().map(|block| Element::made(MessageBlocks.made(block).to_string())));
+    elements.extend(changes.added.iter().map(|block| Element::from_json(MessageBlocks.new_block(block).to_string())));
     elements::write(source, &content, &elements, &mut splices);
     if let Some(reason) = &changes.finish {
         edit_stop(&root, reason, &mut splices);

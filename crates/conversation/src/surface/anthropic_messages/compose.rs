@@ -15,10 +15,10 @@ use crate::{
     trajectory::Usage,
 };
 
-pub(super) fn whole(reply: &Reply) -> Bytes {
+pub(super) fn whole_reply(reply: &Reply) -> Bytes {
     let answer = reply.answers.first();
     let content: Vec<Value> =
-        answer.map(blocks::of_answer).unwrap_or_default().iter().map(|block| MessageBlocks.made(block)).collect();
+        answer.map(blocks::of_answer).unwrap_or_default().iter().map(|block| MessageBlocks.new_block(block)).collect();
     Bytes::from(message(reply, &content, stop_reason(answer), reply.usage.unwrap_or_default()).to_string())
 }
 

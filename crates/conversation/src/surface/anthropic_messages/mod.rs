@@ -84,7 +84,7 @@ impl Surface for AnthropicMessages {
     }
 
     fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
-        account::whole(root, account);
+        account::whole_reply(root, account);
     }
 
     fn account_for_event(&self, event: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
@@ -104,7 +104,7 @@ impl Surface for AnthropicMessages {
     }
 
     fn compose(&self, reply: &Reply, _: u64) -> Bytes {
-        compose::whole(reply)
+        compose::whole_reply(reply)
     }
 
     fn compose_stream(&self, reply: &Reply, _: u64, _: bool) -> Vec<Bytes> {

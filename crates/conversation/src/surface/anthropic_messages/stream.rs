@@ -40,7 +40,7 @@ pub(super) const EVENTS: &EventForm = &EventForm {
     texts: |block| block.get("text").into_iter().collect(),
     head,
     finish: |reason| Some(block::finish(reason)),
-    made: |block| MessageBlocks.made(block),
+    made: |block| MessageBlocks.new_block(block),
 };
 
 /// Takes in an event that is about no block.

@@ -30,7 +30,7 @@ pub(in crate::surface) trait BlockForm {
     fn block(&self, node: &Node<'_>) -> Block;
 
     /// Content that is no list, saying this.
-    fn plain(&self, text: &str) -> String;
+    fn plain_content(&self, text: &str) -> String;
 
     /// Writes another text into a block.
     fn edit_text(&self, block: &Node<'_>, text: &str, splices: &mut Splices);
@@ -57,7 +57,7 @@ pub(in crate::surface) trait BlockForm {
     fn result(&self, call_id: &str, text: &str) -> Value;
 
     /// A new block; `null` for one that cannot be made.
-    fn made(&self, block: &Block) -> Value {
+    fn new_block(&self, block: &Block) -> Value {
         match block {
             Block::Text(text) => self.text(text),
             Block::Call(call) => self.call(call),
@@ -160,7 +160,7 @@ impl<'a> MessageList<'a, '_> {
     /// Adds a message of ours: a tool's result joins the user's message before it, anything else is a message.
     fn add(&self, entries: &mut Vec<EditedEntry>, message: &Message) {
         let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
-        let blocks = self.make(message).into_iter().map(|block| Element::made(block.to_string()));
+        let blocks = self.make(message).into_iter().map(|block| Element::from_json(block.to_string()));
         match entries.last_mut() {
             Some(last)
                 if message.answers_call.is_some()
@@ -207,10 +207,10 @@ impl<'a> MessageList<'a, '_> {
         }
         let said = new.text();
         if !said.is_empty() && !old.parts.iter().any(|part| part.as_text().is_some()) && old.answers_call.is_none() {
-            elements.push(Element::made(self.form.text(&said).to_string()));
+            elements.push(Element::from_json(self.form.text(&said).to_string()));
         }
         let fresh = new.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
-        elements.extend(fresh.map(|call| Element::made(self.form.call(call).to_string())));
+        elements.extend(fresh.map(|call| Element::from_json(self.form.call(call).to_string())));
         Ok(elements)
     }
 
@@ -235,7 +235,7 @@ impl<'a> MessageList<'a, '_> {
                 elements::write("[]", &empty, &entry.blocks, &mut blocks);
             }
             let content = String::from_utf8_lossy(&blocks.apply(b"[]")).into_owned();
-            return Element::made(format!("{{\"role\":{name},\"{key}\":{content}}}"));
+            return Element::from_json(format!("{{\"role\":{name},\"{key}\":{content}}}"));
         };
         let (members, mut splices) = (node.members(), Splices::default());
         let differs = |old: &str| self.form.role(old) != role && role != Role::Tool;
@@ -243,7 +243,7 @@ impl<'a> MessageList<'a, '_> {
             fields::set(node, &members, "role", &name, &mut splices);
         }
         match (member(&members, key), entry.text) {
-            (Some(content), Some(text)) => splices.replace(content.span(), self.form.plain(&text)),
+            (Some(content), Some(text)) => splices.replace(content.span(), self.form.plain_content(&text)),
             (Some(content), None) if content.is_array() => {
                 elements::write(self.source, &content, &entry.blocks, &mut splices);
             }

@@ -124,10 +124,10 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     let members = root.members();
     account.elsewhere(root, ELSEWHERE);
     if let Some(system) = present(&members, "systemInstruction") {
-        account.within(&system, |account| content("systemInstruction", &system, account));
+        account.walk_element(&system, |account| content("systemInstruction", &system, account));
     }
     for (number, node) in contents(&members).iter().enumerate() {
-        account.within(node, |account| content(&format!("contents[{number}]"), node, account));
+        account.walk_element(node, |account| content(&format!("contents[{number}]"), node, account));
     }
 }
 
@@ -174,7 +174,7 @@ fn strict(path: &str, node: &Node<'_>, known: &[&[&str]], account: &mut ReadAcco
 }
 
 /// A reply that is no event stream: one chunk, or a list of them, which is read as a stream is.
-pub(super) fn whole(root: &Node<'_>, account: &mut ReadAccount) {
+pub(super) fn whole_reply(root: &Node<'_>, account: &mut ReadAccount) {
     if !root.is_array() {
         return chunk(root, false, account);
     }

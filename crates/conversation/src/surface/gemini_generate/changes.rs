@@ -102,7 +102,7 @@ impl CandidateEdit<'_, '_> {
             elements.push(Element::retained(at, inside));
         }
         if is_last {
-            elements.extend(self.added().iter().map(|part| Element::made(part.to_string())));
+            elements.extend(self.added().iter().map(|part| Element::from_json(part.to_string())));
         }
         if parts.is_array() {
             elements::write(self.source, &parts, &elements, splices);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::part;
 use crate::surface::{Answer, ErrorBody, Reply, fields};
 
-pub(super) fn whole(reply: &Reply) -> Bytes {
+pub(super) fn whole_reply(reply: &Reply) -> Bytes {
     let candidate = |answer: &Answer| {
         let said = text(answer).map(|text| part::text_part(&text));
         let parts: Vec<Value> = said.into_iter().chain(calls(answer)).collect();

@@ -174,7 +174,7 @@ impl BlockForm for ContentParts {
         part::read(node)
     }
 
-    fn plain(&self, text: &str) -> String {
+    fn plain_content(&self, text: &str) -> String {
         json!([part::text_part(text)]).to_string()
     }
 

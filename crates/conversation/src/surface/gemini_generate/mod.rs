@@ -110,7 +110,7 @@ impl Surface for GeminiGenerate {
     }
 
     fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
-        account::whole(root, account);
+        account::whole_reply(root, account);
     }
 
     fn account_for_event(&self, event: &Node<'_>, _: &mut StreamState, account: &mut ReadAccount) {
@@ -122,7 +122,7 @@ impl Surface for GeminiGenerate {
     }
 
     fn compose(&self, reply: &Reply, _: u64) -> Bytes {
-        compose::whole(reply)
+        compose::whole_reply(reply)
     }
 
     fn compose_stream(&self, reply: &Reply, _: u64, _: bool) -> Vec<Bytes> {

@@ -69,7 +69,7 @@ const RULES: &BlockRules = &BlockRules {
 };
 
 /// A whole reply, or the interaction that ends a stream. `base`: the path to it.
-pub(super) fn whole(base: &str, root: &Node<'_>, account: &mut ReadAccount) {
+pub(super) fn whole_reply(base: &str, root: &Node<'_>, account: &mut ReadAccount) {
     account.loose(base, root, ECHOES);
     if let Some((path, text)) = inner(base, root, "output_text") {
         account.reads(&path, PieceOf::new(0, ReadKind::Text, path.as_str()), &text);
@@ -90,7 +90,7 @@ pub(super) fn event(root: &Node<'_>, state: &mut StreamState, account: &mut Read
     let known: &[&str] = match kind.as_str() {
         "interaction.created" | "interaction.completed" => {
             if let Some((path, interaction)) = inner("", root, "interaction") {
-                whole(&path, &interaction, account);
+                whole_reply(&path, &interaction, account);
             }
             &["interaction"]
         }
@@ -110,7 +110,7 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     let Some((path, input)) = inner("", root, "input") else { return };
     if let Some(InteractionInput::Contents(nodes) | InteractionInput::Steps(nodes)) = InteractionInput::read(&input) {
         for (number, node) in nodes.iter().enumerate() {
-            account.within(node, |account| RULES.request(&format!("{path}[{number}]"), node, account));
+            account.walk_element(node, |account| RULES.request(&format!("{path}[{number}]"), node, account));
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::{
     trajectory::Usage,
 };
 
-pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
+pub(super) fn whole_reply(reply: &Reply, created: u64) -> Bytes {
     let answer = reply.answers.first();
-    let steps: Vec<Value> = answer.map(blocks::of_answer).unwrap_or_default().iter().map(step::made).collect();
+    let steps: Vec<Value> = answer.map(blocks::of_answer).unwrap_or_default().iter().map(step::new_step).collect();
     Bytes::from(interaction(reply, status(answer), Some(steps), reply.usage, created).to_string())
 }
 

@@ -91,7 +91,7 @@ impl InputEdit<'_, '_> {
                 }
             }
             several => {
-                let steps: Vec<Value> = several.iter().flat_map(|message| made(message)).collect();
+                let steps: Vec<Value> = several.iter().flat_map(|message| new_steps(message)).collect();
                 splices.replace(self.place.span(), Value::from(steps).to_string());
             }
         }
@@ -126,7 +126,7 @@ impl InputEdit<'_, '_> {
             Some(whole) if is_same && std::ptr::eq(*message, *whole) => {
                 vec![format!("{{\"type\":\"user_input\",\"content\":{own}}}")]
             }
-            _ => made(message).iter().map(Value::to_string).collect(),
+            _ => new_steps(message).iter().map(Value::to_string).collect(),
         });
         splices.replace(span, format!("[{}]", steps.collect::<Vec<_>>().join(",")));
     }
@@ -138,7 +138,7 @@ impl InputEdit<'_, '_> {
             let place = origin.and_then(|origin| origin.checked_sub(self.first));
             let known = place.and_then(|place| Some((place, nodes.get(place)?, self.old(message)?)));
             let Some((place, node, old)) = known else {
-                elements.extend(made(message).iter().map(|step| Element::made(step.to_string())));
+                elements.extend(new_steps(message).iter().map(|step| Element::from_json(step.to_string())));
                 continue;
             };
             elements.extend(edited(place, node, old, message)?);
@@ -171,8 +171,9 @@ fn edited(place: usize, node: &Node<'_>, old: &Message, new: &Message) -> Result
     };
     let mut elements = Vec::new();
     if is_gone {
-        elements
-            .extend((!new.parts.is_empty()).then(|| Element::made(step::output(new.role, &new.text()).to_string())));
+        elements.extend(
+            (!new.parts.is_empty()).then(|| Element::from_json(step::output(new.role, &new.text()).to_string())),
+        );
     } else {
         if old.role != new.role {
             write_role(node, new.role, &mut inside);
@@ -180,7 +181,7 @@ fn edited(place: usize, node: &Node<'_>, old: &Message, new: &Message) -> Result
         elements.push(Element::retained(place, inside));
     }
     let more = new.tool_calls.iter().filter(|call| own.is_none_or(|own| !std::ptr::eq(*call, own)));
-    elements.extend(more.map(|call| Element::made(step::function_call(call).to_string())));
+    elements.extend(more.map(|call| Element::from_json(step::function_call(call).to_string())));
     Ok(elements)
 }
 
@@ -208,7 +209,7 @@ fn write_role(node: &Node<'_>, role: Role, splices: &mut Splices) {
 }
 
 /// The steps of a message of ours. What is opaque cannot be made.
-fn made(message: &Message) -> Vec<Value> {
+fn new_steps(message: &Message) -> Vec<Value> {
     let text = message.text();
     if let Some(id) = &message.answers_call {
         return vec![json!({"type": "function_result", "call_id": id, "result": text})];

@@ -81,7 +81,7 @@ impl Surface for GeminiInteractions {
     }
 
     fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
-        account::whole("", root, account);
+        account::whole_reply("", root, account);
     }
 
     fn account_for_event(&self, event: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
@@ -101,7 +101,7 @@ impl Surface for GeminiInteractions {
     }
 
     fn compose(&self, reply: &Reply, created: u64) -> Bytes {
-        compose::whole(reply, created)
+        compose::whole_reply(reply, created)
     }
 
     fn compose_stream(&self, reply: &Reply, created: u64, _: bool) -> Vec<Bytes> {

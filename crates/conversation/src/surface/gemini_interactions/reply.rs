@@ -135,9 +135,9 @@ pub(super) fn edit(
     let made = |block: &Block| match block {
         // Among outputs a text is a content.
         Block::Text(text) if is_flat => step::text_content(text),
-        other => step::made(other),
+        other => step::new_step(other),
     };
-    let added = changes.added.iter().map(|block| Element::made(made(block).to_string()));
+    let added = changes.added.iter().map(|block| Element::from_json(made(block).to_string()));
     let all: Vec<Element> = kept.chain(added).collect();
     elements::write(source, &list, &all, splices);
     edit_end(&members, &changes, new, splices);

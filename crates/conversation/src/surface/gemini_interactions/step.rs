@@ -186,7 +186,7 @@ pub(super) fn function_call(call: &ToolCall) -> Value {
 }
 
 /// A new step of the model's.
-pub(super) fn made(block: &Block) -> Value {
+pub(super) fn new_step(block: &Block) -> Value {
     match block {
         Block::Text(text) => output(Role::Assistant, text),
         Block::Call(call) => function_call(call),

@@ -50,7 +50,7 @@ pub(super) const EVENTS: &EventForm = &EventForm {
     },
     head,
     finish: step::finish,
-    made: step::made,
+    made: step::new_step,
 };
 
 /// Takes in an event that is about no step.

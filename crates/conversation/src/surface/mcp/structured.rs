@@ -25,14 +25,14 @@ pub(super) enum Structured<'a> {
 impl<'a> Structured<'a> {
     pub(super) fn read(content: Node<'a>, texts: &[String]) -> Self {
         if let [text] = texts
-            && says(text, &content)
+            && is_text_of(text, &content)
         {
             return Self::Whole(content);
         }
         let members = content.members();
         let wrapped = members.first().filter(|only| members.len() == 1 && only.key == WRAPPER).map(|only| only.value);
         match wrapped {
-            Some(value) if matches!(texts, [text] if says(text, &value)) => Self::Values(vec![value]),
+            Some(value) if matches!(texts, [text] if is_text_of(text, &value)) => Self::Values(vec![value]),
             Some(list) if is_said_by(&list.elements(), texts) => Self::Values(list.elements()),
             _ => Self::Own(content),
         }
@@ -46,7 +46,7 @@ impl<'a> Structured<'a> {
         match self {
             Self::Whole(content) | Self::Own(content) => {
                 let Some(text) = texts.last() else { return Ok(()) };
-                if says(text, content) {
+                if is_text_of(text, content) {
                     return Ok(());
                 }
                 if !Node::parse(text.as_bytes()).is_ok_and(|value| value.is_object()) {
@@ -57,7 +57,7 @@ impl<'a> Structured<'a> {
                 splices.replace(content.span(), one_line(text));
             }
             Self::Values(values) => {
-                for (value, text) in values.iter().zip(texts).filter(|(value, text)| !says(text, value)) {
+                for (value, text) in values.iter().zip(texts).filter(|(value, text)| !is_text_of(text, value)) {
                     splices.replace(value.span(), as_value(value, text)?);
                 }
             }
@@ -84,11 +84,13 @@ fn one_line(json: &str) -> String {
 }
 
 fn is_said_by(values: &[Node<'_>], texts: &[String]) -> bool {
-    !values.is_empty() && values.len() == texts.len() && values.iter().zip(texts).all(|(value, text)| says(text, value))
+    !values.is_empty()
+        && values.len() == texts.len()
+        && values.iter().zip(texts).all(|(value, text)| is_text_of(text, value))
 }
 
 /// Whether a text says a value: in its own words, or as JSON.
-fn says(text: &str, value: &Node<'_>) -> bool {
+fn is_text_of(text: &str, value: &Node<'_>) -> bool {
     if let Some(string) = value.string() {
         return string == text;
     }

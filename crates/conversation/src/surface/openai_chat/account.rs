@@ -88,7 +88,7 @@ const SILENT_REQUEST_PARTS: &[&str] = &[
 const ELSEWHERE: &[&str] = &["contents", "functions", "input", "instructions", "prompt", "system"];
 
 /// A whole reply.
-pub(super) fn whole(root: &Node<'_>, account: &mut ReadAccount) {
+pub(super) fn whole_reply(root: &Node<'_>, account: &mut ReadAccount) {
     account.loose("", root, &["choices"]);
     let Some((path, choices)) = inner("", root, "choices") else { return };
     for ((path, choice), place) in elements(&path, &choices).into_iter().zip(0..) {
@@ -119,7 +119,7 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     account.elsewhere(root, ELSEWHERE);
     let Some((path, messages)) = inner("", root, "messages") else { return };
     for (path, said) in elements(&path, &messages) {
-        account.within(&said, |account| request_message(&path, &said, account));
+        account.walk_element(&said, |account| request_message(&path, &said, account));
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn request(conversation: &Conversation, temperature: Option<f64>) -> 
     Bytes::from(Value::Object(body).to_string())
 }
 
-pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
+pub(super) fn whole_reply(reply: &Reply, created: u64) -> Bytes {
     let choice = |answer: &Answer| json!({"index": answer.index, "message": assistant(answer), "logprobs": null, "finish_reason": answer.finish_reason});
     let body = json!({
         "id": reply.id,

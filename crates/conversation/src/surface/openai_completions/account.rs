@@ -10,7 +10,7 @@ use crate::surface::{
 const ELSEWHERE: &[&str] = &["input", "instructions", "messages", "suffix", "system"];
 
 /// A whole reply.
-pub(super) fn whole(root: &Node<'_>, account: &mut ReadAccount) {
+pub(super) fn whole_reply(root: &Node<'_>, account: &mut ReadAccount) {
     choices(root, None, account);
 }
 

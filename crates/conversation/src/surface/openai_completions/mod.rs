@@ -71,7 +71,7 @@ impl Surface for OpenaiCompletions {
     }
 
     fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
-        account::whole(root, account);
+        account::whole_reply(root, account);
     }
 
     fn account_for_event(&self, event: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {

@@ -61,7 +61,7 @@ const SILENT_EVENTS: &[&str] = &[
 const ELSEWHERE: &[&str] = &["contents", "functions", "messages", "system"];
 
 /// A whole response. `path`: where it stands.
-pub(super) fn whole(path: &str, root: &Node<'_>, account: &mut ReadAccount) {
+pub(super) fn whole_reply(path: &str, root: &Node<'_>, account: &mut ReadAccount) {
     account.loose(path, root, RESPONSE);
     for key in ["output_text", "text"] {
         // The settings of the text are an object; some servers put the answer there.
@@ -97,7 +97,7 @@ pub(super) fn event(root: &Node<'_>, account: &mut ReadAccount) {
         | "response.incomplete"
         | "response.failed" => {
             if let Some((path, response)) = inner("", root, "response") {
-                whole(&path, &response, account);
+                whole_reply(&path, &response, account);
             }
             &["response"]
         }
@@ -195,7 +195,7 @@ pub(super) fn request(root: &Node<'_>, account: &mut ReadAccount) {
     }
     let Some((path, input)) = inner("", root, "input") else { return };
     for (path, item) in elements(&path, &input) {
-        account.within(&item, |account| request_item(&path, &item, account));
+        account.walk_element(&item, |account| request_item(&path, &item, account));
     }
 }
 

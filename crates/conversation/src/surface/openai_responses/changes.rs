@@ -176,6 +176,6 @@ impl ResponseChanges {
             item::edit(node, edit.as_ref()?, &mut splices);
             Some(Element::retained(at, splices))
         });
-        kept.chain(self.added.iter().map(|item| Element::made(item.to_string()))).collect()
+        kept.chain(self.added.iter().map(|item| Element::from_json(item.to_string()))).collect()
     }
 }

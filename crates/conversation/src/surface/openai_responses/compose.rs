@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::surface::{Answer, ErrorBody, Reply, ToolCall, fields};
 
-pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
+pub(super) fn whole_reply(reply: &Reply, created: u64) -> Bytes {
     Bytes::from(response(reply, created, Some(output(reply))).to_string())
 }
 

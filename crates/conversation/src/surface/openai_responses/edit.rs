@@ -99,7 +99,7 @@ fn planned(input: &Node<'_>, offset: usize, before: &[Message], rest: &[Message]
         match group.and_then(|(origin, group)| Some((group, before.get(origin)?))) {
             Some((group, old)) => elements.extend(edited(group.clone(), &nodes, &items, old, message)),
             // A second copy of a message is made anew: an id may stand once.
-            None => elements.extend(make(message).map(|item| Element::made(item.to_string()))),
+            None => elements.extend(make(message).map(|item| Element::from_json(item.to_string()))),
         }
     }
     elements
@@ -151,7 +151,7 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
         ..new.clone()
     };
     if !made.parts.is_empty() || !made.tool_calls.is_empty() {
-        elements.extend(make(&made).map(|item| Element::made(item.to_string())));
+        elements.extend(make(&made).map(|item| Element::from_json(item.to_string())));
     }
     elements
 }

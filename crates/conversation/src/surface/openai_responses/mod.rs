@@ -122,7 +122,7 @@ impl Surface for OpenaiResponses {
     }
 
     fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
-        account::whole("", root, account);
+        account::whole_reply("", root, account);
     }
 
     fn account_for_event(&self, event: &Node<'_>, _state: &mut StreamState, account: &mut ReadAccount) {
@@ -138,7 +138,7 @@ impl Surface for OpenaiResponses {
     }
 
     fn compose(&self, reply: &Reply, created: u64) -> Bytes {
-        compose::whole(reply, created)
+        compose::whole_reply(reply, created)
     }
 
     fn compose_stream(&self, reply: &Reply, created: u64, _: bool) -> Vec<Bytes> {

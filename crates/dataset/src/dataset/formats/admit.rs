@@ -67,7 +67,7 @@ fn is_imported(sample: &Sample) -> bool {
 }
 
 /// Whether a sample is wanted. Imported labels are what their source says; ours are wanted shown.
-pub(super) fn taken(
+pub(super) fn check_wanted(
     sample: &Sample,
     format: &dyn Format,
     options: &ExportOptions,
@@ -110,7 +110,7 @@ pub(super) fn taken(
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),
         Some(_) if !options.former && sample.label.as_ref().is_some_and(Truth::shows_bytes_only) => Err(FORMER),
         Some(ground) => {
-            kept.takes(ground, options)?;
+            kept.check_ground(ground, options)?;
             if format.names_modes() && !options.declared_modes && !sample.label.iter().all(Truth::has_usable_modes) {
                 return Err(DECLARED);
             }

@@ -7,7 +7,7 @@ use crate::dataset::SampleStep;
 
 pub(super) fn entry(step: &SampleStep, told: &RenderedStep) -> Value {
     let agent = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
-    let mut entry = json!({"step": step.step + 1, "agent_name": agent, "content": told.whole()});
+    let mut entry = json!({"step": step.step + 1, "agent_name": agent, "content": told.both_parts()});
     if let Some(fields) = entry.as_object_mut() {
         put_back(fields, &step.extra);
     }

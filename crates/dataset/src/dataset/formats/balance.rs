@@ -30,7 +30,7 @@ pub struct Balance {
 
 impl Balance {
     /// Whether a clean run goes into a format.
-    pub(super) fn takes(&self, format: &'static str, id: &str) -> bool {
+    pub(super) fn is_exported(&self, format: &'static str, id: &str) -> bool {
         self.chosen.get(format).is_none_or(|chosen| chosen.contains(id))
     }
 }

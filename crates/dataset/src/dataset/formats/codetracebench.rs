@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, unknown_fields},
-    published::{PublishedError, PublishedRun, as_text, beside, decoded, step_count, whole},
+    published::{PublishedError, PublishedRun, as_text, decoded, number_or_text, read_companion, step_count},
 };
 use crate::{
     dataset::{Sample, SampleStep, Task},
@@ -117,7 +117,7 @@ fn question(path: &Path, id: &str) -> String {
 type NumberedSteps = (Vec<SampleStep>, Vec<u64>);
 
 fn read_steps(file: &Path, raw: &str, defects: &mut Defects) -> Option<NumberedSteps> {
-    let value = beside(file, defects)?;
+    let value = read_companion(file, defects)?;
     let Some(entries) = value.as_array() else {
         defects.add("wrong-shape", format!("`{STEPS}` is no list"));
         return None;
@@ -125,7 +125,7 @@ fn read_steps(file: &Path, raw: &str, defects: &mut Defects) -> Option<NumberedS
     let (agent, raw_agent) = named(raw, raw, defects);
     let mut numbered = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
     for (place, entry) in entries.iter().enumerate() {
-        let (Some(fields), Some(number)) = (entry.as_object(), whole(entry.get("step_id"))) else {
+        let (Some(fields), Some(number)) = (entry.as_object(), number_or_text(entry.get("step_id"))) else {
             defects.add("wrong-shape", format!("{STEPS}[{place}] has no `step_id`"));
             return None;
         };
@@ -169,7 +169,7 @@ fn errors(stages: &[Value], numbers: &[u64], defects: &mut Defects) -> Vec<Publi
     for stage in stages {
         let ids = stage.get("incorrect_step_ids").and_then(Value::as_array);
         for id in ids.into_iter().flatten() {
-            let step = whole(Some(id)).and_then(|id| numbers.iter().position(|number| *number == id));
+            let step = number_or_text(Some(id)).and_then(|id| numbers.iter().position(|number| *number == id));
             if step.is_none() {
                 defects.add("step-beyond-end", format!("no step {id}"));
             }

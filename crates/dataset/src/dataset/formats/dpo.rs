@@ -114,7 +114,7 @@ fn row(
 /// [`DatasetError`] when a recording holds what no row can.
 pub fn preference(failed: &Recording, accepted: &Recording, at: &Step) -> Result<Option<Value>, DatasetError> {
     let Attribution { agent, instance, .. } = &at.attribution;
-    let (failed, accepted) = (Sample::alone(&bare(failed))?, Sample::alone(&bare(accepted))?);
+    let (failed, accepted) = (Sample::alone(&without_label(failed))?, Sample::alone(&without_label(accepted))?);
     let of = |sample: &'_ Sample| {
         let is_it = |step: &&SampleStep| step.agent == *agent && step.instance == *instance && step.call == at.call;
         sample.steps.iter().find(is_it).cloned()
@@ -128,7 +128,7 @@ pub fn preference(failed: &Recording, accepted: &Recording, at: &Step) -> Result
 }
 
 /// The recording without a label: a pair is no claim.
-fn bare(recording: &Recording) -> Recording {
+fn without_label(recording: &Recording) -> Recording {
     Recording { label: None, ..recording.clone() }
 }
 

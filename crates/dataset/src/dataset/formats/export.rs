@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
 use super::{
     ALL, SelectedClaims,
-    admit::{refuse, taken},
+    admit::{check_wanted, refuse},
     balance::{Balance, SURPLUS},
     card::Card,
     format::{DefinitionChoice, DiskLayout, ExportContext, ExportOptions, Format, Unfit},
@@ -14,7 +14,7 @@ use super::{
     own::SAMPLE,
     pretty,
     refused::ExportError,
-    sink::{MANIFEST, Sink, beside, is_parted, part_of, targets},
+    sink::{MANIFEST, Sink, companion_path, is_parted, part_of, targets},
 };
 use crate::{
     dataset::{Dataset, Entry, FILE, Index, PlacedSample, Sample, SampleKind},
@@ -89,8 +89,8 @@ pub fn export(
         let PlacedSample { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
-        let surplus = sample.kind == SampleKind::Clean && !balance.takes(format.name(), &sample.id);
-        let pieces = match taken(&sample, format, options, &manifest.claims) {
+        let surplus = sample.kind == SampleKind::Clean && !balance.is_exported(format.name(), &sample.id);
+        let pieces = match check_wanted(&sample, format, options, &manifest.claims) {
             Ok(()) if surplus => Err(SURPLUS),
             Ok(()) => {
                 let context = relations.context(dataset, &sample, number, options, &balance)?;
@@ -138,7 +138,7 @@ pub fn export(
 /// Refuses to write over what the dataset is made of: its own files, whatever lies beside them and is no earlier export,
 /// and the directories above them.
 fn spare(dataset: &Dataset, format: &dyn Format, out: &Path, options: &ExportOptions) -> Result<(), ExportError> {
-    let exported = beside(out, MANIFEST).is_file();
+    let exported = companion_path(out, MANIFEST).is_file();
     let sources: Vec<_> = dataset.files().iter().filter_map(|file| file.canonicalize().ok()).collect();
     for path in targets(format, out, options) {
         let Ok(target) = path.canonicalize() else { continue };
@@ -168,7 +168,7 @@ fn expected(
     let mut count = 0;
     if matches!(format.shape(), DiskLayout::Document { open, .. } if open.contains("{samples}")) {
         for placed in dataset.samples() {
-            count += u64::from(taken(&placed?.sample, format, options, kept).is_ok());
+            count += u64::from(check_wanted(&placed?.sample, format, options, kept).is_ok());
         }
     }
     Ok(count)
@@ -193,7 +193,7 @@ impl Relations {
         if let Some(failures) = &mut failures {
             for placed in dataset.samples() {
                 let placed = placed?;
-                if taken(&placed.sample, format, options, kept).is_err() {
+                if check_wanted(&placed.sample, format, options, kept).is_err() {
                     continue;
                 }
                 let entry =

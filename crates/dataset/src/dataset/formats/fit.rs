@@ -94,7 +94,8 @@ impl TraceForm {
     fn entry(self, step: &SampleStep, said: &RenderedStep) -> String {
         match self {
             Self::Own => {
-                ["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", &said.whole(), "\n\n"].concat()
+                ["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", &said.both_parts(), "\n\n"]
+                    .concat()
             }
             Self::Aegis => entry_text(step, said),
         }

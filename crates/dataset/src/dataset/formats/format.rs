@@ -37,7 +37,7 @@ pub trait Format: std::fmt::Debug + Sync {
         false
     }
     /// Whether its rows hold the question that a tracer is asked.
-    fn asks(&self) -> bool {
+    fn holds_question(&self) -> bool {
         false
     }
     /// Whether its rows say of an error which failure mode it is.

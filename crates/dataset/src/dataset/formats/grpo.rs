@@ -50,7 +50,7 @@ impl Format for Grpo {
     fn trains(&self) -> bool {
         true
     }
-    fn asks(&self) -> bool {
+    fn holds_question(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {

@@ -313,8 +313,8 @@ impl HistoryFormat {
         let role =
             own.filter(|role| *role != "other").unwrap_or(if first || self.numbered { "assistant" } else { "user" });
         let mut entry = match self.speaker {
-            SpeakerField::Name => json!({"content": told.whole(), "role": role, "name": raw}),
-            SpeakerField::Role => json!({"content": told.whole(), "role": raw}),
+            SpeakerField::Name => json!({"content": told.both_parts(), "role": role, "name": raw}),
+            SpeakerField::Role => json!({"content": told.both_parts(), "role": raw}),
         };
         if let Some(fields) = entry.as_object_mut() {
             if self.numbered {

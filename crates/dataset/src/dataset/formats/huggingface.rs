@@ -73,7 +73,7 @@ fn rows(format: &'static dyn Format, sample: &Sample, context: &ExportContext<'_
     if sample.kind == SampleKind::Clean && !format.takes_clean() {
         return Err(Unfit("a clean run"));
     }
-    if sample.kind == SampleKind::Clean && !context.balance.takes(format.name(), &sample.id) {
+    if sample.kind == SampleKind::Clean && !context.balance.is_exported(format.name(), &sample.id) {
         return Err(SURPLUS);
     }
     format.pieces(sample, context)

@@ -7,7 +7,7 @@ use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{arguments, role},
     manifest::not_whole,
-    render::{Inputs, given},
+    render::{Inputs, shared_messages},
     schema::{
         Field::{May, Needed},
         Type,
@@ -144,7 +144,7 @@ impl Format for Inspect {
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let mut messages = vec![json!({"role": "user", "content": sample.task.question})];
         let inputs = context.options.inputs_or(Inputs::New);
-        for (step, given) in sample.steps.iter().zip(given(sample, inputs)) {
+        for (step, given) in sample.steps.iter().zip(shared_messages(sample, inputs)) {
             messages.extend(given.into_iter().map(|(said, tool)| input_message(said, tool, step)));
             if let Some(output) = &step.output {
                 let model = sample.model_name(step.model.as_deref().unwrap_or(&sample.backend));

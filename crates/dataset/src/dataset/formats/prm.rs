@@ -55,7 +55,7 @@ impl Format for Prm {
         let told = render_steps(sample, context.options.inputs_or(Inputs::New));
         let shown = sample.steps.iter().zip(&told).take_while(|(step, _)| first.is_none_or(|first| step.step <= first));
         let one = |(step, told): (&crate::dataset::SampleStep, &super::render::RenderedStep)| {
-            (format!("{}: {}", step.agent, told.whole()), Some(step.step) != first)
+            (format!("{}: {}", step.agent, told.both_parts()), Some(step.step) != first)
         };
         let (completions, labels): (Vec<String>, Vec<bool>) = shown.map(one).unzip();
         let mut row =

@@ -150,19 +150,19 @@ pub(super) fn messages(value: &Value) -> Option<Input> {
 }
 
 /// A number that a file writes as one or as text.
-pub(super) fn whole(value: Option<&Value>) -> Option<u64> {
+pub(super) fn number_or_text(value: Option<&Value>) -> Option<u64> {
     let value = value?;
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 /// How many steps a row says it has, where they are not at hand.
 pub(super) fn step_count(value: Option<&Value>) -> Option<usize> {
-    whole(value).filter(|count| *count <= STEPS_MAX).and_then(|count| usize::try_from(count).ok())
+    number_or_text(value).filter(|count| *count <= STEPS_MAX).and_then(|count| usize::try_from(count).ok())
 }
 
 /// A JSON file that belongs to the one that is read; `None`, with a defect, where it is absent or no JSON. Commas before a
 /// closing bracket, which one published file has, are read over.
-pub(super) fn beside(path: &Path, defects: &mut Defects) -> Option<Value> {
+pub(super) fn read_companion(path: &Path, defects: &mut Defects) -> Option<Value> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let text = match fs::read_to_string(path) {
         Ok(text) => text,

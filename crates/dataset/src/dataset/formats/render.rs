@@ -35,7 +35,7 @@ pub(super) struct RenderedStep {
 
 impl RenderedStep {
     /// Both, as they stand below the step's number and name.
-    pub(super) fn whole(&self) -> String {
+    pub(super) fn both_parts(&self) -> String {
         if self.given.is_empty() { self.reply.clone() } else { format!("{}\n(says) {}", self.given, self.reply) }
     }
 }
@@ -44,7 +44,7 @@ impl RenderedStep {
 pub(super) fn render_steps(sample: &Sample, inputs: Inputs) -> Vec<RenderedStep> {
     let mut seen = DialogueHistory::default();
     let step = |step| {
-        let (given, said) = (seen.given(sample, step, inputs), spoken(step));
+        let (given, said) = (seen.input_lines(sample, step, inputs), spoken(step));
         seen.add_input(sample, step);
         RenderedStep { given, reply: said }
     };
@@ -52,7 +52,7 @@ pub(super) fn render_steps(sample: &Sample, inputs: Inputs) -> Vec<RenderedStep>
 }
 
 /// The messages that every step of a run was given, whole, each with the tool that it answers for; in order.
-pub(super) fn given(sample: &Sample, inputs: Inputs) -> Vec<Vec<(&SampleMessage, Option<&str>)>> {
+pub(super) fn shared_messages(sample: &Sample, inputs: Inputs) -> Vec<Vec<(&SampleMessage, Option<&str>)>> {
     let mut seen = DialogueHistory::default();
     let mut all = Vec::with_capacity(sample.steps.len());
     for step in &sample.steps {
@@ -94,7 +94,7 @@ struct DialogueHistory<'a> {
 
 impl<'a> DialogueHistory<'a> {
     /// What a step was given, as lines.
-    fn given(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
+    fn input_lines(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
         let input = sample.input(step.step).unwrap_or_default();
         let line = |message: &SampleMessage| {
             let text = words(&self.quoting(&message.text), &message.calls);
@@ -115,7 +115,7 @@ impl<'a> DialogueHistory<'a> {
         for (place, message) in input.iter().copied().enumerate() {
             // As often as it was there before, and no more often: `go on` may be said twice. A conversation that grows has
             // it at the same place.
-            let is_it = |other: Option<&SampleMessage>| other.is_some_and(|other| same(other, message));
+            let is_it = |other: Option<&SampleMessage>| other.is_some_and(|other| is_same_message(other, message));
             let there = known.get(place).filter(|other| is_it(**other)).map(|_| place);
             let found = there.or_else(|| known.iter().position(|other| is_it(*other)));
             match found.and_then(|found| known.get_mut(found)) {
@@ -156,7 +156,7 @@ impl<'a> DialogueHistory<'a> {
 }
 
 /// Whether two messages are one: a program may give its agent's own reply back without what was no text.
-fn same(one: &SampleMessage, other: &SampleMessage) -> bool {
+fn is_same_message(one: &SampleMessage, other: &SampleMessage) -> bool {
     let called = |(one, other): (&Called, &Called)| one.name == other.name && one.arguments == other.arguments;
     one.role == other.role
         && one.text.trim() == other.text.trim()

@@ -95,7 +95,7 @@ impl SelectedClaims {
         e_values.sort_by(|a, b| b.total_cmp(a));
         e_values.truncate(kept);
         let least = e_values.last().copied().unwrap_or(f64::INFINITY);
-        let level = proof::level(&e_values, begun);
+        let level = proof::lowest_level(&e_values, begun);
         Self {
             alpha,
             begun,
@@ -113,7 +113,7 @@ impl SelectedClaims {
     }
 
     /// Whether a failure that rests on this goes out.
-    pub(super) fn takes(&self, ground: Ground, options: &ExportOptions) -> Result<(), Unfit> {
+    pub(super) fn check_ground(&self, ground: Ground, options: &ExportOptions) -> Result<(), Unfit> {
         match ground {
             Ground::Pairs(e) if e < self.least => Err(Unfit("a failure that is not sure enough for this alpha")),
             Ground::FormerRule if !options.former => Err(FORMER),
@@ -175,7 +175,7 @@ mod tests {
             (None, 0.01, 3, [true, true, true]),
         ] {
             let cut = claims(&e_values, begun, alpha);
-            let takes = e_values.map(|e| cut.takes(Ground::Pairs(e), &ExportOptions::default()).is_ok());
+            let takes = e_values.map(|e| cut.check_ground(Ground::Pairs(e), &ExportOptions::default()).is_ok());
             assert_eq!((cut.kept, takes, cut.stated), (kept, taken, begun.is_some()), "{begun:?} {alpha}");
             assert!(cut.level.is_none_or(|level| level <= alpha + 1e-12) && (cut.level.is_some() == (kept > 0)));
         }

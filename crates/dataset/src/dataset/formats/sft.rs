@@ -63,7 +63,7 @@ impl Format for Sft {
     fn trains(&self) -> bool {
         true
     }
-    fn asks(&self) -> bool {
+    fn holds_question(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {

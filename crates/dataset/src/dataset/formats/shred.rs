@@ -182,16 +182,17 @@ fn record(
 ) -> Result<usize, Misfit> {
     let object = value.as_object().ok_or_else(|| misfit(value, "an object"))?;
     if let Some((name, found)) = object.iter().find(|(name, _)| fields.iter().all(|(own, _)| own != name)) {
-        return Err(within(misfit(found, "no such column; JSON lines take it"), name));
+        return Err(misfit_in(misfit(found, "no such column; JSON lines take it"), name));
     }
     let mut bytes = 0;
     for (name, node) in fields {
-        bytes += put(node, object.get(*name), definition, repetition, leaves).map_err(|misfit| within(misfit, name))?;
+        bytes += shred_value(node, object.get(*name), definition, repetition, leaves)
+            .map_err(|misfit| misfit_in(misfit, name))?;
     }
     Ok(bytes)
 }
 
-fn put(
+fn shred_value(
     node: &ShredNode,
     value: Option<&Value>,
     definition: i16,
@@ -217,8 +218,8 @@ fn put(
             let mut bytes = 0;
             for (number, item) in items.iter().enumerate() {
                 let repetition = if number == 0 { repetition } else { *depth };
-                let put = put(element, Some(item), definition + 1, repetition, leaves);
-                bytes += put.map_err(|misfit| within(misfit, &format!("[{number}]")))?;
+                let put = shred_value(element, Some(item), definition + 1, repetition, leaves);
+                bytes += put.map_err(|misfit| misfit_in(misfit, &format!("[{number}]")))?;
             }
             Ok(bytes)
         }
@@ -281,7 +282,7 @@ fn misfit(found: &Value, expected: &'static str) -> Misfit {
     Misfit { place: String::new(), found: shown, expected }
 }
 
-fn within(mut misfit: Misfit, name: &str) -> Misfit {
+fn misfit_in(mut misfit: Misfit, name: &str) -> Misfit {
     let dot = if misfit.place.is_empty() || misfit.place.starts_with('[') { "" } else { "." };
     misfit.place = format!("{name}{dot}{}", misfit.place);
     misfit

@@ -23,7 +23,7 @@ use crate::{
 
 /// `NAME.suffix` beside a file or directory. A manifest never lies inside: the public scorers count every `.json`
 /// file of a directory.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn companion_path(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!("{}.{suffix}", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn manifests(rows: &Path) -> Vec<PathBuf> {
     let whole = PARTS.iter().find_map(|part| stem.strip_suffix(&format!("-{part}")));
     let end = rows.extension().unwrap_or_default().to_string_lossy();
     let whole = whole.map(|whole| rows.with_file_name(format!("{whole}.{end}")));
-    std::iter::once(rows.to_owned()).chain(whole).map(|rows| beside(&rows, MANIFEST)).collect()
+    std::iter::once(rows.to_owned()).chain(whole).map(|rows| companion_path(&rows, MANIFEST)).collect()
 }
 
 /// Whether each part of the dataset gets a file of its own.
@@ -82,7 +82,7 @@ pub(super) struct Sink<'a> {
     columns: Option<Type>,
     out: PathBuf,
     temporary: PathBuf,
-    goes: Goes,
+    goes: OpenSink,
     files: BTreeMap<String, FileHash>,
     /// The parts that have a file.
     parts: Vec<String>,
@@ -90,7 +90,7 @@ pub(super) struct Sink<'a> {
 }
 
 /// What is open.
-enum Goes {
+enum OpenSink {
     Rows(Option<Rows>),
     /// A file of rows a part, each begun when its first row comes.
     Parts(BTreeMap<String, Rows>),
@@ -133,20 +133,20 @@ impl<'a> Sink<'a> {
         }
         let table = shape == DiskLayout::Table || out.extension().is_some_and(|extension| extension == "parquet");
         let columns = table.then(|| format.columns(options));
-        let exported = beside(out, MANIFEST).is_file();
+        let exported = companion_path(out, MANIFEST).is_file();
         if let Some(path) = targets(format, out, options).into_iter().find(|path| path.is_file() && !exported) {
             return Err(ExportError::Occupied { path });
         }
         let goes = match shape {
-            DiskLayout::Lines if is_parted(format, options) => Goes::Parts(BTreeMap::new()),
+            DiskLayout::Lines if is_parted(format, options) => OpenSink::Parts(BTreeMap::new()),
             DiskLayout::Lines | DiskLayout::Table => {
                 let rows = Rows::create(&temporary, columns.as_ref());
-                Goes::Rows(Some(rows.map_err(|why| refused(&temporary, why))?))
+                OpenSink::Rows(Some(rows.map_err(|why| refused(&temporary, why))?))
             }
             DiskLayout::Document { open, .. } => {
                 let mut file = Hashed::create(&temporary).map_err(failed)?;
                 file.text(&Masked::new(open.replace("{samples}", &samples.to_string()))).map_err(failed)?;
-                Goes::Document { file: Some(file), first: true }
+                OpenSink::Document { file: Some(file), first: true }
             }
             DiskLayout::Files | DiskLayout::Folder => {
                 let empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
@@ -157,7 +157,7 @@ impl<'a> Sink<'a> {
                     fs::remove_dir_all(&temporary).map_err(failed)?;
                 }
                 fs::create_dir_all(&temporary).map_err(failed)?;
-                if shape == DiskLayout::Files { Goes::Files } else { Goes::Folder(BTreeMap::new()) }
+                if shape == DiskLayout::Files { OpenSink::Files } else { OpenSink::Folder(BTreeMap::new()) }
             }
         };
         let out = out.to_owned();
@@ -179,14 +179,14 @@ impl<'a> Sink<'a> {
         let redactor = Redactor::of_process();
         let row = match piece.content {
             Content::Row(row) => redactor.masked_json(row),
-            Content::Bytes(bytes) if matches!(self.goes, Goes::Files) => {
+            Content::Bytes(bytes) if matches!(self.goes, OpenSink::Files) => {
                 return self.file(&piece.file, &redactor.masked_bytes(bytes));
             }
             Content::Bytes(_) => return Ok(()),
         };
         match (&mut self.goes, row) {
-            (Goes::Rows(Some(rows)), row) => rows.push(&row).map_err(|why| refused(&self.out, why)),
-            (Goes::Parts(parts), row) => {
+            (OpenSink::Rows(Some(rows)), row) => rows.push(&row).map_err(|why| refused(&self.out, why)),
+            (OpenSink::Parts(parts), row) => {
                 let rows = match parts.entry(piece.file.into_owned()) {
                     Occupied(rows) => rows.into_mut(),
                     Vacant(none) => {
@@ -197,12 +197,12 @@ impl<'a> Sink<'a> {
                 };
                 rows.push(&row).map_err(|why| refused(&self.out, why))
             }
-            (Goes::Document { file: Some(file), first }, row) => {
+            (OpenSink::Document { file: Some(file), first }, row) => {
                 let mut text = Masked::fixed(if std::mem::replace(first, false) { b"" } else { b",\n" });
                 text.push(&row.text());
                 file.text(&text).map_err(failed)
             }
-            (Goes::Folder(tables), row) => {
+            (OpenSink::Folder(tables), row) => {
                 let Some(of) = piece.of else { return Ok(()) };
                 let key = (of.name(), piece.file.into_owned());
                 let table = match tables.entry(key) {
@@ -244,7 +244,7 @@ impl<'a> Sink<'a> {
 
     /// Ends the files of rows of a folder, and says what they hold.
     pub(super) fn tables(&mut self) -> Result<Vec<Written>, ExportError> {
-        let Goes::Folder(tables) = &mut self.goes else { return Ok(Vec::new()) };
+        let OpenSink::Folder(tables) = &mut self.goes else { return Ok(Vec::new()) };
         let mut written = Vec::new();
         for ((config, split), table) in std::mem::take(tables) {
             let hash = table.rows.done().map_err(|why| refused(&self.out.join(&table.path), why))?;
@@ -264,16 +264,16 @@ impl<'a> Sink<'a> {
         let failed = |source| ExportError::Write { path: self.out.clone(), source };
         let name = self.out.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let whole = match &mut self.goes {
-            Goes::Rows(rows) => {
+            OpenSink::Rows(rows) => {
                 rows.take().map(|rows| rows.done().map_err(|why| refused(&self.out, why))).transpose()?
             }
-            Goes::Document { file, .. } => {
+            OpenSink::Document { file, .. } => {
                 let close = if let DiskLayout::Document { close, .. } = self.shape { close } else { "" };
                 let close = Masked::fixed(close.as_bytes());
                 let ended = file.take().map(|mut file| file.text(&close).and_then(|()| file.done()));
                 ended.transpose().map_err(failed)?
             }
-            Goes::Parts(parts) => {
+            OpenSink::Parts(parts) => {
                 for (part, rows) in std::mem::take(parts) {
                     let path = of_part(&self.out, &part);
                     let hash = rows.done().map_err(|why| refused(&path, why))?;
@@ -282,18 +282,18 @@ impl<'a> Sink<'a> {
                 }
                 None
             }
-            Goes::Files | Goes::Folder(_) => None,
+            OpenSink::Files | OpenSink::Folder(_) => None,
         };
         self.files.extend(whole.map(|hash| (name, hash)));
         manifest.files = std::mem::take(&mut self.files);
         let text = Masked::json_pretty(&manifest).map_err(failed)?;
-        let path = beside(&self.out, MANIFEST);
+        let path = companion_path(&self.out, MANIFEST);
         // One of an earlier export must not speak of the new files, however this ends.
         let earlier = match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
             removed => removed.is_ok(),
         };
-        if matches!(self.goes, Goes::Parts(_)) { self.replace_parts(earlier) } else { self.replace() }
+        if matches!(self.goes, OpenSink::Parts(_)) { self.replace_parts(earlier) } else { self.replace() }
             .map_err(failed)?;
         let temporary = hidden(&path, "tmp");
         MaskedFile::write_shared(&temporary, &text).and_then(|()| fs::rename(&temporary, &path)).map_err(failed)?;
@@ -348,7 +348,7 @@ impl Drop for Sink<'_> {
                 let _ = fs::remove_dir_all(&self.temporary);
             }
             let parts = PARTS.iter().map(|part| hidden(&of_part(&self.out, part), "tmp"));
-            let parts = parts.filter(|_| matches!(self.goes, Goes::Parts(_)));
+            let parts = parts.filter(|_| matches!(self.goes, OpenSink::Parts(_)));
             for file in parts.chain(Some(self.temporary.clone())) {
                 let _ = fs::remove_file(file);
             }

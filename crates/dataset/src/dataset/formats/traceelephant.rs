@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, text_field, unknown_fields},
-    published::{PublishedError, PublishedRun, as_text, beside, messages, whole},
+    published::{PublishedError, PublishedRun, as_text, messages, number_or_text, read_companion},
 };
 use crate::{
     dataset::{Sample, SampleStep, Task},
@@ -33,7 +33,7 @@ pub(super) fn read(value: &Value, path: &Path, defects: &mut Defects) -> Option<
         defects.add("wrong-shape", "no object with `mistake_agent`");
         return None;
     };
-    let records = beside(&path.with_file_name(RECORDS), defects)?;
+    let records = read_companion(&path.with_file_name(RECORDS), defects)?;
     let Some(records) = records.as_array() else {
         defects.add("wrong-shape", format!("`{RECORDS}` is no list"));
         return None;
@@ -90,7 +90,7 @@ fn record_step(record: &Value, defects: &mut Defects) -> Option<SampleStep> {
 fn error(fields: &Map<String, Value>, count: usize, defects: &mut Defects) -> Option<PublishedError> {
     let agent = fields.get("mistake_agent").and_then(Value::as_str).filter(|agent| !agent.trim().is_empty())?;
     let told = fields.get("mistake_step");
-    let step = whole(told).and_then(|step| usize::try_from(step).ok()?.checked_sub(1));
+    let step = number_or_text(told).and_then(|step| usize::try_from(step).ok()?.checked_sub(1));
     match step {
         None => defects
             .add("no-step", format!("`mistake_step` is {}, and steps count from 1", told.unwrap_or(&Value::Null))),

@@ -60,7 +60,8 @@ impl TracerPrompt {
     /// The names that ship: the prompt that Aegis published, and each training format with a prompt, as it is exported without
     /// options.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(prompt::PUBLISHED).chain(ALL.iter().filter(|format| format.asks()).map(|format| format.name()))
+        std::iter::once(prompt::PUBLISHED)
+            .chain(ALL.iter().filter(|format| format.holds_question()).map(|format| format.name()))
     }
 
     /// One of the [`names`](Self::names).

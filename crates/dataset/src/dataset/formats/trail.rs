@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{
     foreign::{Defects, named, spoken_step, text_message, unknown_fields},
-    published::{PublishedError, PublishedRun, as_text, beside, decoded, own_mode},
+    published::{PublishedError, PublishedRun, as_text, decoded, own_mode, read_companion},
 };
 use crate::{
     dataset::{Input, Sample, SampleStep, Task},
@@ -48,13 +48,13 @@ pub(super) fn read(value: &Value, stem: &str, path: &Path, defects: &mut Defects
         defects.add("missing-file", format!("no `{ANNOTATIONS}…/{stem}.json` in the directories above the trace"));
         return None;
     };
-    let annotated = beside(&annotations, defects)?;
+    let annotated = read_companion(&annotations, defects)?;
     let Some(told) = annotated.get("errors").and_then(Value::as_array) else {
         defects.add("wrong-shape", "`errors` of the annotations is no list");
         return None;
     };
     let mut walk = SpanWalk { steps: Vec::new(), places: BTreeMap::new(), question: None };
-    if !walk.all(spans, NOBODY, 0, defects) {
+    if !walk.add_spans(spans, NOBODY, 0, defects) {
         defects.add("wrong-shape", "a span has no `span_id`, or spans lie too deep in each other");
         return None;
     }
@@ -99,13 +99,13 @@ struct SpanWalk {
 
 impl SpanWalk {
     /// Takes spans and all that lie in them, by time; `false` for one that is none.
-    fn all(&mut self, spans: &[Value], agent: &str, deep: usize, defects: &mut Defects) -> bool {
+    fn add_spans(&mut self, spans: &[Value], agent: &str, deep: usize, defects: &mut Defects) -> bool {
         let mut spans: Vec<&Value> = spans.iter().collect();
         spans.sort_by_key(|span| span.get("timestamp").and_then(Value::as_str));
-        deep < DEEPEST && spans.into_iter().all(|span| self.one(span, agent, deep, defects))
+        deep < DEEPEST && spans.into_iter().all(|span| self.add_span(span, agent, deep, defects))
     }
 
-    fn one(&mut self, span: &Value, agent: &str, deep: usize, defects: &mut Defects) -> bool {
+    fn add_span(&mut self, span: &Value, agent: &str, deep: usize, defects: &mut Defects) -> bool {
         let Some(id) = span.get("span_id").and_then(Value::as_str) else { return false };
         if self.places.contains_key(id) {
             return true;
@@ -125,14 +125,14 @@ impl SpanWalk {
             _ => "other",
         };
         let mut step = spoken_step(canonical, raw, role, span_text(attributes));
-        step.input = Some(given(attributes));
+        step.input = Some(span_input(attributes));
         step.model = attributes.get("llm.model_name").and_then(Value::as_str).map(str::to_owned);
         let kept = [("span_id", id), ("span_name", name), ("span_kind", kind.as_str())];
         step.extra = kept.into_iter().map(|(field, value)| (field.to_owned(), value.into())).collect();
         self.places.insert(id.to_owned(), self.steps.len());
         self.steps.push(step);
         let children = span.get("child_spans").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        self.all(children, agent, deep + 1, defects)
+        self.add_spans(children, agent, deep + 1, defects)
     }
 
     /// An error at its span. One at no span of the trace keeps no step, and is the first agent's.
@@ -175,7 +175,7 @@ fn span_text(attributes: &Map<String, Value>) -> String {
 }
 
 /// What a span was given: a model's messages, else its input.
-fn given(attributes: &Map<String, Value>) -> Input {
+fn span_input(attributes: &Map<String, Value>) -> Input {
     let own = |at: usize, field: &str| attributes.get(&format!("llm.input_messages.{at}.message.{field}")).map(as_text);
     let mut messages: Vec<_> = (0..)
         .map_while(|at| own(at, "role").map(|role| text_message(&role, own(at, "content").unwrap_or_default())))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use twox_hash::XxHash3_64;
 
-use super::{Noted, Rule, is_imported, quoted};
+use super::{NotedFindings, Rule, is_imported, quoted};
 use crate::{
     dataset::{Entry, LabelledError, PlacedSample, Sample, SampleKind, SampleStep, Split, Truth, split::words},
     trajectory::{StepIndex, TAXONOMY},
@@ -12,7 +12,7 @@ use crate::{
 
 /// What earlier samples leave to later ones.
 #[derive(Debug, Default)]
-pub(super) struct Across {
+pub(super) struct EarlierSamples {
     /// Samples by id.
     pub(super) ids: HashMap<String, Entry>,
     /// Samples that name a twin: id, twin and place.
@@ -32,8 +32,8 @@ pub(super) struct Across {
     kinds: BTreeMap<String, String>,
 }
 
-impl Across {
-    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &mut Noted<'_>) {
+impl EarlierSamples {
+    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &mut NotedFindings<'_>) {
         let sample = &placed.sample;
         let place = Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: sample.kind };
         if self.ids.contains_key(&sample.id) {
@@ -48,7 +48,7 @@ impl Across {
         self.repeated(sample, task, noted);
     }
 
-    fn task(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> u32 {
+    fn task(&mut self, sample: &Sample, noted: &mut NotedFindings<'_>) -> u32 {
         let number = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
         // What was imported has in its task whatever its source says of the run.
         let more =
@@ -62,7 +62,7 @@ impl Across {
         number
     }
 
-    fn split(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
+    fn split(&mut self, sample: &Sample, noted: &mut NotedFindings<'_>) {
         let Some(split) = sample.split else {
             self.parted.1 += 1;
             if self.parted.0 > 0 {
@@ -82,7 +82,7 @@ impl Across {
         }
     }
 
-    fn taxonomy(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
+    fn taxonomy(&mut self, sample: &Sample, noted: &mut NotedFindings<'_>) {
         let modes = sample.label.iter().flat_map(Truth::planted).flat_map(LabelledError::modes);
         // What was imported has the code book of its source.
         let own = !is_imported(sample);
@@ -101,7 +101,7 @@ impl Across {
     }
 
     /// What was imported makes the claims of its source.
-    fn kind(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
+    fn kind(&mut self, sample: &Sample, noted: &mut NotedFindings<'_>) {
         let truth = sample.label.as_ref().filter(|_| sample.kind == SampleKind::Failure && !is_imported(sample));
         let Some(truth) = truth.filter(|truth| !self.kinds.contains_key(&truth.definition)) else { return };
         if let Some((first, id)) = self.kinds.iter().next() {
@@ -117,7 +117,7 @@ impl Across {
     }
 
     /// Whether the run, or most of its steps, stand elsewhere too.
-    fn repeated(&mut self, sample: &Sample, task: u32, noted: &mut Noted<'_>) {
+    fn repeated(&mut self, sample: &Sample, task: u32, noted: &mut NotedFindings<'_>) {
         let (mut shared, mut speaking) = (0, 0);
         let marks = fingerprints(sample);
         for (hash, said) in marks.iter().copied() {

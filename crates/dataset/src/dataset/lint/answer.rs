@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Finding, LintReport, Noted, Rule, fold::folded, is_imported, quoted};
+use super::{Finding, LintReport, NotedFindings, Rule, fold::folded, is_imported, quoted};
 use crate::{
     dataset::{Place, PlacedSample, Sample, SampleKind},
     verify::{is_number, same_number, same_words},
@@ -34,7 +34,7 @@ struct SystemAnswers {
 pub(super) struct Answers(BTreeMap<String, SystemAnswers>);
 
 /// Whether what the checker saw fits the outcome and the final answer, where its words say so.
-pub(super) fn checked(sample: &Sample, noted: &mut Noted<'_>) {
+pub(super) fn checked(sample: &Sample, noted: &mut NotedFindings<'_>) {
     let failed = sample.kind == SampleKind::Failure;
     let saw = sample.outcome_evidence.as_str();
     if let Some(code) = saw.strip_prefix("check exited with ") {
@@ -81,7 +81,7 @@ fn spaced(text: &str) -> String {
 }
 
 impl Answers {
-    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &Noted<'_>) {
+    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &NotedFindings<'_>) {
         let sample = &placed.sample;
         if is_imported(sample) || sample.steps.is_empty() {
             return;
@@ -99,11 +99,11 @@ impl Answers {
             }
         }
         let gold = sample.task.answer.trim();
-        if gold.is_empty() || says(&sample.task.question, gold) {
+        if gold.is_empty() || contains_answer(&sample.task.question, gold) {
             return;
         }
         system.tasks.insert(sample.task.id.clone());
-        if let Some((step, everywhere)) = given(sample, gold) {
+        if let Some((step, everywhere)) = first_leak(sample, gold) {
             let what = format!(
                 "the right answer {} stands in the prompt of step {step}, and nobody said it before",
                 quoted(gold)
@@ -134,7 +134,7 @@ impl Answers {
 fn is_spoken(sample: &Sample) -> bool {
     let own = &sample.final_answer;
     let mut texts = sample.shown().filter(|(place, _)| matches!(place, Place::Input(_) | Place::Output(_)));
-    texts.any(|(_, text)| says(text, own) || strings(text).iter().any(|inside| says(inside, own)))
+    texts.any(|(_, text)| contains_answer(text, own) || strings(text).iter().any(|inside| contains_answer(inside, own)))
 }
 
 /// The strings of a text that is JSON, as they read: a program that answers in JSON prints what they stand for.
@@ -153,7 +153,7 @@ fn strings(text: &str) -> Vec<String> {
 }
 
 /// Whether a text says an answer, as words of its own; a number however it is written.
-fn says(text: &str, answer: &str) -> bool {
+fn contains_answer(text: &str, answer: &str) -> bool {
     let (text, answer) = (spaced(text), spaced(answer));
     let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     let stands = text.match_indices(&answer).any(|(at, found)| {
@@ -166,15 +166,17 @@ fn says(text: &str, answer: &str) -> bool {
 
 /// The first step whose prompt has the right answer though no reply before said it, and whether all prompts have it. Results of
 /// tools and what agents said are no prompt's own words.
-fn given(sample: &Sample, gold: &str) -> Option<(u32, bool)> {
+fn first_leak(sample: &Sample, gold: &str) -> Option<(u32, bool)> {
     let prompt_says = |number: u32| {
         let input = sample.input(number).unwrap_or_default();
-        input.iter().any(|said| matches!(said.role.as_str(), "system" | "developer" | "user") && says(&said.text, gold))
+        input.iter().any(|said| {
+            matches!(said.role.as_str(), "system" | "developer" | "user") && contains_answer(&said.text, gold)
+        })
     };
     let before = sample.steps.iter().take_while(|step| {
         // The step that says it first was still asked before.
         let earlier = sample.steps.iter().take(step.step as usize);
-        !earlier.flat_map(|step| &step.output).any(|said| said.texts().any(|text| says(text, gold)))
+        !earlier.flat_map(|step| &step.output).any(|said| said.texts().any(|text| contains_answer(text, gold)))
     });
     let first = before.map(|step| step.step).find(|number| prompt_says(*number))?;
     let everywhere = sample.steps.len() > 1 && sample.steps.iter().all(|step| prompt_says(step.step));
@@ -189,8 +191,8 @@ mod tests {
     fn an_answer_inside_json_is_said() {
         let said = r#"{"answer":"```python\ndef f():\n    return 1\n```","steps":[{"why":"as asked"}]}"#;
         let own = "```python\ndef f():\n    return 1\n```";
-        assert!(!says(said, own), "its line ends are written as two letters");
-        assert!(strings(said).iter().any(|inside| says(inside, own)));
+        assert!(!contains_answer(said, own), "its line ends are written as two letters");
+        assert!(strings(said).iter().any(|inside| contains_answer(inside, own)));
         assert_eq!((strings("no JSON"), strings("12")), (Vec::new(), Vec::new()));
     }
 }

@@ -1,6 +1,6 @@
 //! Whether what was executed for a label can be: its e-value, its pairs, its counts.
 
-use super::{Noted, Rule, controls::Controls, is_imported, is_injected};
+use super::{NotedFindings, Rule, controls::Controls, is_imported, is_injected};
 use crate::{
     dataset::{PlacedSample, Sample, SampleKind, Truth},
     proof::{self, Expected, e_bounds, figure},
@@ -15,7 +15,7 @@ const ROUNDED: f64 = 1e-3;
 const ENOUGH: u32 = 3;
 
 /// Looks at what was executed for the label as a whole, and for each error that it names.
-pub(super) fn check(placed: &PlacedSample, controls: &Controls, noted: &mut Noted<'_>) {
+pub(super) fn check(placed: &PlacedSample, controls: &Controls, noted: &mut NotedFindings<'_>) {
     let sample = &placed.sample;
     let Some(label) = &sample.label else { return };
     if label.definition == "human" || (is_imported(sample) && !is_injected(sample)) {
@@ -25,17 +25,17 @@ pub(super) fn check(placed: &PlacedSample, controls: &Controls, noted: &mut Note
     let shown = sample.kind == SampleKind::Failure && label.status == LabelStatus::Verified;
     if let Some(executed) = &evidence.executed {
         let expected = if is_injected(sample) { Expected::Breaks } else { Expected::Heals };
-        one(executed, expected, shown, "", noted);
+        check_claim(executed, expected, shown, "", noted);
         order(sample, label, executed, controls, noted);
     }
     for one_of in &evidence.necessity {
         let what = format!("that the failure needs `{}`, injection {}: ", one_of.agent, one_of.injection);
-        one(&one_of.executed, Expected::Breaks, shown && one_of.state == Need::Necessary, &what, noted);
+        check_claim(&one_of.executed, Expected::Breaks, shown && one_of.state == Need::Necessary, &what, noted);
     }
 }
 
 /// One claim; `shown`: its label says that it is.
-fn one(executed: &Executed, expected: Expected, shown: bool, of: &str, noted: &mut Noted<'_>) {
+fn check_claim(executed: &Executed, expected: Expected, shown: bool, of: &str, noted: &mut NotedFindings<'_>) {
     let words = || proof::in_words(executed, "without", "with");
     let mut differs = |rule: Rule, what: &str| noted.note(rule, format!("{of}{what}: {}", words()));
     if executed.repeatable {
@@ -92,7 +92,7 @@ fn spoilt(arm: &Executions) -> bool {
 
 /// Whether what a claim stands against was executed when it must have been: the twin before the run that left it, and
 /// controls after it. Where only some of the recordings are there, nothing is said.
-fn order(sample: &Sample, label: &Truth, executed: &Executed, controls: &Controls, noted: &mut Noted<'_>) {
+fn order(sample: &Sample, label: &Truth, executed: &Executed, controls: &Controls, noted: &mut NotedFindings<'_>) {
     let Some(twin) = sample.clean_twin.as_deref().filter(|_| is_injected(sample) && !label.errors.is_empty()) else {
         return;
     };

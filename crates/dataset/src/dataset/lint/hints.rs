@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Noted, Rule, fold::folded, is_imported, leak, quoted};
+use super::{NotedFindings, Rule, fold::folded, is_imported, leak, quoted};
 use crate::{
     dataset::{Place, Sample, Truth},
     trajectory::patterns,
@@ -21,7 +21,7 @@ patterns! {
 }
 
 /// Looks at what a task says beside question and answer, and at a final answer that no step says.
-pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+pub(super) fn check(sample: &Sample, noted: &mut NotedFindings<'_>) {
     let Some(label) = sample.label.as_ref().filter(|label| !label.errors.is_empty() && !is_imported(sample)) else {
         return;
     };
@@ -33,7 +33,7 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     let spoken = sample.shown().any(|(place, text)| place != Place::Answer && folded(text).contains(own.trim()));
     leaves.extend((!spoken).then(|| ("the final answer".to_owned(), sample.final_answer.clone())));
     leaves.push(("the right answer".to_owned(), sample.task.answer.clone()));
-    for (place, text) in leaves.iter().filter(|(_, text)| tells(&folded(text), label)) {
+    for (place, text) in leaves.iter().filter(|(_, text)| names_blame(&folded(text), label)) {
         noted.note(Rule::TaskTells, format!("{place} says {}", quoted(text)));
     }
 }
@@ -54,7 +54,7 @@ fn texts(place: &str, name: &str, value: &Value, found: &mut Vec<(String, String
 
 /// Whether a text names what a label names: the agent or the step of an error beside a word of blame, both together, or the
 /// mode by its code.
-fn tells(text: &str, label: &Truth) -> bool {
+fn names_blame(text: &str, label: &Truth) -> bool {
     let blames = BLAME.is_match(text);
     let steps: Vec<u32> = STEP.captures_iter(text).filter_map(|found| found.get(1)?.as_str().parse().ok()).collect();
     let lower = text.to_lowercase();

@@ -1,13 +1,13 @@
 //! Rules about a label: that it points at what is there, and at what was changed.
 
-use super::{Noted, Rule, is_injected, quoted, shown};
+use super::{NotedFindings, Rule, is_injected, quoted, shown};
 use crate::{
     dataset::{Change, LabelledError, Mode, Sample, SampleKind, SampleStep, Truth},
     mode as modes,
     trajectory::{AgentName, LabelStatus, ModeState, PrincipalKind, Side, Source, nearest},
 };
 
-pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+pub(super) fn check(sample: &Sample, noted: &mut NotedFindings<'_>) {
     if sample.kind == SampleKind::Clean {
         if sample.label.is_some() || sample.clean_twin.is_some() {
             noted.note(Rule::CleanLabelled, "a clean run has neither label nor twin");
@@ -34,7 +34,7 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     for (number, error) in label.planted().enumerate() {
         points(sample, error, noted);
         mode(sample, error, noted);
-        if label.planted().take(number).any(|other| same(other, error)) {
+        if label.planted().take(number).any(|other| is_same_error(other, error)) {
             noted.note(Rule::DuplicateLabel, format!("`{}` at step {} stands twice", error.agent, step_of(error)));
         }
         if is_injected(sample) {
@@ -53,7 +53,7 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
 }
 
 /// Whether agent, step, instance and call of an error fit the steps.
-fn points(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
+fn points(sample: &Sample, error: &LabelledError, noted: &mut NotedFindings<'_>) {
     let agents = sample.agents();
     let exists = agents.contains(&&error.agent);
     if !exists {
@@ -116,7 +116,7 @@ fn overlap(number: u32, other: u32) -> String {
     format!("step {number} overlapped with another call of its agent, step {other}: which of them is which is chance")
 }
 
-fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
+fn mode(sample: &Sample, error: &LabelledError, noted: &mut NotedFindings<'_>) {
     if error.failure_mode.is_none() && error.culprit == PrincipalKind::Agent && is_injected(sample) {
         noted.note(Rule::UnknownMode, format!("the error of `{}` has no failure mode", error.agent));
     }
@@ -140,7 +140,7 @@ fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
 }
 
 /// Whether a mode is one of the taxonomy, under its own name.
-fn named(mode: &Mode, noted: &mut Noted<'_>) {
+fn named(mode: &Mode, noted: &mut NotedFindings<'_>) {
     match mode.failure_mode() {
         Err(error) => noted.note(Rule::UnknownMode, error.to_string()),
         Ok(known) if known.name() != mode.name => {
@@ -152,7 +152,7 @@ fn named(mode: &Mode, noted: &mut Noted<'_>) {
 }
 
 /// Whether bytes differ at the labelled step, and the step shows what was delivered.
-fn changed(sample: &Sample, label: &Truth, error: &LabelledError, noted: &mut Noted<'_>) {
+fn changed(sample: &Sample, label: &Truth, error: &LabelledError, noted: &mut NotedFindings<'_>) {
     let Some(number) = error.step else { return };
     let hashed = !error.before.is_empty() && !error.after.is_empty() && error.before != error.after;
     let its = |change: &&Change| {
@@ -173,7 +173,7 @@ fn changed(sample: &Sample, label: &Truth, error: &LabelledError, noted: &mut No
     }
 }
 
-fn same(a: &LabelledError, b: &LabelledError) -> bool {
+fn is_same_error(a: &LabelledError, b: &LabelledError) -> bool {
     (&a.agent, a.instance, a.step, &a.failure_mode, a.side, a.injection)
         == (&b.agent, b.instance, b.step, &b.failure_mode, b.side, b.injection)
 }

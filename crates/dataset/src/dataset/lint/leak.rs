@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use regex::Regex;
 
-use super::{Noted, Rule, fold::folded, quoted};
+use super::{NotedFindings, Rule, fold::folded, quoted};
 use crate::{
     dataset::{Change, Place, Sample, SampleKind},
     manipulator,
@@ -48,7 +48,7 @@ patterns! {
 
 /// Whether a text holds a path of the machine that it came from.
 pub(in crate::dataset) fn holds_machine_path(text: &str) -> bool {
-    !found(&PATH, &folded(text)).is_empty()
+    !matched_groups(&PATH, &folded(text)).is_empty()
 }
 
 /// Whether a text holds words that only a program which plants errors writes, or those who speak of it.
@@ -57,13 +57,13 @@ pub(super) fn is_marked(text: &str) -> bool {
 }
 
 /// What a pattern finds in a text: its group, where it has one.
-fn found<'t>(pattern: &Regex, text: &'t str) -> Vec<&'t str> {
+fn matched_groups<'t>(pattern: &Regex, text: &'t str) -> Vec<&'t str> {
     let group = pattern.captures_len() - 1;
     let places = pattern.captures_iter(text).filter_map(|found| found.get(group));
     places.map(|place| place.as_str()).collect()
 }
 
-pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+pub(super) fn check(sample: &Sample, noted: &mut NotedFindings<'_>) {
     check_pattern(sample, Rule::Vocabulary, &MARKS, noted);
     if sample.kind != SampleKind::Clean {
         check_pattern(sample, Rule::Vocabulary, &TALK, noted);
@@ -75,7 +75,7 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
 }
 
 /// Notes the first place where a pattern is found in what is shown.
-fn check_pattern(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted<'_>) {
+fn check_pattern(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut NotedFindings<'_>) {
     // What the task itself says, or a tool is called, is no leak.
     let calls = sample.steps.iter().filter_map(|step| step.output.as_ref()).flat_map(|said| &said.calls);
     let tools: HashSet<&str> =
@@ -83,7 +83,7 @@ fn check_pattern(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted
     let question = folded(&sample.task.question);
     let given = |word: &str| question.contains(word) || (rule == Rule::Vocabulary && tools.contains(word));
     for (place, text) in sample.shown().filter(|(place, _)| *place != Place::Task) {
-        if let Some(leaked) = found(pattern, &folded(text)).into_iter().find(|leaked| !given(leaked)) {
+        if let Some(leaked) = matched_groups(pattern, &folded(text)).into_iter().find(|leaked| !given(leaked)) {
             noted.note(rule, format!("{} stands in {}", quoted(leaked), place_name(place)));
             return;
         }
@@ -91,7 +91,7 @@ fn check_pattern(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted
 }
 
 /// A model that rewrites may take the form of its question for the message: looked for in what such a model wrote.
-fn scaffolds(sample: &Sample, noted: &mut Noted<'_>) {
+fn scaffolds(sample: &Sample, noted: &mut NotedFindings<'_>) {
     let Some(label) = &sample.label else { return };
     let by_model = |change: &&Change| {
         let mut here =
@@ -111,7 +111,7 @@ fn scaffolds(sample: &Sample, noted: &mut Noted<'_>) {
     }
 }
 
-fn ids(sample: &Sample, noted: &mut Noted<'_>) {
+fn ids(sample: &Sample, noted: &mut NotedFindings<'_>) {
     let twin = sample.clean_twin.as_deref();
     let ids = std::iter::once(sample.id.as_str()).chain(twin).filter(|id| id.len() >= ID_MIN);
     for id in ids {
@@ -122,7 +122,7 @@ fn ids(sample: &Sample, noted: &mut Noted<'_>) {
 }
 
 /// Keys are looked for everywhere, the label included, by the shapes that recordings mask; none is ever quoted.
-fn keys(sample: &Sample, noted: &mut Noted<'_>) {
+fn keys(sample: &Sample, noted: &mut NotedFindings<'_>) {
     let shown = sample.shown().find(|(_, text)| first_key(&folded(text)).is_some());
     let place = shown.map(|(place, _)| place_name(place)).or_else(|| {
         let whole = serde_json::to_string(sample).ok()?;

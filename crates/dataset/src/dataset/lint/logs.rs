@@ -1,8 +1,8 @@
 //! A sample beside the recording that it was made from, where that lies beside the dataset: `logs/<run>`.
 
-use super::{Noted, Rule, is_imported};
+use super::{NotedFindings, Rule, is_imported};
 use crate::{
-    dataset::{About, Dataset, LabelledError, Mode, PlacedSample, Sample, SampleKind, Truth, ids},
+    dataset::{Dataset, LabelledError, Mode, PlacedSample, Sample, SampleKind, Truth, UnrecordedFacts, ids},
     proof,
     recording::{self, Recording},
     ruling::{NoLabel, PLANTED, Ruling},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Makes the sample again and compares.
-pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
+pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut NotedFindings<'_>) {
     let sample = &placed.sample;
     let Some(dir) = dataset.recording_dir(placed).filter(|_| !is_imported(sample)) else { return };
     let recording = match recording::read(&dir) {
@@ -28,8 +28,8 @@ pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<
     }
 }
 
-fn sample_facts(sample: &Sample) -> About {
-    About {
+fn sample_facts(sample: &Sample) -> UnrecordedFacts {
+    UnrecordedFacts {
         kind: sample.kind,
         system: sample.system.clone(),
         task: sample.task.clone(),
@@ -39,7 +39,7 @@ fn sample_facts(sample: &Sample) -> About {
     }
 }
 
-fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut Noted<'_>) {
+fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut NotedFindings<'_>) {
     let mut differs = |what: String| noted.note(Rule::RecordingDiffers, what);
     recording.edited.iter().for_each(|name| differs(format!("its `{name}` differs from its hash")));
     if sample.outcome != again.outcome {

@@ -53,7 +53,7 @@ use super::{
     Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample, SampleKind,
     read::UNREAD_MAX,
 };
-use across::Across;
+use across::EarlierSamples;
 pub(super) use across::hash_of_run;
 use answer::Answers;
 use controls::Controls;
@@ -234,7 +234,7 @@ impl LintReport {
 /// A file cannot be read; a line that is no sample is a finding, but for the 1,001st: what holds so many is no dataset.
 pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
     let mut report = LintReport::default();
-    let mut across = Across::default();
+    let mut across = EarlierSamples::default();
     let mut grounds = Grounds::default();
     let mut shortcuts = Shortcuts::default();
     let mut answers = Answers::default();
@@ -254,7 +254,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
         report.samples += 1;
         report.count_modes(&placed.sample);
         let file = dataset.files().get(placed.file).cloned().unwrap_or_default();
-        let mut noted = Noted::new(&mut report, file, &placed, dataset.harvest().is_some());
+        let mut noted = NotedFindings::new(&mut report, file, &placed, dataset.harvest().is_some());
         shape::check(&placed, dataset, &mut noted);
         label::check(&placed.sample, &mut noted);
         evidence::check(&placed, &controls, &mut noted);
@@ -279,7 +279,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
 }
 
 /// Takes findings about one sample.
-struct Noted<'a> {
+struct NotedFindings<'a> {
     report: &'a mut LintReport,
     file: PathBuf,
     line: u64,
@@ -288,7 +288,7 @@ struct Noted<'a> {
     of_corpus: bool,
 }
 
-impl<'a> Noted<'a> {
+impl<'a> NotedFindings<'a> {
     fn new(report: &'a mut LintReport, file: PathBuf, placed: &PlacedSample, of_corpus: bool) -> Self {
         Self { report, file, line: placed.line, sample: placed.sample.id.clone(), of_corpus }
     }

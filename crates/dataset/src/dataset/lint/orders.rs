@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Noted, Rule, fold::folded, leak::place_name, quoted};
+use super::{NotedFindings, Rule, fold::folded, leak::place_name, quoted};
 use crate::{
     dataset::{Change, Place, Sample, SampleMessage, Truth},
     trajectory::{Side, StepIndex},
@@ -23,7 +23,7 @@ impl Sample {
 }
 
 /// Looks for what edits added to requests.
-pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+pub(super) fn check(sample: &Sample, noted: &mut NotedFindings<'_>) {
     for (order, place) in repeated(sample) {
         noted.note(Rule::LeakedInstruction, format!("{} stands in {}", quoted(&order), place_name(place)));
     }
@@ -92,7 +92,7 @@ fn added(change: &Change) -> Vec<String> {
         let number = nth.entry(&after.role).or_default();
         let (text, place) = (folded(&after.text), *number);
         *number += 1;
-        let Some(new) = new_text(&text, beside(change, &after.role, place), &after.role) else { continue };
+        let Some(new) = new_text(&text, counterpart(change, &after.role, place), &after.role) else { continue };
         let pieces = std::iter::once(new).chain(sentences(new).take(SENTENCES_MAX)).map(str::trim);
         for piece in pieces.filter(|piece| new_characters(piece, &known) >= INSTRUCTION_MIN) {
             let stood = before.iter().any(|before| before.contains(piece));
@@ -122,7 +122,7 @@ fn new_characters(text: &str, known: &HashSet<(&str, &str)>) -> usize {
 }
 
 /// The message that stood in the place of the n-th of its role, or the last of the role.
-fn beside<'a>(change: &'a Change, role: &str, number: usize) -> Option<&'a SampleMessage> {
+fn counterpart<'a>(change: &'a Change, role: &str, number: usize) -> Option<&'a SampleMessage> {
     let of_role = || change.before.iter().filter(|before| before.role == role);
     of_role().nth(number).or_else(|| of_role().next_back())
 }

@@ -1,12 +1,12 @@
 //! Whether a labelled step says what the clean run said there: then no error came of it, whatever was done to it.
 
-use super::{Noted, Rule};
+use super::{NotedFindings, Rule};
 use crate::dataset::{Sample, SampleKind, SampleStep};
 
 /// Compares the reply of each labelled step with the twin's at the same call. What was planted besides may have changed
 /// nothing: it is no error. What changed nothing in a run that went well is no defect. Where each of several errors was
 /// enough alone, one of them must have come out.
-pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
+pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut NotedFindings<'_>) {
     if sample.kind != SampleKind::Failure {
         return;
     }
@@ -18,7 +18,7 @@ pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
         let step = sample.steps.get(*number as usize)?;
         let its =
             |other: &&SampleStep| (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call);
-        twin.steps.iter().find(its).filter(|other| same(step, other)).map(|_| (*number, step))
+        twin.steps.iter().find(its).filter(|other| is_same_reply(step, other)).map(|_| (*number, step))
     };
     let found: Vec<_> = steps.iter().filter_map(alike).collect();
     let evidence = sample.label.as_ref().and_then(|label| label.evidence.as_ref());
@@ -32,7 +32,7 @@ pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
 }
 
 /// Whether two steps were answered the same; ids of calls are drawn anew each time.
-fn same(one: &SampleStep, other: &SampleStep) -> bool {
+fn is_same_reply(one: &SampleStep, other: &SampleStep) -> bool {
     let answered = |step: &SampleStep| (step.finish_reason.clone(), step.status);
     match (&one.output, &other.output) {
         (Some(said), Some(twins)) => {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Noted, Rule, answer, is_imported, quoted};
+use super::{NotedFindings, Rule, answer, is_imported, quoted};
 use crate::{
     dataset::{BENIGN_FILE, Dataset, FILE, PlacedSample, Sample, SampleKind, SampleStep},
     trajectory::{StepIndex, Verdict},
@@ -14,7 +14,7 @@ const BLOCK_MAX: usize = 64;
 /// Shortest answer that is not repeated by chance, in characters.
 const TELLING: usize = 40;
 
-pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
+pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut NotedFindings<'_>) {
     let sample = &placed.sample;
     place(placed, dataset, noted);
     task(sample, noted);
@@ -26,7 +26,7 @@ pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<
     }
 }
 
-fn place(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
+fn place(placed: &PlacedSample, dataset: &Dataset, noted: &mut NotedFindings<'_>) {
     let name = dataset.files().get(placed.file).and_then(|file| file.file_name()).unwrap_or_default();
     let benign = placed.sample.kind == SampleKind::Benign;
     if (benign && name == FILE) || (!benign && name == BENIGN_FILE) {
@@ -35,7 +35,7 @@ fn place(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
     }
 }
 
-fn task(sample: &Sample, noted: &mut Noted<'_>) {
+fn task(sample: &Sample, noted: &mut NotedFindings<'_>) {
     for (what, text) in [("id", &sample.task.id), ("question", &sample.task.question), ("answer", &sample.task.answer)]
     {
         // A task that its own checker decides may have no answer in words, nor need a run that its recorded check judged.
@@ -46,7 +46,7 @@ fn task(sample: &Sample, noted: &mut Noted<'_>) {
     }
 }
 
-fn steps(sample: &Sample, noted: &mut Noted<'_>) {
+fn steps(sample: &Sample, noted: &mut NotedFindings<'_>) {
     if sample.steps.is_empty() {
         noted.note(Rule::NoSteps, "expected at least one step");
     }
@@ -94,7 +94,7 @@ fn turn_gap(sample: &Sample) -> Option<(StepIndex, u32, u32)> {
     None
 }
 
-fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
+fn outcome(sample: &Sample, noted: &mut NotedFindings<'_>) {
     let expected = match sample.kind {
         SampleKind::Failure => Verdict::Failure,
         SampleKind::Clean | SampleKind::Benign => Verdict::Success,

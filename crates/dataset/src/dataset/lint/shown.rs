@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Noted, Rule, is_imported, is_injected};
+use super::{NotedFindings, Rule, is_imported, is_injected};
 use crate::{
     dataset::{LabelledError, Sample, SampleKind, Truth},
     proof,
@@ -15,7 +15,7 @@ use crate::{
 /// The fewest executions of an arm of a system that repeats itself.
 const FEWEST: u32 = 2;
 
-pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut Noted<'_>) {
+pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut NotedFindings<'_>) {
     let injected = is_injected(sample);
     // A person's word, and what another source found, rest on nothing that was executed here.
     let told = label.definition == "human" || (is_imported(sample) && !injected);

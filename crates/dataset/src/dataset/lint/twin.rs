@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{LintReport, Noted, Rule, across::Across, is_injected, quoted, reply};
+use super::{LintReport, NotedFindings, Rule, across::EarlierSamples, is_injected, quoted, reply};
 use crate::{
     dataset::{Dataset, DatasetError, Entry, PlacedSample, Sample, SampleKind, SampleMessage, SampleStep, Truth},
     equality::{self, ComparedCall, ComparedContent, ComparedRun, OrderedCall, Parting, Rules},
@@ -12,13 +12,13 @@ use crate::{
 /// Failures and their twins, read by their places.
 pub(super) struct Twins<'a> {
     dataset: &'a Dataset,
-    across: &'a Across,
+    across: &'a EarlierSamples,
     /// The twin that was read last: failures of one task stand together.
     last: Option<Sample>,
 }
 
 impl<'a> Twins<'a> {
-    pub(super) fn new(dataset: &'a Dataset, across: &'a Across) -> Self {
+    pub(super) fn new(dataset: &'a Dataset, across: &'a EarlierSamples) -> Self {
         Self { dataset, across, last: None }
     }
 
@@ -27,13 +27,13 @@ impl<'a> Twins<'a> {
             let sample = self.dataset.at(entry)?;
             let file = self.dataset.files().get(entry.file).cloned().unwrap_or_default();
             let placed = PlacedSample { sample, file: entry.file, line: entry.line, offset: entry.offset };
-            let mut noted = Noted::new(report, file, &placed, self.dataset.harvest().is_some());
+            let mut noted = NotedFindings::new(report, file, &placed, self.dataset.harvest().is_some());
             self.pair(&placed.sample, &mut noted)?;
         }
         Ok(())
     }
 
-    fn pair(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> Result<(), DatasetError> {
+    fn pair(&mut self, sample: &Sample, noted: &mut NotedFindings<'_>) -> Result<(), DatasetError> {
         let Some(id) = &sample.clean_twin else {
             // Of a run that stands alone, the executions without its error show what a twin would.
             if sample.kind == SampleKind::Failure && is_injected(sample) && !noted.of_corpus {
@@ -63,7 +63,7 @@ impl<'a> Twins<'a> {
     }
 }
 
-fn compare(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
+fn compare(sample: &Sample, twin: &Sample, noted: &mut NotedFindings<'_>) {
     if twin.kind != SampleKind::Clean {
         noted.note(Rule::TwinDiffers, format!("{} is no clean run", quoted(&twin.id)));
     } else if twin.task.id != sample.task.id || twin.system != sample.system {

@@ -119,7 +119,7 @@ fn probed(manipulator: &str, replies: &[ProbedReply], words: &BTreeMap<u32, Stri
     let interval = auc.map(|auc| if few { by_tasks(auc, tasks.len()) } else { interval(auc, injected, clean) });
     // Where chance explains the figure, no word tells anything.
     let told = interval.filter(|(low, _)| *low > 0.5);
-    let tells = told.map(|_| ProbeModel::train(&replies.iter().collect::<Vec<_>>()).tells(words));
+    let tells = told.map(|_| ProbeModel::train(&replies.iter().collect::<Vec<_>>()).telling_words(words));
     Probed {
         manipulator: manipulator.to_owned(),
         injected: injected as u64,
@@ -169,7 +169,7 @@ impl ProbeModel {
         self.bias + sum * scale(features)
     }
 
-    fn tells(&self, words: &BTreeMap<u32, String>) -> Vec<String> {
+    fn telling_words(&self, words: &BTreeMap<u32, String>) -> Vec<String> {
         let mut heavy: Vec<(f64, &String)> = words
             .iter()
             .filter_map(|(slot, word)| self.weights.get(*slot as usize).map(|weight| (*weight, word)))

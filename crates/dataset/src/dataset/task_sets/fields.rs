@@ -21,7 +21,7 @@ impl TaskFields {
         if !KNOWN.contains(&what) || name.is_empty() {
             return Err(expected());
         }
-        if self.says(what) {
+        if self.is_mapped(what) {
             return Err(format!("`{what}` is named twice"));
         }
         self.0.insert(what.to_owned(), name.to_owned());
@@ -39,7 +39,7 @@ impl TaskFields {
     }
 
     /// Whether the user says which field holds this.
-    pub(super) fn says(&self, what: &str) -> bool {
+    pub(super) fn is_mapped(&self, what: &str) -> bool {
         self.0.contains_key(what)
     }
 }

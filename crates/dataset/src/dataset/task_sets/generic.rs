@@ -92,7 +92,7 @@ fn value_text(value: &Value) -> Option<String> {
 fn own_id(row: &TaskSetRow<'_>, names: &TaskFields) -> Result<Option<String>, Unusable> {
     let name = names.name("id");
     let own = field(row, name).and_then(value_text);
-    if own.is_none() && names.says("id") {
+    if own.is_none() && names.is_mapped("id") {
         return Err(Unusable::new(format!("no text in `{name}`")));
     }
     let plain = |own: &str| own.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
@@ -114,7 +114,7 @@ fn choices(row: &TaskSetRow<'_>, names: &TaskFields) -> Result<Option<RowChoices
     let name = names.name("choices");
     let listed = |value: &Value| value.as_array()?.iter().map(value_text).collect::<Option<Vec<String>>>();
     let Some(value) = field(row, name) else {
-        if !names.says("choices") {
+        if !names.is_mapped("choices") {
             return Ok(None);
         }
         let each = name.split(',').map(|name| field(row, name.trim()).and_then(value_text));

@@ -27,7 +27,7 @@ impl TaskSet for Math {
     fn task(&self, row: &TaskSetRow<'_>, _: &Options) -> Result<Task, Unusable> {
         let problem = row.text(&["problem"])?;
         let solution = row.text(&["solution"]).unwrap_or_default();
-        let answer = match verify::boxed(solution).or_else(|| bare(solution)) {
+        let answer = match verify::boxed(solution).or_else(|| unbraced_answer(solution)) {
             Some(boxed) => boxed,
             None => row.text(&["answer"]).map_err(|_| Unusable::new("no `\\boxed{…}` in `solution`"))?,
         };
@@ -42,7 +42,7 @@ impl TaskSet for Math {
 }
 
 /// The answer of `\boxed 5`, as some solutions have it.
-fn bare(solution: &str) -> Option<&str> {
+fn unbraced_answer(solution: &str) -> Option<&str> {
     let (_, after) = solution.rsplit_once(r"\boxed ")?;
     after.split(|c: char| c == '$' || c.is_whitespace()).find(|word| !word.is_empty())
 }

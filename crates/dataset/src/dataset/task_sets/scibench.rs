@@ -39,7 +39,7 @@ impl TaskSet for SciBench {
         let number = number.ok_or_else(|| Unusable::new("no number in `answer_number`"))?;
         let (power, unit) = unit_of(row.text(&["unit"]).unwrap_or_default());
         let mut answer = power.map_or_else(|| number.clone(), |power| format!("{number}e{power}"));
-        let plain = plain(&unit);
+        let plain = without_layout(&unit);
         if CONVERTED.contains(&plain.as_str()) {
             answer = format!("{answer} {plain}");
         }
@@ -84,7 +84,7 @@ fn unit_of(unit: &str) -> (Option<i16>, String) {
 }
 
 /// The unit without LaTeX's layout.
-fn plain(unit: &str) -> String {
+fn without_layout(unit: &str) -> String {
     let bare = LAYOUT.iter().fold(unit.to_owned(), |text, layout| text.replace(layout, ""));
     bare.chars().filter(|c| !c.is_whitespace() && *c != '~').collect()
 }
@@ -112,7 +112,7 @@ mod tests {
             (" ", None, "", ""),
         ] {
             let (found, left) = unit_of(unit);
-            assert_eq!((found, left.as_str(), plain(&left).as_str()), (power, rest, bare), "{unit}");
+            assert_eq!((found, left.as_str(), without_layout(&left).as_str()), (power, rest, bare), "{unit}");
         }
         for (said, number) in [
             ("+65.49", Some("65.49")),

@@ -38,7 +38,7 @@ impl Convention for AiSdk {
         if call.model.is_empty() {
             span.text("ai.model.id").unwrap_or_default().clone_into(&mut call.model);
         }
-        let count = |names: [&str; 2]| names.iter().find_map(|name| span.whole(name));
+        let count = |names: [&str; 2]| names.iter().find_map(|name| span.whole_number(name));
         let counted = usage(
             count(["ai.usage.inputTokens", "ai.usage.promptTokens"]),
             count(["ai.usage.outputTokens", "ai.usage.completionTokens"]),
@@ -62,7 +62,7 @@ impl Convention for AiSdk {
         account.reply.leave_out(REASONING, u64::from(span.text("ai.response.reasoning").is_some()));
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         span.json("ai.prompt")
     }
 }

@@ -23,7 +23,7 @@ pub(super) trait Convention: std::fmt::Debug + Sync {
     /// Reads a call's span into what is not known of the call yet.
     fn read(&self, _span: &TraceSpan, _call: &mut ForeignCall, _account: &mut CallAccount) {}
     /// What a span that is no call was given, where it says so.
-    fn given(&self, _span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, _span: &TraceSpan) -> Option<Value> {
         None
     }
 }

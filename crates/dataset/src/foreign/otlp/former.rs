@@ -41,9 +41,9 @@ impl Convention for FormerGenAi {
     }
 
     fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
-        call.usage = call
-            .usage
-            .or_else(|| usage(span.whole("llm.usage.prompt_tokens"), span.whole("llm.usage.completion_tokens")));
+        call.usage = call.usage.or_else(|| {
+            usage(span.whole_number("llm.usage.prompt_tokens"), span.whole_number("llm.usage.completion_tokens"))
+        });
         numbered(span, call, account);
         events(span, call, account);
         let whole = span.events.iter().filter(|event| event.name.starts_with("gen_ai.content."));

@@ -62,7 +62,7 @@ impl Convention for GenAi {
         model.unwrap_or_default().clone_into(&mut call.model);
         call.reply_model = span.text("gen_ai.response.model").map(str::to_owned);
         span.text("gen_ai.response.id").unwrap_or_default().clone_into(&mut call.reply_id);
-        let counted = |names: [&str; 2]| names.into_iter().find_map(|name| span.whole(name));
+        let counted = |names: [&str; 2]| names.into_iter().find_map(|name| span.whole_number(name));
         call.usage = usage(
             counted(["gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"]),
             counted(["gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"]),
@@ -95,7 +95,7 @@ impl Convention for GenAi {
         }
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         span.value(INPUT).map(structured)
     }
 }

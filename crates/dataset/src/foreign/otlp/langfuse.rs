@@ -8,7 +8,7 @@ use super::{
     langgraph,
     span::{SpanOf, TraceSpan},
 };
-use crate::foreign::fields::whole;
+use crate::foreign::fields::whole_number;
 
 /// Reads observations.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Convention for Langfuse {
             span.text("langfuse.observation.model.name").unwrap_or_default().clone_into(&mut call.model);
         }
         let counts = span.json("langfuse.observation.usage_details").unwrap_or_default();
-        let count = |names: [&str; 3]| names.iter().find_map(|name| counts.get(*name)).and_then(whole);
+        let count = |names: [&str; 3]| names.iter().find_map(|name| counts.get(*name)).and_then(whole_number);
         let counted = usage(
             count(["input", "prompt_tokens", "input_tokens"]),
             count(["output", "completion_tokens", "output_tokens"]),
@@ -46,7 +46,7 @@ impl Convention for Langfuse {
         fill(call, span.at("langfuse.observation.input"), span.at("langfuse.observation.output"), account);
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         ["langfuse.trace.input", "langfuse.observation.input"].iter().find_map(|name| span.value(name)).cloned()
     }
 }

@@ -48,7 +48,7 @@ impl Convention for Logfire {
         fill(call, asked, answered, account);
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         ["pydantic_ai.all_messages", "all_messages_events"].iter().find_map(|name| span.json(name))
     }
 }

@@ -6,7 +6,7 @@ use super::{
     super::{
         ForeignAgent, ForeignCall,
         account::CallAccount,
-        fields::{text, usage, whole},
+        fields::{text, usage, whole_number},
         held::TraceValue,
     },
     convention::{Convention, fill, named},
@@ -45,14 +45,14 @@ impl Convention for MlFlow {
             own.or(asked).unwrap_or_default().clone_into(&mut call.model);
         }
         let counts = span.json("mlflow.chat.tokenUsage").unwrap_or_default();
-        let count = |name: &str| counts.get(name).and_then(whole);
+        let count = |name: &str| counts.get(name).and_then(whole_number);
         call.usage = call.usage.or_else(|| usage(count("input_tokens"), count("output_tokens")));
         let asked = asked.as_ref().map(|value| TraceValue::at("mlflow.spanInputs", value));
         let answered = answered.as_ref().map(|value| TraceValue::at("mlflow.spanOutputs", value));
         fill(call, asked, answered, account);
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         span.json("mlflow.spanInputs")
     }
 }

@@ -33,7 +33,7 @@ use self::span::{SpanEvent, TraceSpan, identifier};
 use super::{
     ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
     field_names::FieldNames,
-    fields::{list, text, whole},
+    fields::{list, text, whole_number},
 };
 use crate::trajectory::{EVALUATION_EVENT, UnplacedKind};
 
@@ -153,7 +153,7 @@ impl SpanReader {
         let (Some(event), Some(trace)) = (SpanEvent::read(record), id(["traceId", "trace_id"])) else { return };
         let time = ["timeUnixNano", "observedTimeUnixNano"]
             .iter()
-            .find_map(|name| whole(record.get(*name)?))
+            .find_map(|name| whole_number(record.get(*name)?))
             .unwrap_or_default();
         let span = id(["spanId", "span_id"]).unwrap_or_default();
         self.trace(&trace, place).records.push((span, time, event));

@@ -52,7 +52,7 @@ impl Convention for OpenInference {
         read(span, call, account);
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         let is_json = span.text("input.mime_type") == Some("application/json");
         let input = span.value("input.value")?;
         let inner =
@@ -72,7 +72,7 @@ fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         let model = span.text("llm.model_name").or_else(|| text(&parameters, "model"));
         model.unwrap_or_default().clone_into(&mut call.model);
     }
-    let counted = usage(span.whole("llm.token_count.prompt"), span.whole("llm.token_count.completion"));
+    let counted = usage(span.whole_number("llm.token_count.prompt"), span.whole_number("llm.token_count.completion"));
     call.usage = call.usage.or(counted);
     call.finish_reason = call.finish_reason.take().or_else(|| span.text("llm.finish_reason").map(str::to_owned));
     let asked = span.numbered("llm.input_messages.");

@@ -41,7 +41,7 @@ impl Convention for OpenLlmetry {
         }
     }
 
-    fn given(&self, span: &TraceSpan) -> Option<Value> {
+    fn input_of_span(&self, span: &TraceSpan) -> Option<Value> {
         span.json("traceloop.entity.input")
     }
 }

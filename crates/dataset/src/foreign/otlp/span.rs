@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{
     ForeignAgent,
-    fields::{list, text, whole},
+    fields::{list, text, whole_number},
     held::TraceValue,
 };
 
@@ -45,7 +45,7 @@ impl SpanEvent {
         let attributes = attributes(value);
         let named = ["name", "eventName", "event_name"].iter().find_map(|name| text(value, name));
         let named = named.or_else(|| attributes.get("event.name")?.as_str()).map(str::to_owned)?;
-        let body = value.get("body").map(plain).unwrap_or_default();
+        let body = value.get("body").map(untyped_value).unwrap_or_default();
         let body = body.as_str().and_then(|body| serde_json::from_str(body).ok()).unwrap_or(body);
         Some(Self { name: named, attributes, body })
     }
@@ -105,12 +105,12 @@ impl TraceSpan {
     /// Reads a span; `None` without an id.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let time = |names: [&str; 2]| {
-            let nanos = names.iter().find_map(|name| value.get(*name)).and_then(whole)?;
+            let nanos = names.iter().find_map(|name| value.get(*name)).and_then(whole_number)?;
             i64::try_from(nanos).ok().filter(|nanos| *nanos >= 0)
         };
         let status = value.get("status").unwrap_or(&Value::Null);
         let code = status.get("code").unwrap_or(&Value::Null);
-        let failed = whole(code) == Some(2) || matches!(code.as_str(), Some("STATUS_CODE_ERROR" | "ERROR"));
+        let failed = whole_number(code) == Some(2) || matches!(code.as_str(), Some("STATUS_CODE_ERROR" | "ERROR"));
         let id = |names: [&str; 2]| names.iter().find_map(|name| text(value, name)).map(identifier);
         let mut span = Self {
             id: id(["spanId", "span_id"])?,
@@ -176,8 +176,8 @@ impl TraceSpan {
     }
 
     /// A whole number.
-    pub(super) fn whole(&self, name: &str) -> Option<u64> {
-        self.value(name).and_then(whole)
+    pub(super) fn whole_number(&self, name: &str) -> Option<u64> {
+        self.value(name).and_then(whole_number)
     }
 
     /// A structured attribute: written as JSON in a text, or as values.
@@ -216,7 +216,7 @@ fn is_no_id(id: &str) -> bool {
 
 /// The attributes of a span, an event or a log record.
 pub(super) fn attributes(of: &Value) -> BTreeMap<String, Value> {
-    let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), plain(pair.get("value")?)));
+    let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), untyped_value(pair.get("value")?)));
     match of.get("attributes") {
         // Some stores write them as an object of plain values.
         Some(Value::Object(plain)) => plain.clone().into_iter().collect(),
@@ -225,7 +225,7 @@ pub(super) fn attributes(of: &Value) -> BTreeMap<String, Value> {
 }
 
 /// A typed value as a plain one.
-fn plain(value: &Value) -> Value {
+fn untyped_value(value: &Value) -> Value {
     let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else {
         return if value.is_object() { Value::Null } else { value.clone() };
     };
@@ -233,9 +233,9 @@ fn plain(value: &Value) -> Value {
         "intValue" => {
             inner.as_str().and_then(|text| text.parse::<i64>().ok()).map_or_else(|| inner.clone(), Value::from)
         }
-        "arrayValue" => list(inner, "values").iter().map(plain).collect(),
+        "arrayValue" => list(inner, "values").iter().map(untyped_value).collect(),
         "kvlistValue" => {
-            let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), plain(pair.get("value")?)));
+            let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), untyped_value(pair.get("value")?)));
             Value::Object(list(inner, "values").iter().filter_map(pair).collect())
         }
         "stringValue" | "boolValue" | "doubleValue" | "bytesValue" => inner.clone(),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!((span.began, span.ended, span.status), (Some(5), None, SpanStatus::Error));
         let numbered: Vec<(u32, &Value)> = span.numbered("m.").into_iter().map(|(n, all)| (n, all["role"])).collect();
         assert_eq!(numbered, [(9, &json!("a")), (10, &json!("b"))]);
-        assert_eq!((span.whole("n"), span.json("l")), (Some(7), Some(json!(["x", true]))));
+        assert_eq!((span.whole_number("n"), span.json("l")), (Some(7), Some(json!(["x", true]))));
         assert_eq!((span.json("k"), span.value("e")), (Some(json!({"a": 0.5})), Some(&Value::Null)));
         assert!(TraceSpan::read(&json!({"name": "no id"})).is_none());
     }

@@ -62,7 +62,7 @@ fn task(root: &TraceSpan) -> Option<String> {
     if matches!(root.span_kind, Some(SpanOf::Call | SpanOf::Tool | SpanOf::Vectors)) {
         return None;
     }
-    let given = conventions::ALL.iter().find_map(|convention| convention.given(root));
+    let given = conventions::ALL.iter().find_map(|convention| convention.input_of_span(root));
     let told = given.map(|given| messages::unheld(&given, Role::User, &mut TraceAccount::default()));
     let asked = told.iter().flatten().find(|message| message.role == Role::User).map(Message::text);
     asked.filter(|text| !text.trim().is_empty()).or_else(|| root.text("gen_ai.workflow.name").map(str::to_owned))
@@ -139,7 +139,7 @@ fn failure(span: &TraceSpan) -> Option<ForeignFailure> {
     if span.status != SpanStatus::Error {
         return None;
     }
-    let code = |name: &str| span.whole(name).and_then(|code| u16::try_from(code).ok());
+    let code = |name: &str| span.whole_number(name).and_then(|code| u16::try_from(code).ok());
     let status = code("http.response.status_code").or_else(|| code("error.type"));
     let kind = span.text("error.type").filter(|kind| !span.status_text.starts_with(kind));
     let why = [kind, Some(span.status_text.as_str())].into_iter().flatten().filter(|text| !text.is_empty());

@@ -65,7 +65,7 @@ impl FixedTemplate {
     }
 
     /// What of a text is not fixed, without signs around it.
-    pub(super) fn beside(&self, text: &str) -> String {
+    pub(super) fn without_fixed(&self, text: &str) -> String {
         let mut rest = text.to_owned();
         for part in self.0.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
             if let Some(at) = rest.find(part) {

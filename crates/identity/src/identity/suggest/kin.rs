@@ -11,7 +11,7 @@ use super::{
 use crate::{
     identity::{
         ObservedRun,
-        fingerprint::{Looks, Mark, mark_sentences, sentences},
+        fingerprint::{Mark, RequestLooks, mark_sentences, sentences},
     },
     trajectory::Source,
 };
@@ -53,7 +53,7 @@ pub(super) fn groups<'a>(portraits: Vec<Portrait<'a>>, runs: &[ObservedRun<'_>])
 struct PromptSpan<'r> {
     at: usize,
     role: &'r PromptRole,
-    looks: Looks,
+    looks: RequestLooks,
     text: String,
     sentences: HashSet<Mark>,
     spans: BTreeMap<usize, (usize, usize)>,
@@ -106,7 +106,7 @@ impl<'r> PromptSpan<'r> {
         let enough = fixed.telling() * 2 >= most && fixed.telling() > 1;
         let counted = |text: &str| text.chars().all(|sign| sign.is_ascii_digit() || !sign.is_alphanumeric());
         // Numbers tell agents apart.
-        let numbered = own != theirs && counted(&fixed.beside(own)) && counted(&fixed.beside(theirs));
+        let numbered = own != theirs && counted(&fixed.without_fixed(own)) && counted(&fixed.without_fixed(theirs));
         (own == theirs || (enough && !numbered)).then_some(fixed)
     }
 }
@@ -152,7 +152,7 @@ fn one_after_another(told: &[PromptSpan<'_>], group: &mut [usize]) {
     for before in told {
         for after in told.iter().filter(|after| before.meets(after) && before.precedes(after)) {
             if let Some(fixed) = before.alike(&before.text, after, &after.text) {
-                pairs.push((before, after, (fixed.beside(&before.text), fixed.beside(&after.text))));
+                pairs.push((before, after, (fixed.without_fixed(&before.text), fixed.without_fixed(&after.text))));
             }
         }
     }
@@ -174,7 +174,7 @@ fn join(group: &mut [usize], a: usize, b: usize) {
 
 /// Joins prompts of agents that never speak in one run, those first that are most alike.
 fn over_runs(told: &[PromptSpan<'_>], common: &HashSet<Mark>, group: &mut [usize]) {
-    let own: Vec<String> = told.iter().map(|one| own(&one.text, common)).collect();
+    let own: Vec<String> = told.iter().map(|one| distinct_words(&one.text, common)).collect();
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, (one, text)) in told.iter().zip(&own).enumerate() {
         for (other, theirs) in told.iter().zip(&own).skip(number + 1).filter(|(other, _)| !one.meets(other)) {
@@ -214,7 +214,7 @@ fn common(portraits: &[Portrait<'_>], group: &[usize]) -> HashSet<Mark> {
 }
 
 /// What a text says beside what others of its run are told too.
-fn own(text: &str, common: &HashSet<Mark>) -> String {
+fn distinct_words(text: &str, common: &HashSet<Mark>) -> String {
     let is_own = |sentence: &&str| {
         let mut marks = Vec::new();
         mark_sentences(sentence, &mut marks);

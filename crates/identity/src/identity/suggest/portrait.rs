@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::called::{self, CalledAgent};
 use crate::{
-    identity::{Looks, ObservedRun, ObservedStep, fingerprint::mark_sentences, helper_role, observed},
+    identity::{ObservedRun, ObservedStep, RequestLooks, fingerprint::mark_sentences, helper_role, observed},
     trajectory::{AgentName, Attribution, Source},
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Portrait<'a> {
     pub(super) places: Vec<(usize, usize)>,
     pub(super) steps: Vec<&'a ObservedStep<'a>>,
     pub(super) keys: BTreeSet<u32>,
-    pub(super) looks: Looks,
+    pub(super) looks: RequestLooks,
     pub(super) source: Source,
     /// Whether a roster named it that is not at hand, so that its rule is to be found anew, under its name.
     pub(super) renewed: bool,
@@ -173,7 +173,7 @@ impl<'a> Portrait<'a> {
 }
 
 /// Whether user texts may name an agent: where neither the user nor the wire does, and a prompt is shared or missing.
-fn may_be_called(told: &Attribution, looks: &Looks) -> bool {
+fn may_be_called(told: &Attribution, looks: &RequestLooks) -> bool {
     match told.source {
         Source::Fingerprint => looks.prompted,
         Source::Frame | Source::Continuation => looks.framed,

@@ -188,6 +188,6 @@ fn notes(suggestion: &Suggestion<'_>) -> Vec<String> {
 
 /// What of a text is not the template's, as a comment shows it.
 fn shown(template: Option<&FixedTemplate>, text: &str) -> String {
-    let beside = template.map(|template| template.beside(text)).unwrap_or_default();
-    format!("\"{}\"", super::text::plain(&beside, 40))
+    let beside = template.map(|template| template.without_fixed(text)).unwrap_or_default();
+    format!("\"{}\"", super::text::comment_line(&beside, 40))
 }

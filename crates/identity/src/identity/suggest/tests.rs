@@ -69,7 +69,7 @@ fn matched_rule(roster: &str, call: &Call<'_>) -> Option<usize> {
     let rules = rules.into_iter().enumerate().map(|(at, rule)| RosterRule { name: Some(at.to_string()), ..rule });
     let text = body(call).to_string();
     let outline = OpenaiChat.outline(text.as_bytes()).expect("a request");
-    let key = crate::identity::Looks::read(&outline, &std::collections::HashSet::new()).key;
+    let key = crate::identity::RequestLooks::read(&outline, &std::collections::HashSet::new()).key;
     let told = Roster::new(rules.collect()).expect("rules").identify(&outline, key)?;
     Some(told.agent.as_str().parse::<usize>().expect("a number") + 1).filter(|_| !told.ambiguous)
 }

@@ -52,32 +52,32 @@ pub(super) fn write(all: &[Suggestion<'_>], names: &BTreeMap<AgentName, Proposal
 }
 
 fn describe(text: &mut String, portrait: &Portrait<'_>, names: &BTreeMap<AgentName, Proposal>, others: &[String]) {
-    let agent = plain(&portrait.id(), EXCERPT_MAX);
+    let agent = comment_line(&portrait.id(), EXCERPT_MAX);
     let source = source_name(portrait.source);
-    let said = plain(portrait.evidence, EXCERPT_MAX);
+    let said = comment_line(portrait.evidence, EXCERPT_MAX);
     let _ = writeln!(text, "\n# {agent}: {}; by {source}: {said}", calls(portrait.places.len()));
     if let Some(shared) = &portrait.shared {
-        let shared = plain(shared.as_str(), EXCERPT_MAX);
+        let shared = comment_line(shared.as_str(), EXCERPT_MAX);
         let _ = writeln!(text, "#   the wire calls it `{shared}`, and another prompt of the run too: two agents");
     }
     if let Some(called) = &portrait.called {
         let _ = writeln!(
             text,
             "#   one prompt for several agents; its user text says: {}",
-            plain(&called.text, EXCERPT_MAX)
+            comment_line(&called.text, EXCERPT_MAX)
         );
     }
     if let Some(first) = portrait.steps.first() {
         let says = instruction_text(first, portrait.looks.prompted);
         let _ = writeln!(text, "#   prompt: {}", telling(&says, others));
         if !first.outline.tools.is_empty() {
-            let _ = writeln!(text, "#   tools: {}", plain(&first.outline.tools.join(", "), EXCERPT_MAX));
+            let _ = writeln!(text, "#   tools: {}", comment_line(&first.outline.tools.join(", "), EXCERPT_MAX));
         }
         if portrait.needs_rule()
             && portrait.shared.is_none()
             && let Some(role) = ROLE.captures(&says).and_then(|found| found.get(1))
         {
-            let _ = writeln!(text, "#   its prompt calls it: {}", plain(role.as_str(), EXCERPT_MAX));
+            let _ = writeln!(text, "#   its prompt calls it: {}", comment_line(role.as_str(), EXCERPT_MAX));
         }
         if says.contains("cc_is_subagent=true") {
             text.push_str("#   a subagent, by what Claude Code says of it\n");
@@ -86,7 +86,7 @@ fn describe(text: &mut String, portrait: &Portrait<'_>, names: &BTreeMap<AgentNa
     if let Some(Proposal { name, votes, against, evidence, firm }) =
         portrait.proposed_as().and_then(|agent| names.get(agent))
     {
-        let name = plain(name, EXCERPT_MAX);
+        let name = comment_line(name, EXCERPT_MAX);
         let guess = if *firm { String::new() } else { format!(" perhaps `{name}`, a guess:") };
         let _ = writeln!(text, "#   name:{guess} {evidence} ({votes} votes, {against} for other names)");
     }
@@ -103,11 +103,11 @@ fn telling(says: &str, others: &[String]) -> String {
     };
     let most: usize = others.iter().map(shared).max().unwrap_or_default();
     if most <= BEGINNING_MAX {
-        return plain(says, EXCERPT_MAX);
+        return comment_line(says, EXCERPT_MAX);
     }
     let near = (most.saturating_sub(BEGINNING_MAX)..most).find(|at| says.is_char_boundary(*at)).unwrap_or_default();
     let from = says.get(near..most).and_then(|begin| begin.find([' ', '\n'])).map_or(near, |blank| near + blank);
-    format!("…{}", plain(says.get(from..).unwrap_or_default(), EXCERPT_MAX))
+    format!("…{}", comment_line(says.get(from..).unwrap_or_default(), EXCERPT_MAX))
 }
 
 /// A rule's name in output.
@@ -129,7 +129,7 @@ pub fn source_name(source: Source) -> &'static str {
 }
 
 /// A text that fits into one line of a comment, at most so many characters.
-pub(super) fn plain(text: &str, most: usize) -> String {
+pub(super) fn comment_line(text: &str, most: usize) -> String {
     let short: String = text.trim().chars().take(most).collect();
     let cut = if short.len() < text.trim().len() { "…" } else { "" };
     short.chars().map(shown).collect::<String>() + cut

@@ -1,8 +1,8 @@
 //! What a search pays and finds, on the systems on which the former rules were measured.
 
 use super::{
-    By, Offer, Order, RuleAnswer, Search, SearchQuestion, play,
-    systems::{Case, Source, Topology, Weather, search},
+    Offer, Order, RuleAnswer, Search, SearchQuestion, TriedWords, play,
+    systems::{Case, LiveChances, Source, Topology, search},
 };
 use crate::proof::{ProofSample, Terms};
 
@@ -18,7 +18,12 @@ fn row(steps: usize, error: usize, order: Order, last: bool) -> (SearchQuestion,
             continue;
         }
         let suspicion = 1.0 / (step + 2) as f64;
-        offers.push(Offer::Other { control: prices.len(), treated: prices.len() + 1, by: By::Given, suspicion });
+        offers.push(Offer::Other {
+            control: prices.len(),
+            treated: prices.len() + 1,
+            by: TriedWords::Given,
+            suspicion,
+        });
         prices.extend([(steps - 1 - step) as u64; 2]);
     }
     let (terms, arms) = (Terms::default(), prices.len());
@@ -52,8 +57,11 @@ fn noise_names_no_later_step() {
             let (mut right, mut flips, mut unsure, mut wrong, mut executions, mut calls) = (0, 0, 0, 0, 0, 0);
             let case = Case::new(Topology::Chain5, Source::Twin, order, false);
             for number in 0..of {
-                let searched =
-                    search(&case, Weather { noise, unanswered: 0.0 }, &format!("chain5 {order:?} {noise} {number}"));
+                let searched = search(
+                    &case,
+                    LiveChances { noise, unanswered: 0.0 },
+                    &format!("chain5 {order:?} {noise} {number}"),
+                );
                 executions += searched.executions;
                 calls += searched.calls;
                 match (&searched.found.earliest_flip, searched.found.flips.is_empty()) {
@@ -78,7 +86,7 @@ fn noise_names_no_later_step() {
 /// enough, unless `clears`. Gives what is named and the executions.
 fn hunt(
     order: Order,
-    by: By,
+    by: TriedWords,
     clears: bool,
     suspicions: &[f64],
     heals: impl Fn(usize, bool) -> bool,
@@ -86,7 +94,7 @@ fn hunt(
     let steps = suspicions.len();
     // A fresh draw of a step is the record up to the step before it: arm 1 is the run anew, arm n + 1 takes n steps.
     let arm = |step: usize, treated: bool| match (by, treated) {
-        (By::Drawn, treated) => step + 1 + usize::from(!treated),
+        (TriedWords::Drawn, treated) => step + 1 + usize::from(!treated),
         (_, treated) => 1 + 2 * step + usize::from(treated),
     };
     let (mut offers, mut passes) = (Vec::new(), vec![false; 2 * steps + 2]);
@@ -137,11 +145,11 @@ fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
         let carried = |step: usize, treated: bool| treated && step >= decisive;
         let drawn = |step: usize, treated: bool| step < decisive + usize::from(treated);
         let none = |_: usize, _: bool| false;
-        let systems: [(By, Heals<'_>, bool); 4] = [
-            (By::Given, &alone, true),
-            (By::Given, &carried, false),
-            (By::Drawn, &drawn, true),
-            (By::Given, &none, true),
+        let systems: [(TriedWords, Heals<'_>, bool); 4] = [
+            (TriedWords::Given, &alone, true),
+            (TriedWords::Given, &carried, false),
+            (TriedWords::Drawn, &drawn, true),
+            (TriedWords::Given, &none, true),
         ];
         for (by, heals, one) in systems {
             for clears in [false, true] {

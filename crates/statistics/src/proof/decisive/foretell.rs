@@ -1,6 +1,6 @@
 //! What a search is expected to cost, before any of it is spent.
 
-use super::{By, ENOUGH, Offer, Search, SearchQuestion};
+use super::{ENOUGH, Offer, Search, SearchQuestion, TriedWords};
 use crate::proof::ProofSample;
 
 /// Executions of the record as it is, before it is given up or taken for a failure.
@@ -17,7 +17,7 @@ pub fn play(question: &SearchQuestion, at: Option<usize>, prices: &[u64]) -> (u6
     };
     for (place, offer) in question.steps.iter().enumerate() {
         match (*offer, at) {
-            (Offer::Other { control, treated, by: By::Drawn, .. }, Some(at)) => {
+            (Offer::Other { control, treated, by: TriedWords::Drawn, .. }, Some(at)) => {
                 set(control, place < at);
                 set(treated, place <= at);
             }
@@ -64,12 +64,12 @@ mod tests {
         let other = |control, treated, by| Offer::Other { control, treated, by, suspicion: 0.5 };
         SearchQuestion {
             steps: vec![
-                other(1, 0, By::Drawn),
-                other(2, 1, By::Drawn),
+                other(1, 0, TriedWords::Drawn),
+                other(2, 1, TriedWords::Drawn),
                 Offer::Same,
-                other(3, 4, By::Given),
-                other(5, 6, By::Proposed),
-                other(7, 8, By::Given),
+                other(3, 4, TriedWords::Given),
+                other(5, 6, TriedWords::Proposed),
+                other(7, 8, TriedWords::Given),
             ],
             couples: vec![Couple { steps: (3, 5), control: 9, treated: 10 }],
             arms: 11,

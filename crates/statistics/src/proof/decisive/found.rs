@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{By, Offer, Search, SearchEnding, Stands};
+use super::{Offer, Search, SearchEnding, Stands, TriedWords};
 
 /// What a search says of a rule that names a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -65,8 +65,9 @@ impl Search {
     /// What is said of a rule whose step, if it is the one that is shown, has to have these others cleared.
     fn answer(&self, sought: bool, shown: Option<usize>, others: std::ops::Range<usize>) -> RuleAnswer {
         let open: Vec<usize> = others.filter(|step| !self.stands(*step).is_cleared()).collect();
-        let proposed =
-            |step: &usize| matches!(self.question.steps.get(*step), Some(Offer::Other { by: By::Proposed, .. }));
+        let proposed = |step: &usize| {
+            matches!(self.question.steps.get(*step), Some(Offer::Other { by: TriedWords::Proposed, .. }))
+        };
         match shown {
             Some(step) if proposed(&step) => RuleAnswer::Proposed(step),
             Some(_) if !sought => RuleAnswer::NotSought,

@@ -30,7 +30,7 @@ mod tests;
 
 pub use foretell::{most_executions, play};
 pub use found::{Found, RuleAnswer};
-pub use question::{By, Couple, Offer, Order, SearchEnding, SearchQuestion, Stands};
+pub use question::{Couple, Offer, Order, SearchEnding, SearchQuestion, Stands, TriedWords};
 
 use std::cmp::Ordering;
 
@@ -66,7 +66,7 @@ pub struct Search {
 pub(super) struct TriedClaim {
     control: usize,
     treated: usize,
-    pub(super) by: By,
+    pub(super) by: TriedWords,
     pub(super) suspicion: f64,
     pub(super) stands: Stands,
     /// Whether the treatment healed the run once.
@@ -124,7 +124,9 @@ impl Search {
                 Offer::None | Offer::Same => None,
             });
         }
-        claims.extend(question.couples.iter().map(|couple| tried(couple.control, couple.treated, By::Given, 1.0)));
+        claims.extend(
+            question.couples.iter().map(|couple| tried(couple.control, couple.treated, TriedWords::Given, 1.0)),
+        );
         Self { arms: vec![Vec::new(); question.arms], claims, of_step, question }
     }
 
@@ -326,9 +328,9 @@ impl Search {
             () if claim.is_void() => Stands::Void,
             () if claim.is_shown() => Stands::Shown,
             // What a model proposes may leave an error as it is: that it does not heal clears nothing.
-            () if tried.by == By::Proposed && !tried.begun && treated >= LOOKS => Stands::Unsettled,
-            () if tried.by == By::Proposed && claim.is_settled() => Stands::Unsettled,
-            () if excluded && tried.by != By::Proposed => Stands::Excluded,
+            () if tried.by == TriedWords::Proposed && !tried.begun && treated >= LOOKS => Stands::Unsettled,
+            () if tried.by == TriedWords::Proposed && claim.is_settled() => Stands::Unsettled,
+            () if excluded && tried.by != TriedWords::Proposed => Stands::Excluded,
             () if hopeless || (treated >= most && (control >= most || !tried.begun)) => Stands::Unsettled,
             () => Stands::Open,
         }

@@ -1,6 +1,6 @@
 //! In which order a search tries what is open. Orders differ in what they pay, never in what they conclude.
 
-use super::{By, Order, Search, Stands, TriedClaim};
+use super::{Order, Search, Stands, TriedClaim, TriedWords};
 
 impl Search {
     /// The claims that are worth a further execution, the next first; none: there is nothing left to learn.
@@ -102,7 +102,7 @@ impl Search {
                 return (Some(step), step);
             }
             let heals = tried.passed > tried.failed;
-            if heals == (tried.by == By::Drawn) { low = middle + 1 } else { high = middle }
+            if heals == (tried.by == TriedWords::Drawn) { low = middle + 1 } else { high = middle }
         }
         (None, row.get(low).copied().unwrap_or(self.of_step.len()))
     }
@@ -110,7 +110,8 @@ impl Search {
     /// Whether suspicion has a say: where one step that is shown is enough, or where none can be cleared anyway.
     fn is_guided(&self) -> bool {
         let clears = self.question.earliest || self.question.last;
-        self.question.order == Order::BestFirst && !(clears && self.claims.iter().any(|tried| tried.by != By::Proposed))
+        self.question.order == Order::BestFirst
+            && !(clears && self.claims.iter().any(|tried| tried.by != TriedWords::Proposed))
     }
 
     /// What healed comes first, as long as its pairs speak for it. Then each step is looked at once: by turns the most

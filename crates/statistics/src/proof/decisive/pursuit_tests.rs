@@ -1,6 +1,6 @@
 //! What a search executes next, step by step, and where that leaves it: small questions whose answers are worked out by hand.
 
-use super::{By, Couple, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, play};
+use super::{Couple, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, TriedWords, play};
 use crate::{
     proof::{ProofSample, Terms},
     trajectory::{Executions, Void},
@@ -16,8 +16,8 @@ fn treated(step: usize) -> usize {
 }
 
 /// A question about steps that are tried with the words of these, all equally suspicious; couples have the arms after those.
-fn question(order: Order, by: &[By], couples: &[(usize, usize)]) -> SearchQuestion {
-    let other = |(step, by): (usize, &By)| Offer::Other {
+fn question(order: Order, by: &[TriedWords], couples: &[(usize, usize)]) -> SearchQuestion {
+    let other = |(step, by): (usize, &TriedWords)| Offer::Other {
         control: control(step),
         treated: treated(step),
         by: *by,
@@ -72,7 +72,7 @@ fn failing(question: SearchQuestion) -> Search {
 
 #[test]
 fn each_step_is_looked_at_before_any_is_pursued() {
-    let mut search = Search::new(question(Order::Scan, &[By::Given; 2], &[]));
+    let mut search = Search::new(question(Order::Scan, &[TriedWords::Given; 2], &[]));
     let arms = executed(&mut search, &[treated(1)]);
     // The record; a look at the first; the second heals: in pairs until its effect is shown; then the first is cleared.
     let look = [0, treated(0), treated(0), treated(1), treated(1)];
@@ -86,7 +86,7 @@ fn each_step_is_looked_at_before_any_is_pursued() {
 #[test]
 fn halves_close_in_on_the_step_from_which_on_other_words_heal() {
     for (decisive, looks) in [(5, [4, 6, 5]), (2, [4, 2, 1]), (7, [4, 6, 7])] {
-        let mut search = failing(question(Order::Bisect, &[By::Given; 8], &[]));
+        let mut search = failing(question(Order::Bisect, &[TriedWords::Given; 8], &[]));
         let healing: Vec<usize> = (decisive..8).map(treated).collect();
         for step in looks {
             assert_eq!(search.next(1), [treated(step)], "decisive {decisive}");
@@ -94,7 +94,7 @@ fn halves_close_in_on_the_step_from_which_on_other_words_heal() {
         }
     }
     // A fresh draw heals up to the decisive step instead.
-    let mut search = failing(question(Order::Bisect, &[By::Drawn; 8], &[]));
+    let mut search = failing(question(Order::Bisect, &[TriedWords::Drawn; 8], &[]));
     for (step, outcome) in [(4, "f"), (2, "p"), (3, "p")] {
         assert_eq!(search.next(1), [treated(step)]);
         take(&mut search, treated(step), outcome);
@@ -104,7 +104,7 @@ fn halves_close_in_on_the_step_from_which_on_other_words_heal() {
 #[test]
 fn of_the_two_steps_round_the_place_where_the_row_parts_the_one_that_heals_is_first() {
     for first in ["f", "fp"] {
-        let mut search = failing(question(Order::Bisect, &[By::Given; 2], &[]));
+        let mut search = failing(question(Order::Bisect, &[TriedWords::Given; 2], &[]));
         take(&mut search, treated(1), "p");
         take(&mut search, treated(0), first);
         assert_eq!(search.next(1), [treated(1)], "{first}");
@@ -113,7 +113,7 @@ fn of_the_two_steps_round_the_place_where_the_row_parts_the_one_that_heals_is_fi
 
 #[test]
 fn the_most_suspicious_and_the_first_are_looked_at_by_turns_where_one_that_is_shown_is_enough() {
-    let with = |suspicions: &[f64], clears: bool, by: By| {
+    let with = |suspicions: &[f64], clears: bool, by: TriedWords| {
         let mut question = question(Order::BestFirst, &vec![by; suspicions.len()], &[]);
         (question.earliest, question.last) = (clears, clears);
         for (step, given) in question.steps.iter_mut().zip(suspicions) {
@@ -125,7 +125,7 @@ fn the_most_suspicious_and_the_first_are_looked_at_by_turns_where_one_that_is_sh
     };
     let order = |search: &Search| -> Vec<usize> { search.next(9).into_iter().map(|arm| (arm - 1) / 2).collect() };
     let suspicions = [0.2, 0.5, 0.3, 0.5, 0.9];
-    let mut search = with(&suspicions, false, By::Given);
+    let mut search = with(&suspicions, false, TriedWords::Given);
     // Of equals the earlier; what one turn took is no choice of the next.
     assert_eq!(order(&search), [4, 0, 1, 2, 3]);
     // Each is looked at once; then a second time, from the front.
@@ -140,14 +140,14 @@ fn the_most_suspicious_and_the_first_are_looked_at_by_turns_where_one_that_is_sh
     take(&mut search, control(3), "p");
     assert_eq!(order(&search), [2, 0, 1, 4, 3], "it passes without the words too");
     // Where every other step has to be cleared nothing is gained by looking elsewhere first; a proposal clears nothing.
-    assert_eq!(order(&with(&suspicions, true, By::Given)), [0, 1, 2, 3, 4]);
-    assert_eq!(order(&with(&suspicions, true, By::Proposed)), [4, 0, 1, 2, 3]);
+    assert_eq!(order(&with(&suspicions, true, TriedWords::Given)), [0, 1, 2, 3, 4]);
+    assert_eq!(order(&with(&suspicions, true, TriedWords::Proposed)), [4, 0, 1, 2, 3]);
 }
 
 #[test]
 fn couples_are_tried_where_neither_step_heals_alone_and_only_looked_at() {
     let couples = [(0, 1), (0, 2), (1, 2)];
-    let mut search = failing(question(Order::Scan, &[By::Given; 3], &couples));
+    let mut search = failing(question(Order::Scan, &[TriedWords::Given; 3], &couples));
     while (0..3).any(|step| search.stands(step) == Stands::Open) {
         let arm = search.next(1)[0];
         assert!(arm <= treated(2), "no couple before its steps are cleared");
@@ -166,7 +166,7 @@ fn couples_are_tried_where_neither_step_heals_alone_and_only_looked_at() {
 #[test]
 fn a_couple_that_heals_is_pursued_shown_and_ends_the_search() {
     let couples = [(0, 1), (1, 2)];
-    let mut search = failing(question(Order::Scan, &[By::Given; 3], &couples));
+    let mut search = failing(question(Order::Scan, &[TriedWords::Given; 3], &couples));
     executed(&mut search, &[treated(4)]);
     assert_eq!(search.found().coupled, Some((1, 2)));
     let executed =
@@ -178,7 +178,7 @@ fn a_couple_that_heals_is_pursued_shown_and_ends_the_search() {
 
 #[test]
 fn a_couple_with_a_step_that_is_not_cleared_is_not_tried() {
-    for by in [[By::Given, By::Proposed], [By::Proposed, By::Given]] {
+    for by in [[TriedWords::Given, TriedWords::Proposed], [TriedWords::Proposed, TriedWords::Given]] {
         let mut search = failing(question(Order::Scan, &by, &[(0, 1)]));
         let arms = executed(&mut search, &[]);
         assert!(arms.iter().all(|arm| *arm <= treated(1)), "{arms:?}");
@@ -188,7 +188,7 @@ fn a_couple_with_a_step_that_is_not_cleared_is_not_tried() {
 
 #[test]
 fn nothing_is_said_of_what_nobody_looked_at() {
-    let search = failing(question(Order::Scan, &[By::Given; 2], &[(0, 1)]));
+    let search = failing(question(Order::Scan, &[TriedWords::Given; 2], &[(0, 1)]));
     let (open, found) = (RuleAnswer::Unsure { shown: None, open: vec![0, 1] }, search.found());
     assert_eq!((found.earliest_flip, found.commitment), (open.clone(), open));
     assert_eq!((found.flips, found.coupled, found.ending), (vec![], None, None));
@@ -197,7 +197,7 @@ fn nothing_is_said_of_what_nobody_looked_at() {
 #[test]
 fn a_rule_that_is_not_sought_is_not_answered_nor_paid_for() {
     for (earliest, last) in [(true, false), (false, true), (false, false)] {
-        let question = SearchQuestion { earliest, last, ..question(Order::Scan, &[By::Given; 3], &[]) };
+        let question = SearchQuestion { earliest, last, ..question(Order::Scan, &[TriedWords::Given; 3], &[]) };
         let mut search = failing(question);
         executed(&mut search, &[treated(1)]);
         let found = search.found();
@@ -221,7 +221,7 @@ fn what_blames_and_what_clears_costs_more_the_more_steps_there_are() {
     for (steps, couples, target, clearing) in
         [(1, &[][..], 100.0, 40.0), (2, &[], 200.0, 40.0), (5, &[], 500.0, 160.0), (2, &[(0, 1)], 300.0, 40.0)]
     {
-        let search = Search::new(question(Order::Scan, &vec![By::Given; steps], couples));
+        let search = Search::new(question(Order::Scan, &vec![TriedWords::Given; steps], couples));
         assert_eq!((search.target(), search.clearing()), (target, clearing), "{steps} steps");
     }
     let none = SearchQuestion { steps: vec![Offer::None, Offer::Same], ..question(Order::Scan, &[], &[]) };
@@ -245,7 +245,7 @@ fn as_many_executions_as_may_be_made_leave_a_step_unsettled() {
         ("", "f", Stands::Open),
     ] {
         let terms = Terms { pairs: 2, ..Terms::default() };
-        let mut search = failing(SearchQuestion { terms, ..question(Order::Scan, &[By::Given; 9], &[]) });
+        let mut search = failing(SearchQuestion { terms, ..question(Order::Scan, &[TriedWords::Given; 9], &[]) });
         take(&mut search, control(0), controls);
         take(&mut search, treated(0), treateds);
         assert_eq!(search.stands(0), expected, "null {controls}, treated {treateds}");
@@ -257,15 +257,15 @@ fn as_many_executions_as_may_be_made_leave_a_step_unsettled() {
 #[test]
 fn a_proposal_that_does_not_heal_clears_nothing() {
     for (by, treateds, expected) in [
-        (By::Proposed, "f", Stands::Open),
-        (By::Proposed, "ff", Stands::Unsettled),
-        (By::Given, "ff", Stands::Open),
-        (By::Given, "vvf", Stands::Void),
+        (TriedWords::Proposed, "f", Stands::Open),
+        (TriedWords::Proposed, "ff", Stands::Unsettled),
+        (TriedWords::Given, "ff", Stands::Open),
+        (TriedWords::Given, "vvf", Stands::Void),
         // The e-value of 40 that clears one step of one: 27 after seven, 50 after eight.
-        (By::Given, "fffffff", Stands::Open),
-        (By::Given, "ffffffff", Stands::Excluded),
-        (By::Drawn, "ffffffff", Stands::Excluded),
-        (By::Proposed, "ffffffff", Stands::Unsettled),
+        (TriedWords::Given, "fffffff", Stands::Open),
+        (TriedWords::Given, "ffffffff", Stands::Excluded),
+        (TriedWords::Drawn, "ffffffff", Stands::Excluded),
+        (TriedWords::Proposed, "ffffffff", Stands::Unsettled),
     ] {
         let mut search = failing(question(Order::Scan, &[by], &[]));
         take(&mut search, treated(0), treateds);
@@ -283,14 +283,14 @@ fn a_search_of_which_most_says_nothing_is_over() {
         ("vvvvfff", Some(SearchEnding::Void(Void::Unanswered))),
         ("vvvvpff", Some(SearchEnding::Void(Void::Unanswered))),
     ] {
-        let mut search = Search::new(question(Order::Scan, &[By::Given; 2], &[]));
+        let mut search = Search::new(question(Order::Scan, &[TriedWords::Given; 2], &[]));
         // Spread over the arms of the steps: what is asked of the record is another question.
         for (place, outcome) in outcomes.chars().enumerate() {
             take(&mut search, 1 + place % 4, &outcome.to_string());
         }
         assert_eq!((search.ended(), search.next(1).is_empty()), (ending, ending.is_some()), "{outcomes}");
     }
-    let mut search = Search::new(question(Order::Scan, &[By::Given], &[]));
+    let mut search = Search::new(question(Order::Scan, &[TriedWords::Given], &[]));
     search.take(control(0), ProofSample::Void(Void::Crashed));
     take(&mut search, treated(0), "vv");
     assert_eq!(search.ended(), Some(SearchEnding::Void(Void::Unanswered)), "the most frequent reason");
@@ -298,7 +298,7 @@ fn a_search_of_which_most_says_nothing_is_over() {
 
 #[test]
 fn samples_are_kept_in_order_and_counted() {
-    let mut search = Search::new(question(Order::Scan, &[By::Given], &[]));
+    let mut search = Search::new(question(Order::Scan, &[TriedWords::Given], &[]));
     take(&mut search, treated(0), "pf");
     assert_eq!(search.samples(treated(0)), [ProofSample::Passed, ProofSample::Failed]);
     assert_eq!(search.counted(treated(0)), Executions { passed: 1, failed: 1, ..Executions::default() });
@@ -309,11 +309,11 @@ fn samples_are_kept_in_order_and_counted() {
 #[test]
 fn a_forecast_plays_the_search_that_would_be_made() {
     // Other words heal from the decisive step on; a fresh draw up to it, and what is drawn before it heals of itself.
-    let cases: [(By, Option<usize>, &[usize]); 4] = [
-        (By::Given, Some(1), &[treated(1), treated(2)]),
-        (By::Proposed, Some(1), &[treated(1), treated(2)]),
-        (By::Drawn, Some(1), &[control(0), treated(0), treated(1)]),
-        (By::Given, None, &[]),
+    let cases: [(TriedWords, Option<usize>, &[usize]); 4] = [
+        (TriedWords::Given, Some(1), &[treated(1), treated(2)]),
+        (TriedWords::Proposed, Some(1), &[treated(1), treated(2)]),
+        (TriedWords::Drawn, Some(1), &[control(0), treated(0), treated(1)]),
+        (TriedWords::Given, None, &[]),
     ];
     for (by, at, passing) in cases {
         for order in [Order::Scan, Order::Bisect, Order::BestFirst] {
@@ -325,6 +325,6 @@ fn a_forecast_plays_the_search_that_would_be_made() {
         }
     }
     // One step: the record once, then four pairs, which are worth 136 of 100.
-    let one = question(Order::Scan, &[By::Given], &[]);
+    let one = question(Order::Scan, &[TriedWords::Given], &[]);
     assert_eq!(play(&one, Some(0), &[1, 10, 100]), (9, 441));
 }

@@ -18,7 +18,7 @@ pub enum Offer {
         /// The arm with the other one.
         treated: usize,
         /// Whose words they are.
-        by: By,
+        by: TriedWords,
         /// How likely the step is thought to be decisive, above 0: only the order of the search heeds it.
         suspicion: f64,
     },
@@ -26,7 +26,7 @@ pub enum Offer {
 
 /// Whose words are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum TriedWords {
     /// Those of a run that succeeded, or of a person.
     Given,
     /// Those that a model proposes. They may turn a right reply into one that makes up for a later error, and may fail to

@@ -1,7 +1,7 @@
 //! Multi-agent systems as functions, for the tests of a search: an execution costs nothing, so that hundreds of failed runs
 //! can be searched. Replies are numbers; who slips is one off.
 
-use super::{By, Couple, Found, Offer, Order, Search, SearchEnding, SearchQuestion};
+use super::{Couple, Found, Offer, Order, Search, SearchEnding, SearchQuestion, TriedWords};
 use crate::{
     proof::{ProofSample, Terms, systems_tests::Draws},
     trajectory::Void,
@@ -55,7 +55,7 @@ impl Topology {
     }
 
     /// What a step says, of what was said before; `errs` where the model makes its own errors.
-    fn says(self, step: usize, said: &[i64], errs: bool) -> i64 {
+    fn step_value(self, step: usize, said: &[i64], errs: bool) -> i64 {
         let at = |step: usize| said[step];
         let before = if step == 0 { 12 } else { at(step - 1) };
         match self {
@@ -89,7 +89,7 @@ impl Topology {
     /// What a run without any error says.
     pub(super) fn clean(self) -> Vec<i64> {
         let mut said = Vec::new();
-        (0..self.steps()).for_each(|step| said.push(self.says(step, &said, false)));
+        (0..self.steps()).for_each(|step| said.push(self.step_value(step, &said, false)));
         said
     }
 
@@ -105,7 +105,7 @@ impl Topology {
         let mut said = Vec::new();
         for step in 0..self.steps() {
             let slip = if slips.contains(&step) { 10 } else { 0 };
-            said.push(self.says(step, &said, true) + slip);
+            said.push(self.step_value(step, &said, true) + slip);
         }
         assert_ne!(self.result(&said), self.result(&self.clean()));
         said
@@ -161,17 +161,17 @@ pub(super) struct Case {
 impl Case {
     pub(super) fn new(topology: Topology, source: Source, order: Order, coupled: bool) -> Self {
         let (failed, clean) = (topology.failed(), topology.clean());
-        let instead: Vec<Option<(By, Option<i64>)>> = (0..topology.steps())
+        let instead: Vec<Option<(TriedWords, Option<i64>)>> = (0..topology.steps())
             .map(|step| {
                 let (was, is) = (failed[step], clean[step]);
                 let last = step + 1 == topology.steps();
                 match source {
-                    Source::Twin if was != is => Some((By::Given, Some(is))),
-                    Source::File if was != is && (last || step % 2 == 0) => Some((By::Given, Some(is))),
+                    Source::Twin if was != is => Some((TriedWords::Given, Some(is))),
+                    Source::File if was != is && (last || step % 2 == 0) => Some((TriedWords::Given, Some(is))),
                     Source::Twin | Source::File => None,
-                    Source::Redraw => Some((By::Drawn, None)),
+                    Source::Redraw => Some((TriedWords::Drawn, None)),
                     // It corrects what is wrong, and spoils what is right.
-                    Source::Model => Some((By::Proposed, Some(if was == is { is - 1 } else { is }))),
+                    Source::Model => Some((TriedWords::Proposed, Some(if was == is { is - 1 } else { is }))),
                 }
             })
             .collect();
@@ -185,7 +185,7 @@ impl Case {
     /// A case with these words instead of a step's own.
     pub(super) fn with_words(
         topology: Topology,
-        instead: &[Option<(By, Option<i64>)>],
+        instead: &[Option<(TriedWords, Option<i64>)>],
         same: impl Fn(usize) -> bool,
         order: Order,
         coupled: bool,
@@ -239,7 +239,7 @@ impl Case {
                 live += 1;
                 let slip = draws.uniform() < noise;
                 // An approver that slips disapproves; others are one off.
-                self.topology.says(step, &said, true) + i64::from(slip)
+                self.topology.step_value(step, &said, true) + i64::from(slip)
             }));
         }
         (self.topology.result(&said) == self.topology.result(&self.topology.clean()), live)
@@ -268,7 +268,7 @@ pub(super) struct Searched {
 
 /// The chances of a live execution.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Weather {
+pub(super) struct LiveChances {
     /// That a reply is one off.
     pub(super) noise: f64,
     /// That a call is left unanswered.
@@ -276,7 +276,7 @@ pub(super) struct Weather {
 }
 
 /// Searches to the end.
-pub(super) fn search(case: &Case, weather: Weather, name: &str) -> Searched {
+pub(super) fn search(case: &Case, weather: LiveChances, name: &str) -> Searched {
     let mut draws = Draws::seeded(name);
     let mut search = Search::new(case.question.clone());
     let (mut executions, mut calls) = (0, 0);

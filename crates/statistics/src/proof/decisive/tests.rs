@@ -1,8 +1,8 @@
 //! How surely a search names the decisive step: eight topologies, three orders, noise, four sources of corrections.
 
 use super::{
-    By, Offer, Order, RuleAnswer, Search, SearchEnding, Stands,
-    systems::{Case, Source, Topology, Weather, search},
+    Offer, Order, RuleAnswer, Search, SearchEnding, Stands, TriedWords,
+    systems::{Case, LiveChances, Source, Topology, search},
 };
 use crate::{
     proof::{ProofSample, Terms},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
-const CALM: Weather = Weather { noise: 0.0, unanswered: 0.0 };
+const CALM: LiveChances = LiveChances { noise: 0.0, unanswered: 0.0 };
 
 fn unsure(shown: Option<usize>, open: &[usize]) -> RuleAnswer {
     RuleAnswer::Unsure { shown, open: open.to_vec() }
@@ -105,7 +105,7 @@ fn the_bound_holds_at_any_rate_of_chance_errors() {
                         (0..topology.steps()).map(|step| case.effect(step, noise)).collect();
                     for number in 0..each {
                         let name = format!("{topology:?} {source:?} {order:?} {noise} {unanswered} {number}");
-                        let searched = search(&case, Weather { noise, unanswered }, &name);
+                        let searched = search(&case, LiveChances { noise, unanswered }, &name);
                         let found = &searched.found;
                         tally.traces += 1;
                         tally.executions += searched.executions;
@@ -150,7 +150,7 @@ fn a_step_is_not_the_earliest_among_the_untested() {
     let topology = Topology::Chain5;
     let only = |step: usize| {
         let right = topology.clean();
-        (0..5).map(|at| (at == step).then(|| (By::Given, Some(right[at])))).collect::<Vec<_>>()
+        (0..5).map(|at| (at == step).then(|| (TriedWords::Given, Some(right[at])))).collect::<Vec<_>>()
     };
     for order in ORDERS {
         let case = Case::with_words(topology, &only(4), |_| false, order, false);
@@ -188,7 +188,7 @@ fn what_says_nothing_ends_the_search_and_shows_nothing() {
     for source in [Source::Twin, Source::Redraw] {
         for order in ORDERS {
             let case = Case::new(Topology::Chain5, source, order, false);
-            let searched = search(&case, Weather { noise: 0.0, unanswered: 1.0 }, "dead");
+            let searched = search(&case, LiveChances { noise: 0.0, unanswered: 1.0 }, "dead");
             assert_eq!(searched.found.ending, Some(SearchEnding::Void(Void::Unanswered)));
             assert!(searched.found.flips.is_empty() && searched.executions <= 4, "{}", searched.executions);
         }
@@ -230,7 +230,7 @@ fn a_record_that_succeeds_as_it_is_ends_the_search() {
 fn a_proposal_that_makes_up_for_another_error_blames_nobody() {
     let topology = Topology::Stubborn;
     let right = topology.clean();
-    let spoilt: Vec<_> = (0..5).map(|step| (step == 0).then(|| (By::Proposed, Some(right[0] - 10)))).collect();
+    let spoilt: Vec<_> = (0..5).map(|step| (step == 0).then(|| (TriedWords::Proposed, Some(right[0] - 10)))).collect();
     for order in ORDERS {
         let case = Case::with_words(topology, &spoilt, |_| false, order, false);
         let found = search(&case, CALM, "makes up").found;

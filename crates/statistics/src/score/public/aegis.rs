@@ -88,9 +88,12 @@ pub fn evaluate(results: &str) -> Result<Public, PublicScorerFails> {
         count("Skipped Samples (OOM failures)", skipped),
         rounded("Exact Match Ratio", ratio(exact, valid)),
     ];
-    figures.extend(six("Global Level (Exact Pair Matching)", &SetTally::new(&levels.pairs, Classes::Union).plain()));
-    figures.extend(six("Agent Level", &SetTally::new(&levels.agents, Classes::Union).plain()));
-    figures.extend(six("Error Type Level", &SetTally::new(&levels.errors, Classes::Union).plain()));
+    figures.extend(six_figures(
+        "Global Level (Exact Pair Matching)",
+        &SetTally::new(&levels.pairs, Classes::Union).without_intervals(),
+    ));
+    figures.extend(six_figures("Agent Level", &SetTally::new(&levels.agents, Classes::Union).without_intervals()));
+    figures.extend(six_figures("Error Type Level", &SetTally::new(&levels.errors, Classes::Union).without_intervals()));
     Ok(Public { scorer: "Aegis evaluation/evaluate.py", figures, quirks: QUIRKS })
 }
 
@@ -123,9 +126,9 @@ pub fn evaluate_fork(results: &str) -> Result<Public, PublicScorerFails> {
     }
     let modes = FailureMode::ALL.iter().map(|mode| mode.code().to_owned()).collect();
     let mut figures = vec![shown("num_samples", real(levels.pairs.len()))];
-    figures.extend(five("pair_level", &SetTally::new(&levels.pairs, Classes::Gold).plain()));
-    figures.extend(five("agent_level", &SetTally::new(&levels.agents, Classes::Gold).plain()));
-    figures.extend(five("error_level", &SetTally::new(&levels.errors, Classes::Fixed(modes)).plain()));
+    figures.extend(five("pair_level", &SetTally::new(&levels.pairs, Classes::Gold).without_intervals()));
+    figures.extend(five("agent_level", &SetTally::new(&levels.agents, Classes::Gold).without_intervals()));
+    figures.extend(five("error_level", &SetTally::new(&levels.errors, Classes::Fixed(modes)).without_intervals()));
     Ok(Public { scorer: "Aegis fork evaluation/get_numbers.py (a3c0c3f)", figures, quirks: FORK_QUIRKS })
 }
 
@@ -258,7 +261,7 @@ fn rounded(name: &str, value: f64) -> PublicFigure {
     PublicFigure { name: name.to_owned(), value, shown: format!("{shown:.4}") }
 }
 
-fn six(level: &str, score: &SetScore) -> Vec<PublicFigure> {
+fn six_figures(level: &str, score: &SetScore) -> Vec<PublicFigure> {
     let (micro, mean) = (score.micro, score.macro_);
     [
         ("precision_micro", micro.precision),

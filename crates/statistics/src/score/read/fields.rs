@@ -72,7 +72,7 @@ fn guess(value: &Value) -> Guess {
 /// A step as a number, or as the number in a text such as `Step 3`.
 fn step(value: &Value) -> Option<i64> {
     match value {
-        Value::Number(number) => number.as_i64().or_else(|| whole(number.as_f64()?)),
+        Value::Number(number) => number.as_i64().or_else(|| whole_number(number.as_f64()?)),
         Value::String(text) => number_in(text),
         _ => None,
     }
@@ -80,7 +80,7 @@ fn step(value: &Value) -> Option<i64> {
 
 /// A real number that is a whole one.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked in the same line")]
-fn whole(number: f64) -> Option<i64> {
+fn whole_number(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64)
 }
 
@@ -131,7 +131,7 @@ mod tests {
             (999_999_999_999_999.0, Some(999_999_999_999_999)),
             (1e15, None),
         ] {
-            assert_eq!(whole(number), step, "{number}");
+            assert_eq!(whole_number(number), step, "{number}");
         }
         let ranked =
             read(&json!({"predictions": [{"agent": "A"}, {"agent": "B", "failure_mode": {"code": "FM-1.1"}}]}));

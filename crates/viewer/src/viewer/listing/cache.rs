@@ -96,7 +96,7 @@ struct CacheLine<R> {
 
 impl CacheLine<RunRow> {
     /// The row as it was.
-    fn whole(self, head: &CacheHead) -> Option<(RunStamp, RunRow)> {
+    fn restored(self, head: &CacheHead) -> Option<(RunStamp, RunRow)> {
         let Self { stamp, texts, evidence, agents, mut row } = self;
         let text = |number: usize| head.texts.get(number).cloned();
         for (place, number) in texts_of(&mut row).into_iter().zip(texts) {
@@ -198,7 +198,7 @@ impl ListingCache {
         (known == stamp && row.dir.as_os_str() == dir.as_os_str()).then_some(row)
     }
 
-    pub(super) fn put(&mut self, stamp: RunStamp, row: Arc<RunRow>) {
+    pub(super) fn insert(&mut self, stamp: RunStamp, row: Arc<RunRow>) {
         self.rows.insert(place(&row.dir), (stamp, row));
     }
 
@@ -254,8 +254,8 @@ fn read(file: &Path) -> io::Result<ListingCache> {
         }
         let lines: Vec<&str> = block.lines().collect();
         for line in each_in_threads(&lines, |text| serde_json::from_str::<CacheLine<RunRow>>(text)) {
-            let (stamp, row) = line?.whole(&head).ok_or(io::ErrorKind::InvalidData)?;
-            cache.put(stamp, Arc::new(row));
+            let (stamp, row) = line?.restored(&head).ok_or(io::ErrorKind::InvalidData)?;
+            cache.insert(stamp, Arc::new(row));
         }
     }
 }

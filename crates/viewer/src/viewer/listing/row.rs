@@ -197,7 +197,7 @@ fn label_of(dir: &Path, label: &Label) -> LabelRow {
         instance: entry.error.instance,
         step: entry.error.step,
         mode: entry.error.failure_mode.map(|mode| mode.code().into()),
-        found: entry.found().map(Arc::from),
+        found: entry.finding().map(Arc::from),
     });
     let refused = ruling::refused(dir, label).ok().flatten().map(|why| why.to_string());
     LabelRow {
@@ -232,7 +232,7 @@ fn kind(manifest: &Manifest) -> RunKind {
 
 /// What a label says was planted.
 fn planted_by(label: &Label) -> Option<Arc<str>> {
-    let planted = label.errors.iter().filter(|entry| entry.found().is_none()).map(|entry| {
+    let planted = label.errors.iter().filter(|entry| entry.finding().is_none()).map(|entry| {
         let error = &entry.error;
         let side = match error.side {
             Side::Request => "request to",

@@ -74,7 +74,7 @@ pub enum AttachError {
 
 /// The reply to a message, as it is handed back.
 #[derive(Debug)]
-pub enum HandedReply {
+pub enum ReturnedReply {
     /// One message.
     Message(Bytes),
     /// Events as they come: messages before the answer, and that.
@@ -158,21 +158,23 @@ impl AttachClient {
     pub async fn post(&self, name: &str, id: &str, message: Bytes) -> Result<Response<Incoming>, AttachError> {
         let request = self.request(&format!("/mcp/{name}")).header(header::ACCEPT, ACCEPTED).header(&ATTACHMENT, id);
         let request = request.header(header::CONTENT_TYPE, "application/json");
-        self.send(request, whole(message)).await
+        self.send(request, full_body(message)).await
     }
 
     /// Hands back the reply to a message. Resolves when it has passed.
     ///
     /// # Errors
     /// Nobody waits for it any more, or the connection broke.
-    pub async fn reply(&self, name: &str, id: &str, number: u64, reply: HandedReply) -> Result<(), AttachError> {
+    pub async fn reply(&self, name: &str, id: &str, number: u64, reply: ReturnedReply) -> Result<(), AttachError> {
         let request = self.request(&format!("{PLACE}{name}/{id}/{number}"));
         let (request, body) = match reply {
-            HandedReply::Message(message) => (request.header(header::CONTENT_TYPE, "application/json"), whole(message)),
-            HandedReply::Events(events) => {
+            ReturnedReply::Message(message) => {
+                (request.header(header::CONTENT_TYPE, "application/json"), full_body(message))
+            }
+            ReturnedReply::Events(events) => {
                 (request.header(header::CONTENT_TYPE, "text/event-stream"), UnsyncBoxBody::new(EventBody(events)))
             }
-            HandedReply::Nothing => (request, AttachedBody::default()),
+            ReturnedReply::Nothing => (request, AttachedBody::default()),
         };
         let response = self.send(request, body).await?;
         match response.status() {
@@ -204,7 +206,7 @@ impl AttachClient {
 }
 
 /// A body that is there.
-fn whole(bytes: Bytes) -> AttachedBody {
+fn full_body(bytes: Bytes) -> AttachedBody {
     UnsyncBoxBody::new(http_body_util::Full::new(bytes))
 }
 

@@ -80,7 +80,7 @@ impl Proxy {
         waiting.send(reply).map_err(|_| ProxyError::NotAttached)?;
         // The end of the body, or of who reads it.
         let _ = passed.await;
-        let mut response = Response::new(Delivery::made(Bytes::new()));
+        let mut response = Response::new(Delivery::composed(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         Ok(response)
     }

@@ -13,7 +13,7 @@ use crate::{
         headers,
         listen::socket::Link,
         shared::Proxy,
-        tunnel::{Switched, handshake},
+        tunnel::{SwitchedConnection, handshake},
         upstream::{Upstream, UpstreamError},
     },
     surface::Surface,
@@ -56,7 +56,7 @@ impl Proxy {
         parts.extensions.clear();
         let (head, hinted) = (parts, hinted.anew());
         let bridge = Bridge { api, head, hinted, client, agreed, end, opening, link: Arc::clone(link) };
-        Ok(handshake::agreed(Switched::Read(Box::new(bridge)), headers, link))
+        Ok(handshake::agreed(SwitchedConnection::Read(Box::new(bridge)), headers, link))
     }
 
     /// The upstream of the run that a request names, where that is open and has one of its own.

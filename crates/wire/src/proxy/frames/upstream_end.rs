@@ -76,7 +76,7 @@ struct UpstreamState {
 }
 
 /// What came of asking the upstream for a WebSocket.
-enum Dialled {
+enum UpstreamSocketReply {
     Open(OpenEnd),
     /// It refuses one, with this.
     Refused(Response<ReceivedBody>),
@@ -162,8 +162,8 @@ impl UpstreamEnd {
             Some(open) if open.route == route => open,
             Some(_) => return Err(UpstreamError::unreachable(OTHER_ROUTE)),
             none => match self.dial(route, opener).await? {
-                Dialled::Open(open) => none.insert(open),
-                Dialled::Refused(answered) => return Ok(refusal(answered, stream.as_deref()).await),
+                UpstreamSocketReply::Open(open) => none.insert(open),
+                UpstreamSocketReply::Refused(answered) => return Ok(refusal(answered, stream.as_deref()).await),
             },
         };
         // Awaited from now on: what comes before belongs to no response.
@@ -181,15 +181,15 @@ impl UpstreamEnd {
         messages
     }
 
-    async fn dial(&self, route: Option<Route>, opener: &dyn Upstream) -> Result<Dialled, UpstreamError> {
+    async fn dial(&self, route: Option<Route>, opener: &dyn Upstream) -> Result<UpstreamSocketReply, UpstreamError> {
         let mut handshake = self.handshake();
         route.map(|route| handshake.extensions_mut().insert(route));
         let mut answered = opener.send(handshake).await?;
         let status = answered.status();
         let agreed = answered.extensions_mut().remove::<OnUpgrade>();
         match agreed.filter(|_| status == StatusCode::SWITCHING_PROTOCOLS) {
-            Some(agreed) => Ok(Dialled::Open(self.open(agreed, route).await?)),
-            None if status.is_client_error() || status.is_server_error() => Ok(Dialled::Refused(answered)),
+            Some(agreed) => Ok(UpstreamSocketReply::Open(self.open(agreed, route).await?)),
+            None if status.is_client_error() || status.is_server_error() => Ok(UpstreamSocketReply::Refused(answered)),
             None => Err(UpstreamError::unreachable(format!("it answered {status} when it was asked for a WebSocket"))),
         }
     }

@@ -112,7 +112,7 @@ fn metrics(server: &Server, caller: &Caller) -> ControlResult {
     let open_runs = || server.lines().iter().map(|line| line.runs.open_runs()).sum();
     let counted = server.line.runs.monitor().and_then(|monitor| monitor.counts().text(open_runs(), &signs).ok());
     let text = counted.ok_or_else(Refusal::no_counts)?;
-    Ok(made(StatusCode::OK, METRICS, text))
+    Ok(composed_response(StatusCode::OK, METRICS, text))
 }
 
 /// Reads what a request reports.
@@ -126,10 +126,10 @@ async fn read<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Refu
 fn json(reply: &impl Serialize) -> ControlResult {
     // Through a value, so that a number has the digits that `aegis show` prints.
     let reply = serde_json::to_value(reply).map_err(|_| Refusal::internal())?;
-    Ok(made(StatusCode::OK, JSON, reply.to_string()))
+    Ok(composed_response(StatusCode::OK, JSON, reply.to_string()))
 }
 
-fn made(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+fn composed_response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(Masked::new(body).into_bytes())));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));

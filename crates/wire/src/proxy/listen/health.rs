@@ -20,14 +20,14 @@ pub(super) async fn answer<B>(proxy: &Proxy, request: &Request<B>, stops: bool) 
         return None;
     }
     match request.uri().path() {
-        LIVES => Some(made(StatusCode::OK, None, &json!({"status": "ok"}))),
+        LIVES => Some(composed_response(StatusCode::OK, None, &json!({"status": "ok"}))),
         READY if stops => {
             Some(unready("stopping", "the proxy is shutting down", "its runs stay open: ask again when it is back"))
         }
         READY => {
             let log_dir = proxy.runs.template().log_dir.clone();
             Some(if proxy.runs.disk.has_room(log_dir).await {
-                made(StatusCode::OK, None, &json!({"status": "ok"}))
+                composed_response(StatusCode::OK, None, &json!({"status": "ok"}))
             } else {
                 unready("recording_failed", "nothing can be recorded", "check the disk of the log directory")
             })
@@ -38,11 +38,11 @@ pub(super) async fn answer<B>(proxy: &Proxy, request: &Request<B>, stops: bool) 
 
 fn unready(code: &'static str, message: &str, hint: &str) -> Response<Box<Delivery>> {
     let error = json!({"error": {"code": code, "message": message, "hint": hint}});
-    made(StatusCode::SERVICE_UNAVAILABLE, Some(code), &error)
+    composed_response(StatusCode::SERVICE_UNAVAILABLE, Some(code), &error)
 }
 
-fn made(status: StatusCode, code: Option<&'static str>, body: &Value) -> Response<Box<Delivery>> {
-    let mut response = Response::new(Delivery::made(Bytes::from(body.to_string())));
+fn composed_response(status: StatusCode, code: Option<&'static str>, body: &Value) -> Response<Box<Delivery>> {
+    let mut response = Response::new(Delivery::composed(Bytes::from(body.to_string())));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));

@@ -39,7 +39,7 @@ use tracing::{Instrument, Span, field};
 
 use self::{
     places::ConnectionPlaces,
-    socket::{Answering, Link, Socket},
+    socket::{AnswerUnderWay, Link, Socket},
 };
 use super::{
     arrival::{self, Arrived, Kind},
@@ -48,7 +48,7 @@ use super::{
     error::{Interrupted, ProxyError},
     lock::locked,
     server::Server,
-    tunnel::{SocketOpener, Switched},
+    tunnel::{SocketOpener, SwitchedConnection},
 };
 use crate::{identity::route, surface::Surface};
 
@@ -171,7 +171,7 @@ struct Client {
     /// Changes when the server stops.
     stopping: watch::Receiver<()>,
     /// What the connection turns into after its last exchange.
-    switched: Mutex<Option<(Switched, SocketOpener)>>,
+    switched: Mutex<Option<(SwitchedConnection, SocketOpener)>>,
     /// It came when the server was told to stop already: ends when the exchanges under way have.
     late: Option<watch::Receiver<()>>,
 }
@@ -266,7 +266,7 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut ends
 async fn answer(
     client: Arc<Client>,
     request: Request<Incoming>,
-    under_way: Answering,
+    under_way: AnswerUnderWay,
 ) -> Result<Response<Box<Delivery>>, Hushed> {
     let answered = answer_any(&client, request).await;
     answered.map(|response| response.map(|delivery| delivery.answering(under_way)))
@@ -352,7 +352,7 @@ fn refuse(error: &ProxyError, surface: &dyn Surface) -> Response<Box<Delivery>> 
     } else {
         tracing::warn!(%error, "answered by the proxy");
     }
-    error.response(surface).map(|body: Bytes| Delivery::made(body))
+    error.response(surface).map(|body: Bytes| Delivery::composed(body))
 }
 
 /// The connection ends without an answer.

@@ -55,9 +55,9 @@ pub(in crate::proxy) struct Link {
 
 /// An answer under way. Dropped when it is over.
 #[derive(Debug)]
-pub(in crate::proxy) struct Answering(Arc<Link>);
+pub(in crate::proxy) struct AnswerUnderWay(Arc<Link>);
 
-impl Drop for Answering {
+impl Drop for AnswerUnderWay {
     fn drop(&mut self) {
         self.0.answering.store(false, Ordering::Release);
         let reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -91,11 +91,11 @@ impl Link {
     }
 
     /// A request of this version has come.
-    pub(in crate::proxy) fn answer(self: &Arc<Self>, version: Version) -> Answering {
+    pub(in crate::proxy) fn answer(self: &Arc<Self>, version: Version) -> AnswerUnderWay {
         self.answering.store(true, Ordering::Release);
         self.has_asked.store(true, Ordering::Release);
         self.unanswered.store(version == Version::HTTP_11, Ordering::Release);
-        Answering(Arc::clone(self))
+        AnswerUnderWay(Arc::clone(self))
     }
 
     /// Whether an answer is under way.

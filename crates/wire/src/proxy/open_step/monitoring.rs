@@ -52,7 +52,7 @@ impl OpenStep {
         };
         monitor.closed(&call, || {
             let ClosingRequest { target, body } = self.request.as_ref()?;
-            Some(ClosedBodies { target: target.clone(), request: body.clone(), answered: self.whole(tape) })
+            Some(ClosedBodies { target: target.clone(), request: body.clone(), answered: self.given_reply(tape) })
         });
     }
 }

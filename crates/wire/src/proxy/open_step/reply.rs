@@ -28,7 +28,7 @@ impl OpenStep {
         let Some(surface) = self.surface else { return true };
         self.tape.chunks().iter().rev().any(|(chunk, _)| surface.is_finished(chunk))
             // A packed stream says it nowhere in its bytes.
-            || matches!(door::plain(&self.tape.whole()), Cow::Owned(plain) if surface.is_finished(&plain))
+            || matches!(door::without_codings(&self.tape.joined_bytes()), Cow::Owned(plain) if surface.is_finished(&plain))
     }
 
     /// Whether a server of tools or a peer answers.
@@ -76,7 +76,7 @@ impl OpenStep {
             return None;
         }
         let encoding = self.head.as_ref().and_then(|(_, headers)| headers::text(headers, &CONTENT_ENCODING));
-        Some(UnpackedBody::unpack(&self.whole(tape), encoding).plain)
+        Some(UnpackedBody::unpack(&self.given_reply(tape), encoding).plain)
     }
 
     /// Takes in what the reply to such a call says that the upstream keeps for this user.
@@ -126,7 +126,7 @@ impl OpenStep {
     }
 
     /// The reply as the client got it, in one piece.
-    pub(super) fn whole(&self, tape: &[(Bytes, u64)]) -> Bytes {
+    pub(super) fn given_reply(&self, tape: &[(Bytes, u64)]) -> Bytes {
         match (&self.delivered, tape) {
             (Some(delivered), _) => delivered.clone(),
             (None, [(only, _)]) => only.clone(),

@@ -21,7 +21,7 @@ impl Run {
     }
 
     /// Its program is still there. Gives the time, as [`Run::elapsed_us`] does.
-    pub(in crate::proxy) fn seen(&self) -> u64 {
+    pub(in crate::proxy) fn touch(&self) -> u64 {
         let now = self.elapsed_us();
         self.last_seen_us.store(now, Ordering::Relaxed);
         now

@@ -14,7 +14,7 @@ pub(super) const SEALED_AT_ONCE: usize = 16;
 
 /// Runs that lineage has forgotten.
 #[derive(Debug, Default)]
-pub(super) struct Displaced {
+pub(super) struct ForgottenRuns {
     /// With an exchange under way when they were forgotten.
     busy: Vec<RunId>,
     /// Taken out, to be sealed by whoever opens a run next.

@@ -42,7 +42,7 @@ impl RunPlace {
     }
 
     /// What is found here; `None` where the run takes nothing more.
-    pub(super) fn found(&self) -> Option<FoundRun> {
+    pub(super) fn found_run(&self) -> Option<FoundRun> {
         match self {
             RunPlace::Open(cell) => Some(FoundRun::Cell(Arc::clone(cell))),
             RunPlace::Closing(closed) => Some(FoundRun::Closing(closed.clone())),

@@ -29,7 +29,7 @@ impl Runs {
             monitor: self.monitor().cloned().map_or_else(OnceLock::new, OnceLock::from),
             logprobs: self.logprobs.as_ref().map(|_| LogprobRequests::default()),
             watch: self.watch.clone(),
-            stored_ids: Some(Arc::new(StoredIds::beside(UserObjects::new(Arc::clone(owners), name)))),
+            stored_ids: Some(Arc::new(StoredIds::of_user(UserObjects::new(Arc::clone(owners), name)))),
             ..Self::new(RunTemplate { log_dir, ..template.clone() })
         }
     }

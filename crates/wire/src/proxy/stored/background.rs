@@ -28,14 +28,14 @@ const AWAITED_MAX: usize = 4096;
 
 /// The replies that are awaited, by run and id: those of equal questions may have equal ids.
 #[derive(Debug, Default, Clone)]
-pub(in crate::proxy) struct Background(Arc<Mutex<HashMap<AwaitedReply, VecDeque<Arc<Awaited>>>>>);
+pub(in crate::proxy) struct Background(Arc<Mutex<HashMap<AwaitedReply, VecDeque<Arc<BackgroundReply>>>>>);
 
 /// The run, and the id of the reply.
 type AwaitedReply = (RunId, String);
 
 /// A reply that is made in the background.
 #[derive(Debug)]
-pub(in crate::proxy) struct Awaited {
+pub(in crate::proxy) struct BackgroundReply {
     id: String,
     pub(in crate::proxy) run: Arc<Run>,
     surface: &'static dyn Surface,
@@ -54,7 +54,7 @@ struct Postponed {
 
 impl Background {
     /// The reply that a path fetches, cancels or deletes, if it is awaited. `run`: the one that the request names.
-    pub(super) fn at(&self, path: &str, run: Option<&RunId>) -> Option<Arc<Awaited>> {
+    pub(super) fn at(&self, path: &str, run: Option<&RunId>) -> Option<Arc<BackgroundReply>> {
         let path = path.trim_end_matches('/');
         let id = path.strip_suffix("/cancel").unwrap_or(path).rsplit('/').next()?;
         let all = locked(&self.0);
@@ -76,7 +76,7 @@ impl Background {
     }
 
     /// Gives up replies: their steps end with what their programs saw of them.
-    pub(in crate::proxy) fn give_up(&self, of: impl Fn(&Arc<Awaited>) -> bool) {
+    pub(in crate::proxy) fn give_up(&self, of: impl Fn(&Arc<BackgroundReply>) -> bool) {
         let mut given_up = Vec::new();
         locked(&self.0).retain(|_, queue| {
             queue.retain(|awaited| {
@@ -104,14 +104,14 @@ impl Background {
     ) {
         let run = Arc::clone(&step.run);
         let held = Mutex::new(Some(Postponed { step, head, said }));
-        if let Some(refused) = self.add(Awaited { id, run, surface, held }) {
+        if let Some(refused) = self.add(BackgroundReply { id, run, surface, held }) {
             let held = locked(&refused.held).take();
             held.into_iter().for_each(Postponed::give_up);
         }
     }
 
     /// Takes one more; gives it back where there are too many.
-    fn add(&self, awaited: Awaited) -> Option<Awaited> {
+    fn add(&self, awaited: BackgroundReply) -> Option<BackgroundReply> {
         let mut all = locked(&self.0);
         if all.values().map(VecDeque::len).sum::<usize>() >= AWAITED_MAX {
             return Some(awaited);
@@ -120,7 +120,7 @@ impl Background {
         None
     }
 
-    fn remove(&self, awaited: &Arc<Awaited>) {
+    fn remove(&self, awaited: &Arc<BackgroundReply>) {
         let mut all = locked(&self.0);
         let key = (awaited.run.id.clone(), awaited.id.clone());
         if let Some(queue) = all.get_mut(&key) {
@@ -132,7 +132,7 @@ impl Background {
     }
 
     /// Whether a reply is still awaited.
-    fn awaits(&self, awaited: &Arc<Awaited>) -> bool {
+    fn awaits(&self, awaited: &Arc<BackgroundReply>) -> bool {
         let key = (awaited.run.id.clone(), awaited.id.clone());
         locked(&self.0).get(&key).is_some_and(|queue| queue.iter().any(|other| Arc::ptr_eq(other, awaited)))
     }
@@ -140,7 +140,7 @@ impl Background {
     /// What is fetched of an awaited reply, heard as it passes. `in_part`: of a stream without its beginning.
     pub(super) fn observe(
         &self,
-        awaited: &Arc<Awaited>,
+        awaited: &Arc<BackgroundReply>,
         received: Response<ReceivedBody>,
         link: &Arc<Link>,
         in_part: bool,
@@ -168,7 +168,7 @@ impl Postponed {
 /// not, or breaks off, the program may ask again, and the step goes on waiting.
 #[derive(Debug)]
 struct BackgroundListener {
-    awaited: Arc<Awaited>,
+    awaited: Arc<BackgroundReply>,
     background: Background,
     headers: HeaderMap,
     postponed: Option<Postponed>,

@@ -37,7 +37,7 @@ impl Proxy {
             return self.pass(arrived).await;
         };
         let Arrived { mut parts, body, .. } = arrived;
-        run.seen();
+        run.touch();
         let in_part = parts.uri.query().is_some_and(|query| query.contains("starting_after="));
         self.head_to_upstream(&mut parts.headers, true);
         let (upload, _) = Upload::new(body, &self.limits);

@@ -38,7 +38,7 @@ struct NamedBody {
 
 impl StoredIds {
     /// None yet, of the user whose objects these are.
-    pub(in crate::proxy) fn beside(objects: UserObjects) -> Self {
+    pub(in crate::proxy) fn of_user(objects: UserObjects) -> Self {
         Self { list: Mutex::default(), objects }
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn as_many_ids_as_may_be() {
         let dir = tempfile::tempdir().expect("a directory");
         let owners = Arc::new(ObjectOwners::open(dir.path()));
-        let ids = StoredIds::beside(UserObjects::new(owners, &UserName::parse("alice").expect("a name")));
+        let ids = StoredIds::of_user(UserObjects::new(owners, &UserName::parse("alice").expect("a name")));
         (0..=IDS_MAX).for_each(|number| ids.add(&number.to_string()));
         assert!(!ids.holds("0") && ids.holds("1") && ids.holds(&IDS_MAX.to_string()) && !ids.holds(""));
         assert_eq!(locked(&ids.list).ids.len(), IDS_MAX);

@@ -55,7 +55,7 @@ pub(super) struct StepStorage {
 impl StepStorage {
     /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `alters`: the plan may
     /// make this reply another.
-    pub(super) fn asks(
+    pub(super) fn note_sent_request(
         &mut self,
         run: &Mutex<RetoldRun>,
         surface: &dyn Surface,

@@ -53,7 +53,7 @@ impl Proxy {
                 headers::body_changed(&mut head.headers);
                 head.headers.remove(header::CONTENT_ENCODING);
                 let body = Value::Object(page.members).to_string();
-                return Ok(Response::from_parts(head, Delivery::made(body.into())));
+                return Ok(Response::from_parts(head, Delivery::composed(body.into())));
             };
             parts.uri = with_parameter(&parts.uri, name, &cursor).ok_or(ProxyError::StoredList)?;
         }

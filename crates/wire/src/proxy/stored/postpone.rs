@@ -6,7 +6,7 @@ use super::background::in_the_making;
 use crate::{
     fault::Disturbance,
     proxy::{
-        chunks::{joined, made},
+        chunks::{composed, joined},
         decided::Decided,
         delivery::Delivery,
         error::Interrupted,
@@ -46,7 +46,7 @@ impl Proxy {
             Ok(Err(rest)) => return due.deliver(Response::from_parts(head, rest), limits).await,
             Err(error) => return Err(due.closed(error.into())?),
         };
-        let received = Response::from_parts(head.clone(), made(raw.clone(), false));
+        let received = Response::from_parts(head.clone(), composed(raw.clone(), false));
         let making = |surface| Some((surface, in_the_making(surface, &head.headers, &raw)?));
         let Some((surface, id)) = due.step.surface.and_then(making) else {
             return due.deliver(received, limits).await;

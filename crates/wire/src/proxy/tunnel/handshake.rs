@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::{HeaderMap, Response, StatusCode, upgrade::OnUpgrade};
 
-use super::{PassedBytes, Switched, Tunnel};
+use super::{PassedBytes, SwitchedConnection, Tunnel};
 use crate::{
     proxy::{
         arrival::{Arrived, ModelCall},
@@ -71,7 +71,7 @@ impl Proxy {
         step.run.count_uninspected();
         step.tunnel = Some(Arc::clone(&counts));
         let idle = self.limits.tunnel_idle;
-        let tunnel = Switched::Counted(Box::new(Tunnel { step, client, upstream, counts, idle }));
+        let tunnel = SwitchedConnection::Counted(Box::new(Tunnel { step, client, upstream, counts, idle }));
         Ok(agreed(tunnel, std::mem::take(response.headers_mut()), link))
     }
 }
@@ -95,7 +95,11 @@ fn refuse_edits(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupte
 }
 
 /// The answer with which a connection turns into a WebSocket.
-pub(in crate::proxy) fn agreed(switched: Switched, mut headers: HeaderMap, link: &Link) -> Response<Box<Delivery>> {
+pub(in crate::proxy) fn agreed(
+    switched: SwitchedConnection,
+    mut headers: HeaderMap,
+    link: &Link,
+) -> Response<Box<Delivery>> {
     link.switch();
     headers::switch_to_websocket(&mut headers);
     let mut response = Response::new(Delivery::switched(switched));

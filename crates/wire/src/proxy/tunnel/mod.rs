@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use self::counts::PassedBytes;
-pub(in crate::proxy) use self::{opener::SocketOpener, switched::Switched};
+pub(in crate::proxy) use self::{opener::SocketOpener, switched::SwitchedConnection};
 use super::open_step::OpenStep;
 use crate::trajectory::CloseCause;
 

@@ -5,19 +5,19 @@ use crate::proxy::frames::Bridge;
 
 /// What a connection turns into.
 #[derive(Debug)]
-pub(in crate::proxy) enum Switched {
+pub(in crate::proxy) enum SwitchedConnection {
     /// What passes in it is counted.
     Counted(Box<Tunnel>),
     /// Its messages are read.
     Read(Box<Bridge>),
 }
 
-impl Switched {
+impl SwitchedConnection {
     /// Passes what both sides say to the end.
     pub(in crate::proxy) async fn run(self, opener: SocketOpener) {
         match self {
-            Switched::Counted(tunnel) => tunnel.run(opener.until_gone()).await,
-            Switched::Read(bridge) => bridge.run(opener).await,
+            SwitchedConnection::Counted(tunnel) => tunnel.run(opener.until_gone()).await,
+            SwitchedConnection::Read(bridge) => bridge.run(opener).await,
         }
     }
 }

@@ -136,7 +136,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose exchange is over, and lets go of those that nobody has used for long.
-    fn put(&self, mut wire: Wire) {
+    fn give_back(&self, mut wire: Wire) {
         if !wire.is_idle() {
             return;
         }
@@ -249,7 +249,7 @@ impl Live {
         if self.body.is_end_stream() {
             self.lease = None;
             if let Some(wire) = self.wire.take() {
-                self.pool.put(wire);
+                self.pool.give_back(wire);
             }
         }
     }
@@ -279,7 +279,7 @@ impl Body for Live {
                 // hyper takes a stream that was reset without an error, or given up by a GOAWAY, for one that ended.
                 let cut = self.lease.take().is_some() && !self.body.is_end_stream();
                 if let Some(wire) = self.wire.take() {
-                    self.pool.put(wire);
+                    self.pool.give_back(wire);
                 }
                 if cut {
                     return Poll::Ready(Some(Err(BodyError::Reset)));

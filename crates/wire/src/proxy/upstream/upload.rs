@@ -112,7 +112,7 @@ impl Upload {
     }
 
     /// Gives the frame back where the client may send it.
-    fn within(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, UploadError> {
+    fn checked_frame(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, UploadError> {
         let Some(room) = self.room.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else {
             self.ended.store(TOO_LARGE, Ordering::Release);
             return Err(UploadError::TooLarge);
@@ -156,11 +156,11 @@ impl Body for Upload {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         if let Some(frame) = self.begun.pop_front() {
-            return Poll::Ready(Some(self.within(frame)));
+            return Poll::Ready(Some(self.checked_frame(frame)));
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.patience.reset();
-            return Poll::Ready(frame.map(|frame| self.within(frame?)));
+            return Poll::Ready(frame.map(|frame| self.checked_frame(frame?)));
         }
         let limit = ready!(self.patience.poll(context));
         self.ended.store(STALLED, Ordering::Release);

@@ -1,13 +1,13 @@
 //! How each weakness shows in what an agent answered.
 
 use super::{
-    Wanted,
+    RewriteQuestion,
     wording::{closes, lines, numbers, sentences, stating, with_first_number, with_last_number, written},
 };
 use crate::{simulator::stated, trajectory::FailureMode};
 
 /// The answer with the weakness.
-pub(super) fn rewritten(wanted: &Wanted<'_>, text: &str) -> String {
+pub(super) fn rewritten(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     match wanted.mode {
         FailureMode::DisobeyTaskSpecification => other_quantity(wanted, text),
         FailureMode::DisobeyRoleSpecification => {
@@ -34,7 +34,7 @@ pub(super) fn rewritten(wanted: &Wanted<'_>, text: &str) -> String {
 
 /// An intermediate value takes the place of the one that was asked for; where nothing is stated, another quantity is
 /// worked with.
-fn other_quantity(wanted: &Wanted<'_>, text: &str) -> String {
+fn other_quantity(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     if !lines(text).iter().any(|line| closes(line)) {
         return with_first_number(text, |value| written(value + by(wanted, text))).unwrap_or_else(|| text.to_owned());
     }
@@ -46,7 +46,7 @@ fn other_quantity(wanted: &Wanted<'_>, text: &str) -> String {
 
 /// How far off a number is, 1 to 9.
 #[expect(clippy::cast_precision_loss, reason = "a draw below ten")]
-fn by(wanted: &Wanted<'_>, text: &str) -> f64 {
+fn by(wanted: &RewriteQuestion<'_>, text: &str) -> f64 {
     wanted.draw(text, 9) as f64
 }
 
@@ -57,7 +57,7 @@ fn repeated(text: &str) -> String {
 }
 
 /// The result of the first line stands as the result of all.
-fn from_the_first_line(wanted: &Wanted<'_>, text: &str) -> String {
+fn from_the_first_line(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     let all = lines(text);
     let first = all.first().copied().unwrap_or_default();
     match numbers(first).pop() {
@@ -80,7 +80,7 @@ fn started_over(task: &str) -> String {
     )
 }
 
-fn derailed(wanted: &Wanted<'_>, text: &str) -> String {
+fn derailed(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     let found = numbers(text);
     let pair = found.first().zip(found.get(1)).map(|((_, one), (_, other))| (*one, *other));
     let first = lines(text).first().copied().unwrap_or_default().to_owned();
@@ -110,7 +110,7 @@ fn withheld(text: &str) -> String {
     if rest.trim().is_empty() { "The essential points are in hand.".to_owned() } else { rest }
 }
 
-fn own_view(wanted: &Wanted<'_>, text: &str) -> String {
+fn own_view(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     let found = numbers(wanted.task);
     let by_task = found.first().zip(found.get(1)).map(|((_, one), (_, other))| one + other);
     let now = stated::answer(text).and_then(|answer| answer.parse::<f64>().ok());
@@ -121,7 +121,7 @@ fn own_view(wanted: &Wanted<'_>, text: &str) -> String {
 }
 
 /// All of the reasoning stays; only the last number is another.
-fn mismatched(wanted: &Wanted<'_>, text: &str) -> String {
+fn mismatched(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     with_last_number(text, |value| value + by(wanted, text)).unwrap_or_else(|| opposite(wanted, text))
 }
 
@@ -159,7 +159,7 @@ fn unchecked(text: &str) -> String {
 }
 
 /// The opposite verdict, with particulars.
-fn opposite(wanted: &Wanted<'_>, text: &str) -> String {
+fn opposite(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     let result = numbers(text).pop().or_else(|| numbers(wanted.task).pop()).map(|(_, value)| value);
     if stated::objects(text) {
         let held = result.map(|value| format!(" It comes to {} by another way, too.", written(value)));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Wanted;
+use super::RewriteQuestion;
 
 /// Words of verdicts and their opposites.
 const OPPOSITES: &[(&str, &str)] = &[
@@ -16,7 +16,7 @@ const OPPOSITES: &[(&str, &str)] = &[
 ];
 
 /// The value with one of its parts changed: a verdict, else the last number, else the longest text.
-pub(super) fn rewritten(wanted: &Wanted<'_>, value: &Value) -> Value {
+pub(super) fn rewritten(wanted: &RewriteQuestion<'_>, value: &Value) -> Value {
     let mut changed = value.clone();
     let mut leaves = Vec::new();
     pointers(value, String::new(), &mut leaves);
@@ -35,7 +35,7 @@ pub(super) fn rewritten(wanted: &Wanted<'_>, value: &Value) -> Value {
     changed
 }
 
-fn other(wanted: &Wanted<'_>, old: &Value) -> Value {
+fn other(wanted: &RewriteQuestion<'_>, old: &Value) -> Value {
     match old {
         Value::Bool(truth) => Value::Bool(!truth),
         Value::Number(number) => {

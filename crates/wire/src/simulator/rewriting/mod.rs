@@ -21,7 +21,7 @@ const ASKED: &str = "about to be asked";
 
 /// A question of this kind, taken apart.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct RewriteQuestion<'a> {
     reading: &'a ReadConversation<'a>,
     /// The weakness.
     mode: FailureMode,
@@ -39,7 +39,7 @@ struct Wanted<'a> {
 pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     // Later messages of the caller only say what was wrong with an earlier answer.
     let question = reading.spoken.iter().map(|spoken| spoken.text.as_str()).find(|text| text.contains(MESSAGE))?;
-    let wanted = Wanted::read(reading, question)?;
+    let wanted = RewriteQuestion::read(reading, question)?;
     let mut answer = serde_json::Map::new();
     let dropped = !wanted.is_request && wanted.mode == FailureMode::PrematureTermination && !wanted.calls.is_empty();
     let text = match wanted.text.trim() {
@@ -62,7 +62,7 @@ pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     Some(Utterance::text(Value::Object(answer).to_string()))
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RewriteQuestion<'a> {
     fn read(reading: &'a ReadConversation<'a>, question: &'a str) -> Option<Self> {
         let weakness = question.split("## Weakness").nth(1)?.trim_start();
         let mode = FailureMode::parse(weakness.split_whitespace().next()?).ok()?;

@@ -1,13 +1,13 @@
 //! How each weakness is brought about by what an agent is asked.
 
 use super::{
-    Wanted,
+    RewriteQuestion,
     wording::{numbers, sentences, with_first_number, written},
 };
 use crate::trajectory::FailureMode;
 
 /// The message that brings the weakness about.
-pub(super) fn rewritten(wanted: &Wanted<'_>, text: &str) -> String {
+pub(super) fn rewritten(wanted: &RewriteQuestion<'_>, text: &str) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a draw below ten")]
     let by = wanted.draw(text, 9) as f64;
     let with = |more: &str| format!("{}\n\n{more}", text.trim_end());

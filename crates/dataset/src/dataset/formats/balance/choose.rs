@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{
-    super::{ExportError, ExportOptions, Format, SelectedClaims, Unfit, admit::taken},
+    super::{ExportError, ExportOptions, Format, SelectedClaims, Unfit, admit::check_wanted},
     Balance, CleanRows,
 };
 use crate::dataset::{Dataset, SampleKind, Split};
@@ -38,7 +38,7 @@ impl Balance {
         for placed in dataset.samples() {
             let sample = placed?.sample;
             for format in &formats {
-                if taken(&sample, *format, options, kept).is_err() || format.fits(&sample).is_err() {
+                if check_wanted(&sample, *format, options, kept).is_err() || format.fits(&sample).is_err() {
                     continue;
                 }
                 let part = parts.entry((format.name(), sample.split)).or_default();

@@ -43,7 +43,7 @@ impl Questions {
     }
 
     /// How many forms stand in several parts, and two tasks of one, in words.
-    pub(super) fn tells(&self) -> Option<String> {
+    pub(super) fn finding(&self) -> Option<String> {
         let forms = self.0.iter().map(|((_, form), parts)| QuestionForm { pairs: pairs(form), parts });
         let forms: Vec<QuestionForm<'_>> = forms.collect();
         let mut copied = BTreeSet::new();
@@ -51,7 +51,7 @@ impl Questions {
         for (number, form) in forms.iter().enumerate() {
             // One form in two parts is a copy of itself.
             for (other, of) in forms.iter().enumerate().skip(number) {
-                let Some(tasks) = apart(form.parts, of.parts) else { continue };
+                let Some(tasks) = separated_tasks(form.parts, of.parts) else { continue };
                 if number == other || alike(&form.pairs, &of.pairs) >= ALIKE {
                     copied.extend([number, other]);
                     example = example.or(Some(tasks));
@@ -71,7 +71,7 @@ impl Questions {
 }
 
 /// A task of each of two parts, where these are not one and the same.
-fn apart<'a>(one: &'a BTreeMap<Split, String>, other: &'a BTreeMap<Split, String>) -> Option<[&'a str; 2]> {
+fn separated_tasks<'a>(one: &'a BTreeMap<Split, String>, other: &'a BTreeMap<Split, String>) -> Option<[&'a str; 2]> {
     let both = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
     both.filter(|(a, b)| a.0 != b.0).map(|(a, b)| [a.1.as_str(), b.1.as_str()]).next()
 }

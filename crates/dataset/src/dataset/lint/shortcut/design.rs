@@ -49,12 +49,12 @@ impl PlantedModes {
     }
 
     /// What tells the mode, in words.
-    pub(super) fn tells(&self) -> Vec<String> {
-        self.0.iter().filter_map(|(axis, values)| tells(*axis, values)).collect()
+    pub(super) fn findings(&self) -> Vec<String> {
+        self.0.iter().filter_map(|(axis, values)| axis_finding(*axis, values)).collect()
     }
 }
 
-fn tells(axis: DesignAxis, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Option<String> {
+fn axis_finding(axis: DesignAxis, values: &BTreeMap<String, BTreeMap<String, u32>>) -> Option<String> {
     let mut all: BTreeMap<String, u32> = BTreeMap::new();
     for (mode, count) in values.values().flatten() {
         *all.entry(mode.clone()).or_default() += count;
@@ -125,12 +125,12 @@ mod tests {
     fn a_draw_without_axes_in_step_tells_nothing() {
         let even = modes(&[("a", 20), ("b", 20), ("c", 20)]);
         let values: BTreeMap<_, _> = ["1 of a run", "2 of a run"].map(|value| (value.to_owned(), even.clone())).into();
-        assert_eq!(tells(DesignAxis::Count, &values), None);
+        assert_eq!(axis_finding(DesignAxis::Count, &values), None);
         let step = [("1 of a run", modes(&[("a", 30)])), ("2 of a run", modes(&[("b", 30)]))];
         let step: BTreeMap<_, _> = step.map(|(value, modes)| (value.to_owned(), modes)).into();
-        let said = tells(DesignAxis::Count, &step).expect("told");
+        let said = axis_finding(DesignAxis::Count, &step).expect("told");
         let few: BTreeMap<_, _> = [("1 of a run".to_owned(), modes(&[("a", 1)]))].into();
-        assert_eq!(tells(DesignAxis::Count, &few), None, "one label says nothing");
+        assert_eq!(axis_finding(DesignAxis::Count, &few), None, "one label says nothing");
         assert!(said.contains("right in 100 %") && said.contains("a at 1 of a run, b at 2 of a run"), "{said}");
     }
 }

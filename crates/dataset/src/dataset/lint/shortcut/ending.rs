@@ -29,7 +29,7 @@ impl LogEnds {
     }
 
     /// In words, where most end there.
-    pub(super) fn tells(&self) -> Option<String> {
+    pub(super) fn finding(&self) -> Option<String> {
         let count = |ids: &BTreeSet<String>| f64::from(u32::try_from(ids.len()).unwrap_or(u32::MAX));
         let (ends, of, tasks) = (count(&self.ends), count(&self.goes_on), count(&self.tasks));
         let share = ends / of.max(1.0);

@@ -23,7 +23,7 @@ pub(super) struct FeatureValues {
 impl FeatureValues {
     pub(super) fn add(&mut self, pair: &TwinPair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
         for (place, step, altered) in [(pair.place, pair.step, true), (pair.twin_place, pair.other, false)] {
-            self.rows.push((beside(&dataset.written_at(&place)?, step), characters(step), altered));
+            self.rows.push((values_beside_reply(&dataset.written_at(&place)?, step), characters(step), altered));
         }
         Ok(())
     }
@@ -60,7 +60,7 @@ impl FeatureValues {
 }
 
 /// The values beside a reply, by their path, as they are written.
-fn beside(line: &Value, step: &SampleStep) -> BTreeMap<String, Value> {
+fn values_beside_reply(line: &Value, step: &SampleStep) -> BTreeMap<String, Value> {
     let written = line.pointer(&format!("/steps/{}", step.step)).and_then(Value::as_object);
     let mut found = BTreeMap::new();
     for (name, value) in written.into_iter().flatten().filter(|(name, _)| !READ.contains(&name.as_str())) {

@@ -105,7 +105,7 @@ impl Altered {
     }
 
     /// Whether an area tells, over so many tasks, and its interval: replies of one task are not independent of one another.
-    fn tells(&self, area: f64) -> Option<Interval> {
+    fn telling_interval(&self, area: f64) -> Option<Interval> {
         let tasks = self.tasks.len();
         let of = f64::from(u32::try_from(tasks).unwrap_or(u32::MAX));
         let interval = Interval::wilson(area * of, of);
@@ -115,7 +115,7 @@ impl Altered {
     /// How replies are set, where that tells.
     pub(super) fn typed(&self) -> Option<String> {
         let (feature, area) = self.typed.best()?;
-        let Interval { low, high } = self.tells(area)?;
+        let Interval { low, high } = self.telling_interval(area)?;
         Some(format!(
             "{feature}, or none, tells {} altered replies from the twins' with an area under the curve of {area:.2} \
              [{low:.2}, {high:.2}]",
@@ -126,7 +126,7 @@ impl Altered {
     /// What stands beside replies, where that tells.
     pub(super) fn figures(&self) -> impl Iterator<Item = String> {
         self.figures.areas().filter_map(|(name, how, area)| {
-            let Interval { low, high } = self.tells(area)?;
+            let Interval { low, high } = self.telling_interval(area)?;
             Some(format!(
                 "`{name}` {how}tells {} altered replies from the twins' with an area under the curve of {area:.2} [{low:.2}, \
                  {high:.2}]",

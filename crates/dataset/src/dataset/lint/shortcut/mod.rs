@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use twox_hash::XxHash3_64;
 
-use super::{Finding, LintReport, Noted, Rule};
+use super::{Finding, LintReport, NotedFindings, Rule};
 use crate::{
     dataset::{
         Dataset, DatasetError, Index, PlacedSample, SampleKind, gold,
@@ -79,7 +79,7 @@ pub(super) struct Shortcuts {
 }
 
 impl Shortcuts {
-    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &Noted<'_>) {
+    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &NotedFindings<'_>) {
         self.index.add(placed);
         self.modes.add(placed, noted);
         let sample = &placed.sample;
@@ -118,15 +118,15 @@ impl Shortcuts {
             found.extend(altered.figures().map(|what| (Rule::ShortcutFigures, named(template, what))));
             found.extend(altered.typed().map(|what| (Rule::ShortcutTypography, named(template, what))));
         }
-        found.extend(position.tells().map(|what| (Rule::ShortcutPosition, what)));
-        found.extend(ends.tells().map(|what| (Rule::ShortcutEnd, what)));
-        found.extend(self.planted.tells().into_iter().map(|what| (Rule::ShortcutDesign, what)));
+        found.extend(position.finding().map(|what| (Rule::ShortcutPosition, what)));
+        found.extend(ends.finding().map(|what| (Rule::ShortcutEnd, what)));
+        found.extend(self.planted.findings().into_iter().map(|what| (Rule::ShortcutDesign, what)));
         found.extend(self.groups.system().map(|what| (Rule::ShortcutSystem, what)));
         found.extend(self.groups.part().map(|what| (Rule::ShortcutPart, what)));
-        found.extend(self.questions.tells().map(|what| (Rule::ShortcutCopies, what)));
+        found.extend(self.questions.finding().map(|what| (Rule::ShortcutCopies, what)));
         report.findings.extend(self.modes.odd());
         let golds: Vec<Gold> = self.failures.into_values().collect();
-        found.extend(shape::tells(&golds).map(|what| (Rule::ShortcutShape, what)));
+        found.extend(shape::finding(&golds).map(|what| (Rule::ShortcutShape, what)));
         let file = dataset.files().first().cloned().unwrap_or_default();
         let finding = |(rule, what)| Finding { rule, file: file.clone(), line: 0, sample: String::new(), what };
         report.findings.extend(found.into_iter().map(finding));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Finding, Noted, Rule, quoted};
+use super::super::{Finding, NotedFindings, Rule, quoted};
 use crate::dataset::{PlacedSample, SampleKind};
 
 /// Labels of one mode from which on another of the same edit is odd, for each of that other.
@@ -16,7 +16,7 @@ type DeclaredEdit = (String, String, String, Option<u64>, Option<u32>);
 pub(super) struct Modes(BTreeMap<DeclaredEdit, BTreeMap<String, Vec<Finding>>>);
 
 impl Modes {
-    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &Noted<'_>) {
+    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &NotedFindings<'_>) {
         let sample = &placed.sample;
         let Some(label) = sample.label.as_ref().filter(|_| sample.kind != SampleKind::Clean) else { return };
         for error in label.planted() {

@@ -23,14 +23,14 @@ const BEYOND: f64 = 0.15;
 #[derive(Default)]
 pub(super) struct StepPosition {
     declared: HashMap<String, String>,
-    counts: BTreeMap<Spot, Count>,
+    counts: BTreeMap<GuessedPlace, Count>,
     errors: f64,
     by_declaration: f64,
 }
 
 /// A place that one can guess without reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Spot {
+enum GuessedPlace {
     Step(usize),
     FromTheEnd(usize),
 }
@@ -61,7 +61,7 @@ impl StepPosition {
         self.errors += 1.0;
         self.by_declaration += if declared.is_some() { 1.0 } else { 0.0 };
         for (step, chance) in chances(pair.twin, declared).into_iter().enumerate() {
-            for spot in [Spot::Step(step), Spot::FromTheEnd(steps - 1 - step)] {
+            for spot in [GuessedPlace::Step(step), GuessedPlace::FromTheEnd(steps - 1 - step)] {
                 let count = self.counts.entry(spot).or_default();
                 count.found += if step == at { 1.0 } else { 0.0 };
                 count.drawn += chance;
@@ -71,16 +71,16 @@ impl StepPosition {
     }
 
     /// The place that holds most beyond the draw, in words.
-    pub(super) fn tells(&self) -> Option<String> {
+    pub(super) fn finding(&self) -> Option<String> {
         let beyond = |count: &Count| count.found - count.drawn;
         let told =
             |count: &&Count| beyond(count) > SPREADS * count.variance.sqrt() && beyond(count) > BEYOND * self.errors;
         let all = self.counts.iter().filter(|(_, count)| self.errors >= FEWEST && told(count));
         let (spot, count) = all.max_by(|(_, a), (_, b)| beyond(a).total_cmp(&beyond(b)))?;
         let place = match spot {
-            Spot::Step(step) => format!("step {step}"),
-            Spot::FromTheEnd(0) => "the last step of the clean run".to_owned(),
-            Spot::FromTheEnd(steps) => format!("{steps} steps before the last of the clean run"),
+            GuessedPlace::Step(step) => format!("step {step}"),
+            GuessedPlace::FromTheEnd(0) => "the last step of the clean run".to_owned(),
+            GuessedPlace::FromTheEnd(steps) => format!("{steps} steps before the last of the clean run"),
         };
         let draw = if self.by_declaration > 0.0 {
             format!("the positions that the campaign declares for {:.0} of them", self.by_declaration)

@@ -7,7 +7,7 @@ use crate::score::{
 };
 
 /// Whether the probe is far above the trivial rules, in words.
-pub(super) fn tells(golds: &[Gold]) -> Option<String> {
+pub(super) fn finding(golds: &[Gold]) -> Option<String> {
     let (probed, best) = shape_probe(golds)?;
     let percent = |share: Share| format!("{:.1} %", share.share * 100.0);
     let others = [("systems", Unseen::System), ("templates", Unseen::Template)].map(|(what, unseen)| {

@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{JSON, made};
+use super::{JSON, composed_response};
 use crate::{
     proxy::{
         EndError,
@@ -149,7 +149,7 @@ impl Refusal {
         let Self { status, code, message, hint, retry_after } = self;
         let error = ErrorReply { error: ErrorFacts { code, message: &message, hint: &hint } };
         let text = serde_json::to_string(&error).unwrap_or_default();
-        let mut response = made(status, JSON, text);
+        let mut response = composed_response(status, JSON, text);
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }

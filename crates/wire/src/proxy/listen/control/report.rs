@@ -9,7 +9,7 @@ use crate::{
     identity::RosterRule,
     proxy::{RunStanding, error::ProxyError, shared::Proxy},
     recording::{
-        self, Amendment, Annotation, FactSource, GivenAnnotation, GivenRoster, Giver, RecordingError, RunFact,
+        self, Amendment, AmendmentSource, Annotation, FactSource, GivenAnnotation, GivenRoster, RecordingError, RunFact,
     },
     ruling,
     trajectory::{Label, Outcome, Reason, RunId, Verdict},
@@ -220,7 +220,7 @@ async fn amend(proxy: &Proxy, run: RunId, amendment: Amendment, by: Option<Strin
     }
     let template = proxy.runs.template();
     let (dir, settings) = (template.log_dir.join(run.as_str()), template.recording.clone());
-    let giver = Giver { source: FactSource::Http, by };
+    let giver = AmendmentSource { source: FactSource::Http, by };
     // A long recording takes its time to be read.
     let amended = tokio::task::spawn_blocking(move || {
         let added = recording::amend(&dir, &amendment, &giver, &settings)?;

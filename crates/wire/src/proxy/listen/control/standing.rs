@@ -162,7 +162,7 @@ pub(super) async fn end(proxy: &Proxy, audit: &ChangeAudit, run: &RunId) -> Cont
 
 async fn end_run(proxy: &Proxy, run: &RunId) -> ControlResult {
     let ended = proxy.runs.end(run).await.map_err(|error| Refusal::end(run, &error))?;
-    let late = proxy.identity.late(std::slice::from_ref(run)).remove(run);
+    let late = proxy.identity.late_names(std::slice::from_ref(run)).remove(run);
     let concluded = tokio::task::spawn_blocking(move || {
         ended.conclude(late.as_ref());
         tell(&ended.dir, RunStanding::Ended)
