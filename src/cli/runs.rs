@@ -25,7 +25,7 @@ use super::{
     terminal,
 };
 use crate::{
-    recording::each_in_threads,
+    recording::{USER_MARK, each_in_threads},
     trajectory::Verdict,
     viewer::{Listing, RunRow, outcomes},
 };
@@ -209,7 +209,7 @@ fn columns(row: &RunRow) -> [Cow<'_, str>; 6] {
     let state = if row.sealed { "" } else { " *" };
     let program = row.program.as_deref().map(unplaced).or(row.task.as_deref()).unwrap_or_default();
     [
-        Cow::Borrowed(&row.key),
+        name(row),
         row.started.get(..16).unwrap_or(&row.started).replace('T', " ").into(),
         program.into(),
         row.agents.join(",").into(),
@@ -221,6 +221,12 @@ fn columns(row: &RunRow) -> [Cow<'_, str>; 6] {
         }
         .into(),
     ]
+}
+
+/// A run's name: with its user's directory, where it has one.
+fn name(row: &RunRow) -> Cow<'_, str> {
+    let user = row.dir.parent().and_then(|dir| dir.file_name()?.to_str()).filter(|dir| dir.starts_with(USER_MARK));
+    user.map_or(Cow::Borrowed(row.key.as_str()), |user| format!("{user}/{}", row.run).into())
 }
 
 /// The last column: what else is known of it.

@@ -162,3 +162,21 @@ async fn what_is_kept_stays() {
     assert_eq!(prune(dir, &["--keep", "0d", "--yes"]).await["asked"].0, "pruned");
     crate::contract::check_files(dir);
 }
+
+/// The runs of a user go as others do; what stands beside the log directory keeps them, too. The list names them with their user.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_users_are_pruned_and_listed_with_their_user() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let served = Served::start(dir, &["--upstream", "simulator", "--log-dir", "logs/@bob"]).await;
+    for run in ["plain", "in-data"] {
+        assert_eq!(call(&served, &format!("/r/{run}/v1/chat/completions"), "What is 2 + 3?").await.status, 200);
+    }
+    assert_eq!(served.stop_and_end(dir, &["logs/@bob/plain", "logs/@bob/in-data"]).await, Some(0));
+    fs::write(dir.join("dataset.jsonl"), format!("{}\n", json!({"run": "in-data"}))).expect("written");
+    let (_, listed, _) = verb(dir, &["runs", "logs"]).await;
+    assert!(listed.contains("@bob/plain") && listed.contains("@bob/in-data"), "{listed}");
+    let fates = prune(dir, &["--keep", "0d", "--yes"]).await;
+    assert_eq!((fates["plain"].0.as_str(), fates["in-data"].0.as_str()), ("pruned", "kept"), "{fates:?}");
+    assert!(!dir.join("logs/@bob/plain").exists() && dir.join("logs/@bob/in-data").exists());
+}

@@ -14,7 +14,7 @@ use crate::{
 /// Options of `runs prune`.
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
-    /// Directory that holds the runs.
+    /// Directory that holds the runs, and those of users (`@NAME`), for each of whom the limit holds by itself.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Longest age since the end of a run (`30d`, `12h`, `4w`), most bytes of all runs (`50GB`, `500MB`), or both.

@@ -1,10 +1,6 @@
 //! A server that keeps room for new runs: ended runs that nobody needs go, every hour.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -15,8 +11,6 @@ use crate::{
     recording::{self, KeepLimit, RunFate},
 };
 
-/// Where the words of annotators lie, below a log directory.
-const ANNOTATIONS: &str = "annotations";
 /// How often it is looked for runs that may go.
 const EVERY: Duration = Duration::from_hours(1);
 
@@ -39,22 +33,11 @@ pub(super) async fn prune_hourly(server: Server, arguments: KeepArgs) {
         tick.tick().await;
         let (server, needed_by) = (server.clone(), arguments.needed_by.clone());
         // A panic in it was reported where it happened.
-        let _ = tokio::task::spawn_blocking(move || prune_all(&server, limit, &needed_by)).await;
+        let _ = tokio::task::spawn_blocking(move || prune(&server.line, limit, &needed_by)).await;
     }
 }
 
-/// Prunes the runs of the server, and those of each user: what stands beside the log directory keeps those, too.
-fn prune_all(server: &Server, limit: KeepLimit, needed_by: &[PathBuf]) {
-    let log_dir = &server.line.runs.template().log_dir;
-    let above = std::path::absolute(log_dir).ok().and_then(|dir| dir.parent().map(Path::to_owned));
-    let beside: Vec<PathBuf> =
-        [log_dir.join(ANNOTATIONS)].into_iter().chain(above).chain(needed_by.iter().cloned()).collect();
-    for line in server.lines() {
-        let needed_by = if Arc::ptr_eq(&line, &server.line) { needed_by } else { &beside };
-        prune(&line, limit, needed_by);
-    }
-}
-
+/// Prunes the runs of the server and of its users.
 fn prune(proxy: &Proxy, limit: KeepLimit, needed_by: &[PathBuf]) {
     let log_dir = &proxy.runs.template().log_dir;
     if !log_dir.is_dir() {

@@ -100,7 +100,7 @@ pub use machine::MachineKey;
 pub use manifest::{Manifest, RunOrigin, Seal, VERSION, Versions};
 pub use manipulated::{ManipulatorFailure, ManipulatorQuestion};
 pub use masked::{AppendedLines, Masked, MaskedFile, MaskedJson};
-pub use prune::{KeepLimit, RunFate, StayReason, SurveyedRun, prune, survey};
+pub use prune::{KeepLimit, RunFate, StayReason, SurveyedRun, USER_MARK, prune, survey};
 pub use put_down::check_room;
 pub use read::{read, read_apart, read_manifest, read_recorded, read_seal, read_under};
 pub use recorded_run::{ExchangeDetail, Recording, rules_of_both};

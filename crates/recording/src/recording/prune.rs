@@ -14,6 +14,8 @@ use crate::trajectory::RunId;
 
 /// Where annotators' words lie, beside the runs.
 const ANNOTATIONS: &str = "annotations";
+/// What the name of a user's directory in the log directory of a server begins with. No run's name holds it.
+pub const USER_MARK: &str = "@";
 /// Longest word between quotes that can be a run's name, in bytes.
 const NAME_MAX: usize = 64;
 
@@ -92,12 +94,37 @@ pub struct SurveyedRun {
     pub fate: RunFate,
 }
 
-/// Looks at the runs that lie in a directory, those that ended first first. Nothing is changed. `naming`: files, or directories of
-/// files, that may name runs, beside those of the directory itself and of the one that holds it.
+/// Looks at the runs of a log directory, those that ended first first; then in the same way at those of each user, to which the
+/// limit applies anew. Nothing is changed. `naming`: files, or directories of files, that may name runs, beside those of the
+/// directory itself and of the one that holds it.
 ///
 /// # Errors
 /// [`RecordingError::Io`]: something cannot be read, so that nobody knows what is needed.
 pub fn survey(
+    log_dir: &Path,
+    limit: KeepLimit,
+    naming: &[PathBuf],
+    now: Timestamp,
+) -> Result<Vec<SurveyedRun>, RecordingError> {
+    let mut runs = survey_own(log_dir, limit, naming, now)?;
+    // What stands beside the log directory may name a user's runs, too.
+    let above = std::path::absolute(log_dir).ok().and_then(|dir| dir.parent().map(Path::to_owned));
+    let naming: Vec<PathBuf> =
+        [log_dir.join(ANNOTATIONS)].into_iter().chain(above).chain(naming.iter().cloned()).collect();
+    let is_user = |dir: &PathBuf| {
+        dir.is_dir() && dir.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(USER_MARK))
+    };
+    let mut users = entries(log_dir)?;
+    users.retain(is_user);
+    users.sort();
+    for user in users {
+        runs.extend(survey_own(&user, limit, &naming, now)?);
+    }
+    Ok(runs)
+}
+
+/// The runs that lie in a directory itself.
+fn survey_own(
     log_dir: &Path,
     limit: KeepLimit,
     naming: &[PathBuf],

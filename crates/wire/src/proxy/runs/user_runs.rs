@@ -13,9 +13,7 @@ use crate::proxy::{
     },
     user_name::UserName,
 };
-
-/// What stands before a user's name in the name of its directory. No run's name holds it, so no run can lie there.
-const USER_MARK: &str = "@";
+use crate::recording::USER_MARK;
 
 impl Runs {
     /// No run yet, of a user of the server whose runs these are: they lie in `@NAME` below its log directory.
