@@ -184,6 +184,7 @@ async fn a_step_that_a_fault_ended_is_not_put_down_to_the_upstream() {
         (fault("status = { code = 429 }"), &fine, Some(NoLabel::FaultEnded)),
         (fault("status = { code = 400 }"), &fine, Some(NoLabel::FaultEnded)),
         (fault("reset = { at = \"before_body\" }"), &fine, Some(NoLabel::FaultEnded)),
+        (fault("spoil_answer = { how = \"empty\" }"), &fine, Some(NoLabel::FaultEnded)),
         (fault("latency = { ms = 1 }"), &fine, None),
         (edit.to_owned(), &broken, Some(NoLabel::InfraError)),
     ] {

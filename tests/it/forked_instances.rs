@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use aegis::{
+    execution::ExecutionArm,
     proxy::{RunSetup, upstream::Upstream},
-    replay::{AtFork, Cassette, ForkPoint, Prefixed},
-    trajectory::RunId,
+    replay::{AtFork, Cassette, ForkPoint, Prefixed, reworded},
+    trajectory::{RunId, Step},
 };
 use serde_json::json;
 
@@ -73,4 +74,30 @@ async fn equal_agents_keep_their_numbers_behind_a_fork() {
             assert_eq!(ask(&mut forked, asked).await, expected, "{recorded} → fork at {at} → {asked}");
         }
     }
+}
+
+/// What is given in place of a reply goes to the call that asks for that reply, also if it is another call of its agent than then, and
+/// has a neutral change for that.
+#[tokio::test]
+async fn a_replacement_goes_to_its_question_whatever_call_asks_it() {
+    let config = "[[agent]]\nname = \"debater\"\nsystem_contains = \"You debate.\"\n";
+    let mut lab = Lab::over(Arc::new(Echo), setup(config)).await;
+    assert_eq!(ask(&mut lab, "1 2 3").await, "0 0 0");
+    let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a cassette"));
+    let replaced = reworded(&cassette.bare_recording().trajectory.steps[0], "It is 43.").expect("a reply");
+    let fork = ForkPoint { step: 0, at: AtFork::Instead(replaced) };
+    let arm = ExecutionArm::forked(&cassette, fork.clone(), None);
+    let draw = arm.any_draw("arm", 0);
+    let plan = arm.perturbed(draw).plan;
+    let prefixed: Arc<dyn Upstream> = Arc::new(Prefixed::new(cassette, fork, Arc::new(Echo)).expect("a fork"));
+    let mut forked = Lab::over(Arc::new(Tripwire::default()), setup(config)).await;
+    let own = RunSetup { plan, upstream: Some(prefixed), ..RunSetup::default() };
+    forked.proxy.runs.open(&RunId::parse("r0").expect("an id"), own).await.expect("opens");
+    ask(&mut forked, "2 1 3").await;
+    let steps = forked.sealed("r0").await.trajectory.steps;
+    let given =
+        |step: &Step| String::from_utf8_lossy(step.last_attempt().expect("an attempt").delivered()).into_owned();
+    let replaced: Vec<bool> = steps.iter().map(|step| given(step).contains("It is 43.")).collect();
+    assert_eq!(replaced, [false, true, false]);
+    assert!(steps[1].request_sent.is_some(), "its request has a neutral change");
 }

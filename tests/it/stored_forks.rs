@@ -50,17 +50,18 @@ fn earlier(step: &Step) -> Vec<String> {
     said.filter(|text| !["Is it right?", "Sure?"].contains(&text.as_str())).collect()
 }
 
-/// The run of a fork from a recording of `ask` under a plan. `at`: what is given at step 0.
-async fn forked(by: Continuation, plan: &str, at: impl Fn(&Step) -> AtFork) -> Recording {
+/// The run of a fork from a recording of `ask` under a plan. `at`: what is given at the call of this number.
+async fn forked(by: Continuation, plan: &str, call: usize, at: impl Fn(&Step) -> AtFork) -> Recording {
     let simulator: Arc<dyn Upstream> = Arc::new(Simulator::new(0));
     let mut lab = Lab::over(Arc::clone(&simulator), Setup::planned(plan)).await;
     let made = lab.post("/v1/conversations", b"{}").await.json()["id"].clone();
     let thread = matches!(by, Continuation::Conversation).then_some(&made);
     ask(&lab, by, thread).await;
     let recording = lab.sealed("r0").await;
-    let first = recording.trajectory.steps.iter().find(|step| step.surface == "openai_responses").expect("a step");
+    let mut calls = recording.trajectory.steps.iter().filter(|step| step.surface == "openai_responses");
+    let left = calls.nth(call).expect("a step");
     let cassette = Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a cassette"));
-    let fork = ForkPoint { step: first.step, at: at(first) };
+    let fork = ForkPoint { step: left.step, at: at(left) };
     let prefixed = Prefixed::new(cassette, fork, Arc::clone(&simulator)).expect("a fork");
     let mut lab = Lab::over(simulator, Setup::default()).await;
     let own = RunSetup { upstream: Some(Arc::new(prefixed)), ..RunSetup::default() };
@@ -74,7 +75,7 @@ async fn forked(by: Continuation, plan: &str, at: impl Fn(&Step) -> AtFork) -> R
 async fn what_goes_on_from_a_replaced_reply_tells_the_upstream_so() {
     for by in [Continuation::PreviousResponse, Continuation::Conversation] {
         let nothing = "format = 1\nseed = 7\n";
-        let run = forked(by, nothing, |step| AtFork::Instead(reworded(step, "It is 43.").expect("a reply"))).await;
+        let run = forked(by, nothing, 0, |step| AtFork::Instead(reworded(step, "It is 43.").expect("a reply"))).await;
         let steps: Vec<&Step> = run.trajectory.steps.iter().filter(|step| step.surface == "openai_responses").collect();
         assert!(earlier(steps[1]).contains(&"It is 43.".to_owned()), "{:?}", earlier(steps[1]));
         assert_eq!(steps[1].injected[0].operator, "retell");
@@ -91,12 +92,26 @@ async fn an_edited_reply_given_again_is_told_where_its_injection_told_it() {
             let again: [&dyn Fn(&Step) -> AtFork; 2] =
                 [&|_| AtFork::Delivered, &|step| AtFork::AlteredAgain(delivered(step))];
             for at in again {
-                let run = forked(by, &PLAN.replace("RETELL", retell), at).await;
+                let run = forked(by, &PLAN.replace("RETELL", retell), 0, at).await;
                 let step = run.trajectory.steps.iter().rfind(|step| step.call == 0).expect("the critic's first");
                 let says_52 = earlier(step).iter().any(|text| text.contains("52"));
                 assert_eq!(says_52, told, "{:?} {:?}", earlier(step), run.notes);
             }
         }
+    }
+}
+
+/// A call whose request told the upstream an edited reply is the recorded call again: its reply is replaced as that of any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_replaced_also_where_the_request_told_an_edited_one() {
+    for by in [Continuation::PreviousResponse, Continuation::Conversation] {
+        let plan = PLAN.replace("RETELL", "retell = true");
+        let run = forked(by, &plan, 1, |step| AtFork::Instead(reworded(step, "It is wrong.").expect("a reply"))).await;
+        let steps: Vec<&Step> = run.trajectory.steps.iter().filter(|step| step.surface == "openai_responses").collect();
+        assert_eq!(steps[1].injected[0].operator, "retell");
+        let given = steps[1].last_attempt().expect("an attempt").delivered().clone();
+        assert!(String::from_utf8_lossy(&given).contains("It is wrong."), "{given:?}");
+        assert!(earlier(steps[2]).contains(&"It is wrong.".to_owned()), "{:?}", earlier(steps[2]));
     }
 }
 

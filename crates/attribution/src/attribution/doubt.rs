@@ -19,7 +19,7 @@ pub(super) fn why(finding: &TraceFinding, open: &[usize]) -> String {
     for (stands, words) in [
         (Stands::Untouched, "no correction, so nothing was tried instead: --corrections FILE or --redraw would"),
         (Stands::Void, "too many executions that say nothing"),
-        (Stands::Unsettled, "executions that neither show an effect nor exclude one: more --pairs would"),
+        (Stands::Unsettled, "executions that neither show an effect nor exclude one: more --pairs may"),
         (Stands::Open, "too few executions: the search ended before"),
     ] {
         let mut steps = open.iter().filter(|step| step.stands == stands).map(|step| step.step.to_string());

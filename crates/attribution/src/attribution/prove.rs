@@ -368,7 +368,7 @@ impl Proving {
     }
 
     fn drawing(&self, plan: Plan) -> Plan {
-        Plan { draws_of: Some(self.cassette.run().as_str().to_owned()), ..plan }
+        Plan { draws_of: Some(self.cassette.run().as_str().to_owned()), without_faults: true, ..plan }
     }
 
     /// The step that was edited first.

@@ -158,6 +158,7 @@ impl Cell {
         // The others keep their numbers and their draws.
         less.plan.draws_of = Some(of.run.as_str().to_owned());
         less.plan.left_out = Some(planted.clone());
+        less.plan.without_faults = true;
         let treatment = Arc::new(Treatment { aimed: Arc::new(less), fork: planned.clone() });
         let (planted, reference) = (planted.clone(), reference.clone());
         let kind = CellKind::Without { of: of.run.clone(), planted, treatment, reference };

@@ -24,7 +24,7 @@ pub(super) struct TargetedPlan {
 /// A treatment as a later execution meets it.
 #[derive(Debug, Clone)]
 pub(super) struct Treatment {
-    /// The plan with the draws of the first execution, less what `fork` gives.
+    /// The plan with the draws of the first execution, less what `fork` gives and its faults.
     pub(super) aimed: Arc<TargetedPlan>,
     /// Where runs leave the reference, and what they get there.
     pub(super) fork: ForkPoint,
@@ -53,6 +53,7 @@ impl Treatment {
         }
         let mut again = TargetedPlan::clone(aimed);
         again.plan.draws_of.get_or_insert_with(|| run.as_str().to_owned());
+        again.plan.without_faults = true;
         let made = step.injected.iter().filter(|error| error.delivered && !error.is_fault() && error.side == side);
         again.plan.settled = Some(Settled {
             agent: step.attribution.agent.to_string(),

@@ -244,6 +244,13 @@ pub fn ended_by_fault(step: &Step) -> bool {
     })
 }
 
+/// Whether a planted fault made the answer another than the upstream's: what its program did with it is no doing of the agent's.
+pub fn altered_by_fault(step: &Step) -> bool {
+    let Some(last) = step.last_attempt() else { return false };
+    let alters = |error: &InjectedError| error.is_fault() && error.delivered && error.before != error.after;
+    step.injected.iter().any(|error| alters(error) && error.attempt == last.attempt)
+}
+
 /// Whether the upstream would not answer an edited request, one that is too long for its model for example: the edit does that
 /// each time, and the agent then said nothing that could be its error.
 pub fn refused_as_edited(step: &Step) -> bool {

@@ -45,7 +45,10 @@ pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, PEERS, PrincipalKind, RunId, StepIndex, TOOLS};
 pub use injected_error::{ALTERS_TOOL_RESULTS, FAULTS, InjectedError, RETELL, Side};
 pub use interval::{Interval, Proportion, difference, highest_rate};
-pub use label::{Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream, refused_as_edited};
+pub use label::{
+    Label, LabelContent, LabelStatus, LaterNames, altered_by_fault, ended_by_fault, ended_by_upstream,
+    refused_as_edited,
+};
 pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
 pub use missed_catch::{CatchState, MissedCatch};
 pub use mode_claim::{ModeClaim, ModeState};

@@ -28,7 +28,7 @@ pub fn planted() -> InjectedError {
 
 /// A fault at an attempt.
 pub fn fault(attempt: u32) -> InjectedError {
-    InjectedError { failure_mode: None, operator: "status".into(), attempt, ..planted() }
+    InjectedError { failure_mode: None, operator: "status".into(), attempt, after: planted().before, ..planted() }
 }
 
 /// An edited request.

@@ -111,6 +111,9 @@ pub fn decide(plan: &Plan, facts: &Facts<'_>) -> Decision {
         if plan.left_out.as_ref().is_some_and(|planted| planted.is_on(index, facts)) {
             continue;
         }
+        if plan.without_faults && matches!(injection.operator, Operator::Fault(_)) {
+            continue;
+        }
         let settled = plan.settled.as_ref().filter(|settled| settled.injections.contains(&index));
         if settled.is_some_and(|settled| settled.is_call_of(facts)) {
             continue;

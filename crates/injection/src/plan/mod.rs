@@ -65,6 +65,8 @@ pub struct Plan {
     pub settled: Option<Settled>,
     /// What is left out of the plan, to see whether a failure needs it.
     pub left_out: Option<Planted>,
+    /// Whether its faults are left out, as in the arms of a proof: a fault is no error of an agent.
+    pub without_faults: bool,
     /// The injections in the order in which they apply.
     pub injections: Vec<Injection>,
     /// The plan's own tests.

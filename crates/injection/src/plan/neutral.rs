@@ -12,7 +12,17 @@ impl Plan {
     /// A plan made by hand, with this text.
     pub(super) fn handmade(text: String, injections: Vec<Injection>) -> Self {
         let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-        Self { seed: 0, draws_of: None, settled: None, left_out: None, injections, checks: Vec::new(), text, digest }
+        Self {
+            seed: 0,
+            draws_of: None,
+            settled: None,
+            left_out: None,
+            without_faults: false,
+            injections,
+            checks: Vec::new(),
+            text,
+            digest,
+        }
     }
 
     /// The same plan, or one that plants nothing, with a [neutral](Manipulator::is_neutral) change to the request of every call

@@ -27,7 +27,17 @@ pub(super) fn validate(document: PlanDocument) -> Result<Plan, Vec<Problem>> {
     }
     let seed = head.seed.map(Spanned::into_inner).unwrap_or_default();
     let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-    Ok(Plan { seed, draws_of: None, settled: None, left_out: None, injections, checks, text, digest })
+    Ok(Plan {
+        seed,
+        draws_of: None,
+        settled: None,
+        left_out: None,
+        without_faults: false,
+        injections,
+        checks,
+        text,
+        digest,
+    })
 }
 
 fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<Injection> {

@@ -13,7 +13,7 @@ use crate::{
     },
     trajectory::{
         AgentName, Attempt, ErrorOrigin, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side, Source,
-        Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
+        Step, StepIndex, TAXONOMY, Trajectory, altered_by_fault, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
 
@@ -124,8 +124,8 @@ pub const GATES: &[LabelGate] = &[
         NoLabel::InfraError,
         |run| run.trajectory.steps.iter().any(ended_by_upstream),
     ),
-    of_run("no fault", "No planned fault ended a step.", NoLabel::FaultEnded, |run| {
-        run.trajectory.steps.iter().any(ended_by_fault)
+    of_run("no fault", "No planned fault ended a step or altered an answer.", NoLabel::FaultEnded, |run| {
+        run.trajectory.steps.iter().any(|step| ended_by_fault(step) || altered_by_fault(step))
     }),
     of_run(
         "accepted as edited",

@@ -103,6 +103,7 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
     };
     let (reply, none) = (vec![planted()], Vec::new());
     let with = |also: InjectedError| vec![planted(), also];
+    let altering_fault = || InjectedError { after: planted().after, ..fault(0) };
     let request = |error: InjectedError| vec![error];
     let (infra, ended, unanswered) = (Some(NoLabel::InfraError), Some(NoLabel::FaultEnded), Some(NoLabel::Unanswered));
     for (what, injected, attempts, expected) in [
@@ -129,9 +130,11 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
         ("a fault that answers with an error", &with(fault(0)), &[(DONE, 503)], ended),
         ("a fault that refuses", &with(fault(0)), &[(DONE, 400)], ended),
         ("a fault that is no error", &with(fault(0)), &[(DONE, 299)], None),
+        ("a fault that alters the answer", &with(altering_fault()), &[(DONE, 200)], ended),
         ("a fault that resets", &with(fault(0)), &[(Some(UpstreamReset), 200)], ended),
         ("a fault that the client fled", &with(fault(0)), &[(Some(ClientGone), 503)], ended),
         ("a fault that a retry healed", &with(fault(0)), &[(DONE, 503), (DONE, 200)], None),
+        ("an altered answer that was asked for again", &with(altering_fault()), &[(DONE, 200), (DONE, 200)], None),
         ("a fault, then the upstream's own", &with(fault(0)), &[(DONE, 503), (DONE, 503)], infra),
         ("a fault, then the client's own error", &with(fault(0)), &[(DONE, 503), (DONE, 404)], unanswered),
         ("an edited request refused", &request(edited_request()), &[(DONE, 400)], Some(NoLabel::EditRefused)),

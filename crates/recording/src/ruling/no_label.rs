@@ -51,8 +51,10 @@ pub enum NoLabel {
     /// The upstream failed for its own reasons.
     #[error("the upstream failed for its own reasons")]
     InfraError,
-    /// A planned fault ended a step, so that the planted error is not all that was done to the run.
-    #[error("a planned fault ended a step, so the planted error is not all that was done to the run")]
+    /// A planned fault ended a step or altered an answer, so that the planted error is not all that was done to the run.
+    #[error(
+        "a planned fault ended a step or altered an answer, so the planted error is not all that was done to the run"
+    )]
     FaultEnded,
     /// The upstream refused a request as an edit had made it, so that its agent said nothing.
     #[error("the upstream refused a request as an edit had made it")]

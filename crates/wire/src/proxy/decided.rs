@@ -24,6 +24,11 @@ impl Decided {
         self.may_edit_reply() || !self.faults.is_empty()
     }
 
+    /// Whether all that it changes in the request is neutral.
+    pub(super) fn is_request_neutral(&self, step: &OpenStep) -> bool {
+        self.edits.request.iter().all(|hit| step.injection(hit.injection).is_some_and(Injection::is_neutral))
+    }
+
     /// Whether it may edit the reply.
     pub(super) fn may_edit_reply(&self) -> bool {
         self.names_speakers || !self.edits.response.is_empty()

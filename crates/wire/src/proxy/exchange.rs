@@ -93,6 +93,7 @@ impl Proxy {
         };
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.written().await?;
+        step.storage.takes_neutral_changes = decision.is_request_neutral(step);
         let (more, body) = heavy::in_turn(bytes, || {
             step.note_sent_request(own, &body, decision.alters_reply());
             let more = self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body));

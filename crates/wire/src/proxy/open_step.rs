@@ -150,6 +150,7 @@ impl OpenStep {
             attempt: self.numbers.attempt,
             attribution: self.attribution.clone(),
             client_body: asked.clone(),
+            sent: self.storage.sent_form(),
             planted: self.planted_before,
         }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::{Either, Full};
 use hyper::{Method, Request, header::CONTENT_LENGTH};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     identity::{AttributedCall, ReferenceCalls},
-    proxy::upstream::{AlteredReply, Asker, BackendAnswering, ReplyChange, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{AlteredReply, BackendAnswering, ReplyChange, SentBody, SentForm, Upstream, UpstreamError},
     surface,
     trajectory::{AgentName, Attempt, Attribution, Call, RETELL, Side, Step, StepIndex},
 };
@@ -95,8 +95,8 @@ impl Prefixed {
         self.play.report()
     }
 
-    /// Decides on a request, and writes it down. `edited`: an injection changed it on its way here.
-    fn course(&self, question: &CassetteQuestion, edited: bool) -> Course {
+    /// Decides on a request, and writes it down.
+    fn course(&self, question: &CassetteQuestion) -> Course {
         let mut state = self.play.state();
         let step = question.asker.step;
         if let Some(departure) = &state.report.diverged {
@@ -117,6 +117,12 @@ impl Prefixed {
         });
         state.passed |= question.asker.planted;
         let passed = state.passed;
+        let edited = match question.asker.sent {
+            SentForm::Own | SentForm::Neutral => false,
+            // Up to the fork point a program is told what the recorded one was told, and so is the upstream.
+            SentForm::Retold => passed,
+            SentForm::Edited => true,
+        };
         state.passed |= at_fork || edited;
         match taken {
             // An edited request is another request, whatever the client asked: the record has no answer to it.
@@ -227,8 +233,7 @@ impl Upstream for Prefixed {
             let Some(question) = CassetteQuestion::read(&request, &self.play.cassette) else {
                 return self.live.send(request).await;
             };
-            let edited = is_edited(&request, &question.asker).await;
-            match self.course(&question, edited) {
+            match self.course(&question) {
                 // A live server never sent the broken stream that a recorded one's client reads on.
                 Course::Recorded(taken, given)
                     if request.method() == Method::POST && surface::is_of_server(&question.surface) =>
@@ -259,13 +264,4 @@ fn asking(request: Request<SentBody>, body: Bytes) -> Request<SentBody> {
         head.headers.insert(CONTENT_LENGTH, body.len().into());
     }
     Request::from_parts(head, Either::Left(Full::new(body)))
-}
-
-/// Whether what is sent is not what the client asked.
-async fn is_edited(request: &Request<SentBody>, asker: &Asker) -> bool {
-    let Either::Left(whole) = request.body() else { return false };
-    match whole.clone().collect().await {
-        Ok(sent) => sent.to_bytes() != asker.client_body,
-        Err(never) => match never {},
-    }
 }

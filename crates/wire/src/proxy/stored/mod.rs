@@ -22,7 +22,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::lock::locked;
+use super::{lock::locked, upstream::SentForm};
 use crate::{
     surface::{self, Conversation, Reply, Surface, door},
     trajectory::{InjectedError, Side, Step, StepIndex},
@@ -42,6 +42,10 @@ pub(super) struct StepStorage {
     retells: Option<RetoldChange>,
     /// Whether its request has told again what earlier edits had changed.
     retold: bool,
+    /// Whether an injection changed its request.
+    is_edited: bool,
+    /// Whether all that may change its request are neutral changes.
+    pub(super) takes_neutral_changes: bool,
     /// Whether the upstream keeps a reply that may be edited.
     reply: bool,
     /// Whether the upstream keeps a request that was edited.
@@ -65,9 +69,19 @@ impl StepStorage {
     ) {
         self.in_background = surface.in_background(got);
         self.request_body = locked(run).remembers.then(|| got.clone());
-        let is_edited = own.as_ptr() != got.as_ptr();
-        let stores = (alters || is_edited) && surface.stores(got);
-        (self.reply, self.request) = (alters && stores, is_edited && stores);
+        self.is_edited = own.as_ptr() != got.as_ptr();
+        let stores = (alters || self.is_edited) && surface.stores(got);
+        (self.reply, self.request) = (alters && stores, self.is_edited && stores);
+    }
+
+    /// How the request that is sent differs from the client's.
+    pub(super) fn sent_form(&self) -> SentForm {
+        match self {
+            Self { is_edited: true, takes_neutral_changes: false, .. } => SentForm::Edited,
+            Self { retold: true, .. } => SentForm::Retold,
+            Self { is_edited: true, .. } => SentForm::Neutral,
+            _ => SentForm::Own,
+        }
     }
 
     /// Remembers a reply, as its program got it (`delivered`), for those that go on from it.

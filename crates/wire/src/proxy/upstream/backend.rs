@@ -31,8 +31,24 @@ pub struct Asker {
     pub attribution: Attribution,
     /// The body as the client sent it, before any edit.
     pub client_body: Bytes,
+    /// How what is sent differs from it.
+    pub sent: SentForm,
     /// Whether anything that the run's plan plants was delivered in the run before this call.
     pub planted: bool,
+}
+
+/// How the request that is sent differs from the client's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SentForm {
+    /// Not in what it says.
+    #[default]
+    Own,
+    /// It says what the program was told where the upstream keeps something else; no injection changed it besides.
+    Retold,
+    /// Neutral changes were made in it, and no other: it asks the same.
+    Neutral,
+    /// An injection changed it.
+    Edited,
 }
 
 /// Marks a reply of an upstream that refused a call because it is beyond what may be spent: nobody was asked. It travels in the reply's

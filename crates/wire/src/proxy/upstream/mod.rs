@@ -16,7 +16,7 @@ mod tls;
 mod upload;
 
 pub use altered_reply::{AlteredReply, ReplyChange};
-pub use backend::{Asker, BackendAnswering, BeyondBudget, Route, Upstream};
+pub use backend::{Asker, BackendAnswering, BeyondBudget, Route, SentForm, Upstream};
 pub use body::{Listener, ReceivedBody};
 pub use error::{BodyError, UpstreamError};
 pub use http::HttpUpstream;
