@@ -134,12 +134,11 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let commands = campaign.task_commands();
     let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
-    let earlier =
-        if arguments.resume { ExistingContent::Resume { changed: arguments.changed } } else { ExistingContent::Refuse };
+    let earlier = existing_content(arguments);
     let directory = base_directory(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
-    let equality = (arguments.matching.equality()?, arguments.matching.tool_results().is_some());
-    let equality = CampaignEquality { rules: equality.0, tool_results_given: equality.1 };
+    let tool_results_given = arguments.matching.tool_results().is_some();
+    let equality = CampaignEquality { rules: arguments.matching.equality()?, tool_results_given };
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking, equality };
     if arguments.dry_run {
         return dry::tell(&campaign, &begun, arguments, allowed, global);
@@ -264,6 +263,12 @@ pub(super) struct CampaignDone {
     pub(super) concluded: Concluded,
     pub(super) report: CampaignReport,
     pub(super) signal: Option<u8>,
+}
+
+/// What becomes of a directory that holds something already.
+fn existing_content(arguments: &CampaignArgs) -> ExistingContent {
+    let resumes = ExistingContent::Resume { changed: arguments.changed };
+    if arguments.resume { resumes } else { ExistingContent::Refuse }
 }
 
 /// The directory that paths of a campaign file are relative to.
