@@ -129,7 +129,7 @@ impl<'a> SearchExecutions<'a> {
         Ok(searched)
     }
 
-    /// Where no step heals the run, executes each correction that was cleared and never passed once as it is, without neutral changes.
+    /// Where no step heals the run, executes each correction that was cleared, and that some neutral change failed, once as it is.
     /// One that passes so is not cleared: the check, or the program, minds the changes. Gives the places of such steps.
     pub(super) async fn try_as_they_are(&mut self, searched: &mut SearchedArms) -> Result<Vec<usize>, ExecutionError> {
         let found = searched.search.found();
@@ -143,9 +143,10 @@ impl<'a> SearchExecutions<'a> {
                 continue;
             };
             let Some(arm) = searched.arms.arms.get(treated) else { continue };
-            // Where it passed with neutral changes too, nothing minds them.
-            let passes_changed = searched.search.samples(treated).contains(&proof::ProofSample::Passed);
-            if passes_changed || searched.search.stands(place) != Stands::Excluded {
+            // Where it passed with each neutral change, nothing minds them.
+            let minds_none =
+                searched.search.samples(treated).iter().all(|sample| *sample == proof::ProofSample::Passed);
+            if minds_none || searched.search.stands(place) != Stands::Excluded {
                 continue;
             }
             let trial = Trial { plain: true, arm: format!("plain {treated}"), ..arm.trial(treated, 0) };
