@@ -63,7 +63,7 @@ pub struct TracePlace<'a> {
     pub number: usize,
     /// The line of a file of lines, 1-based.
     pub line: Option<u64>,
-    /// What stands beside the file ([`ForeignTrace::beside`]).
+    /// What stands beside the file ([`ForeignTrace::companion_file`]).
     pub beside: Option<&'a Value>,
 }
 

@@ -109,7 +109,7 @@ pub enum ErrorOutput {
     Nowhere,
     /// Into this file.
     File(PathBuf),
-    /// Into a file [`beside`] the run.
+    /// Into a file beside the run ([`output_file`]).
     Beside,
 }
 

@@ -51,7 +51,7 @@ pub(super) fn run_heavy<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) 
     apart_on(&WORKING, bytes, work)
 }
 
-/// As [`apart`], for what cannot wait for a turn because it ends a reply. Many clients may be cut off at once, and each end holds
+/// As [`run_heavy`], for what cannot wait for a turn because it ends a reply. Many clients may be cut off at once, and each end holds
 /// all that was said.
 pub(super) fn at_end<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     apart_on(&ENDING, bytes, work)
@@ -71,7 +71,7 @@ fn apart_on<T: Send>(threads: &LargeBodyThreads, bytes: usize, work: impl FnOnce
     tokio::task::block_in_place(|| threads.install(there))
 }
 
-/// As [`apart`], in its turn.
+/// As [`run_heavy`], in its turn.
 pub(super) async fn in_turn<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     let _turn = turn(bytes).await;
     run_heavy(bytes, work)
